@@ -1,0 +1,22 @@
+import Koa from 'koa';
+import type { Config } from './config.js';
+import { clientAddressReader } from './http/client-address.js';
+import { problems } from './http/problems.js';
+import { identify, type RequestState } from './http/request-state.js';
+import type { Logger } from './log.js';
+import { createRouter, type RouteDeps } from './routes/index.js';
+
+export interface AppDeps extends RouteDeps {
+  config: Config;
+  log: Logger;
+}
+
+/** The middleware in order, and the routes. Never listens. */
+export function createApp(deps: AppDeps): Koa<RequestState> {
+  const app = new Koa<RequestState>();
+  app.use(problems(deps.log));
+  app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
+  app.use(createRouter(deps).routes());
+  app.on('error', (error: unknown) => deps.log.debug({ err: error }, 'a connection broke'));
+  return app;
+}

@@ -1,0 +1,137 @@
+import { errors, type Client, type estypes } from '@elastic/elasticsearch';
+import { z } from 'zod';
+import type { Logger } from '../log.js';
+import { EngineUnavailable, reach } from './engine.js';
+
+/** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
+const POLL_MS = 1000;
+
+/** What belongs to one build, kept in the index's `_meta`. */
+export const generationMeta = z.object({
+  schema_version: z.literal(1),
+  /** How many packages there are. */
+  total: z.int().nonnegative(),
+  /** The registry's website, such as `tracker.debian.org`. */
+  source: z.string(),
+  /** When the snapshot was taken, as far as its origin tells (ISO 8601). */
+  taken_at: z.iso.datetime(),
+  /** SHA-256 of the file as it came, in hexadecimal: equal digests, equal datasets. */
+  dataset_digest: z.string(),
+});
+
+export type GenerationMeta = z.infer<typeof generationMeta>;
+
+/** One build that is complete: an index that never changes again. */
+export interface Generation {
+  index: string;
+  meta: GenerationMeta;
+}
+
+/** `absent`: Elasticsearch answers and has no complete index. `unreachable`: it does not answer; a generation seen before is kept. */
+export type EngineState = 'unknown' | 'present' | 'absent' | 'unreachable';
+
+/** Knows which generation is current: looks every second, and at once when asked to. */
+export class Generations {
+  #current: Generation | undefined;
+  #state: EngineState = 'unknown';
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(
+    private readonly client: Client,
+    readonly alias: string,
+    private readonly log: Logger,
+  ) {}
+
+  /** The newest complete generation that was seen, also while Elasticsearch is away. */
+  get current(): Generation | undefined {
+    return this.#current;
+  }
+
+  get engine(): EngineState {
+    return this.#state;
+  }
+
+  /** Looks once, then every second until `stop()`. */
+  async start(): Promise<void> {
+    await this.refresh();
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /**
+   * Looks anew, after this call, never sharing a look that began before it; calls that wait share the next one.
+   * Never throws: what it found is in `current` and `engine`.
+   */
+  refresh(): Promise<void> {
+    if (this.#looking === undefined) {
+      this.#looking = this.#look().finally(() => (this.#looking = undefined));
+      return this.#looking;
+    }
+    this.#next ??= this.#looking.then(() => {
+      this.#next = undefined;
+      return this.refresh();
+    });
+    return this.#next;
+  }
+
+  #schedule(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      void this.refresh().then(() => this.#schedule());
+    }, POLL_MS);
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const found = await currentGeneration(this.client, this.alias);
+      if (found?.index !== this.#current?.index) {
+        this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
+      }
+      this.#current = found;
+      this.#enter(found === undefined ? 'absent' : 'present');
+    } catch (error) {
+      this.#enter('unreachable', error);
+    }
+  }
+
+  #enter(state: EngineState, error?: unknown): void {
+    if (state === this.#state) return;
+    if (state === 'unreachable') this.log.error({ err: error }, 'Elasticsearch does not answer');
+    else if (this.#state === 'unreachable') this.log.info('Elasticsearch answers again');
+    this.#state = state;
+  }
+}
+
+/**
+ * The generation that the alias points to, or undefined where there is none.
+ * @throws {EngineUnavailable} when Elasticsearch does not answer or cannot serve the alias.
+ */
+export async function currentGeneration(client: Client, alias: string): Promise<Generation | undefined> {
+  const mappings = await reach(() => client.indices.getMapping({ index: alias })).catch(emptyWhereAbsent);
+  const [index, ...others] = Object.keys(mappings).sort().reverse();
+  if (index === undefined) return undefined;
+  if (others.length > 0) {
+    throw new EngineUnavailable(
+      `the alias ${alias} points to more than one index: ${[index, ...others].join(', ')}`,
+    );
+  }
+  return { index, meta: readMeta(index, mappings[index]?.mappings._meta) };
+}
+
+function emptyWhereAbsent(error: unknown): estypes.IndicesGetMappingResponse {
+  if (error instanceof errors.ResponseError && error.statusCode === 404) return {};
+  throw error;
+}
+
+function readMeta(index: string, meta: unknown): GenerationMeta {
+  const parsed = generationMeta.safeParse(meta);
+  if (parsed.success) return parsed.data;
+  throw new EngineUnavailable(`the index ${index} was not made by this service, or by another version of it`);
+}

@@ -1,0 +1,86 @@
+import { codePoints } from '../code-points.js';
+
+/**
+ * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that
+ * both sides are lower-cased by the same code.
+ */
+
+/** The index is sorted by these (mappings/packages.json): a search with the same sort stops as soon as it has its hits. */
+const BY_NAME = ['name.lowercase', 'name', 'no'];
+
+/** How long a shard may search before it answers with what it has, which then counts as a failure. */
+const SHARD_TIMEOUT = '1200ms';
+
+/** The answer's own JSON from doc values, and neither `_source` nor `_id`: fetching is most of what a search costs. */
+const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
+
+type Query = Record<string, unknown>;
+
+/** The body of one search. */
+export type SearchBody = Record<string, unknown>;
+
+/** What `rankOf` reads: the score of names that start with the query, and of those that also equal it. */
+const STARTS_WITH_SCORE = 1;
+const EQUALS_EXTRA_SCORE = 1;
+
+/**
+ * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
+ * being first in name order by nature; the second those that contain it elsewhere.
+ * @param size how many hits each tier may return.
+ */
+export function searchTiers(
+  q: string,
+  size: number,
+): [startsWith: SearchBody, containsElsewhere: SearchBody] {
+  const startsWith = { prefix: { 'name.lowercase': { value: q } } };
+  const equals = { term: { 'name.lowercase': { value: q } } };
+  return [
+    {
+      ...tier(size),
+      query: {
+        bool: {
+          must: scored(startsWith, STARTS_WITH_SCORE),
+          should: scored(equals, EQUALS_EXTRA_SCORE),
+        },
+      },
+      track_scores: true,
+    },
+    { ...tier(size), query: { bool: { filter: contains(q), must_not: startsWith } } },
+  ];
+}
+
+/** The rank of a hit of the first tier, told by its score: 0 equals, 1 starts with. */
+export function rankOf(score: number): 0 | 1 {
+  return score >= STARTS_WITH_SCORE + EQUALS_EXTRA_SCORE ? 0 : 1;
+}
+
+/** Packages by number: those with an ordinal in [from, from + size). */
+export function browsePage(from: number, size: number): SearchBody {
+  return {
+    ...ONLY_ENTRY,
+    size,
+    query: { range: { ordinal: { gte: from, lt: from + size } } },
+    sort: ['ordinal'],
+    track_total_hits: false,
+    timeout: SHARD_TIMEOUT,
+  };
+}
+
+function tier(size: number): SearchBody {
+  return { ...ONLY_ENTRY, size, sort: BY_NAME, track_total_hits: false, timeout: SHARD_TIMEOUT };
+}
+
+/**
+ * Exact containment on n-grams of fixed size: one gram is one term, and a longer query is a phrase of 3-grams, whose
+ * positions verify that they are adjacent.
+ */
+function contains(q: string): Query {
+  const length = codePoints(q).length;
+  if (length === 2) return { match: { 'name.bigrams': q } };
+  if (length === 3) return { match: { 'name.trigrams': q } };
+  return { match_phrase: { 'name.trigrams': q } };
+}
+
+function scored(filter: Query, boost: number): Query {
+  return { constant_score: { filter, boost } };
+}

@@ -1,0 +1,32 @@
+import { Client } from '@elastic/elasticsearch';
+
+interface Settings {
+  nodes: string[];
+  apiKey: string | undefined;
+}
+
+/** A reading request that took longer than this has failed, in milliseconds; the promise is an error within two seconds. */
+export const READ_TIMEOUT_MS = 1500;
+
+/**
+ * For the requests of users: short time-out, one retry on another connection. A retry never follows a time-out, so the
+ * answer, or its failure, is there within `READ_TIMEOUT_MS`.
+ */
+export function createReadClient(settings: Settings): Client {
+  return createClient(settings, READ_TIMEOUT_MS, 1);
+}
+
+/** For a rebuild: patient, since merging and recovery take minutes on a large index. */
+export function createRebuildClient(settings: Settings): Client {
+  return createClient(settings, 600_000, 5);
+}
+
+function createClient({ nodes, apiKey }: Settings, requestTimeout: number, maxRetries: number): Client {
+  return new Client({
+    nodes,
+    ...(apiKey === undefined ? {} : { auth: { apiKey } }),
+    requestTimeout,
+    maxRetries,
+    enableMetaHeader: false,
+  });
+}

@@ -1,0 +1,27 @@
+import { Redis } from 'ioredis';
+import type { Logger } from '../log.js';
+
+/**
+ * A connection that fails fast: a command on a lost connection is an error at once, never a queue that grows.
+ * The connection itself comes back by itself.
+ */
+export function createRedis(url: string, log: Logger): Redis {
+  const redis = new Redis(url, {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    autoResendUnfulfilledCommands: false,
+    connectTimeout: 1000,
+    retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
+  });
+  let lost = false;
+  redis.on('error', (error: Error) => {
+    if (!lost)
+      log.warn({ err: error }, 'Redis does not answer: limits are kept by this process until it does');
+    lost = true;
+  });
+  redis.on('ready', () => {
+    if (lost) log.info('Redis answers again');
+    lost = false;
+  });
+  return redis;
+}

@@ -1,0 +1,134 @@
+import proxyAddr from 'proxy-addr';
+import { z } from 'zod';
+
+/** A variable of the environment that is missing or malformed; the message is one line for the operator. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** The snapshot that comes with the project: the binary packages of Debian bookworm. */
+const BUNDLED_DATASET = new URL('../data/debian-bookworm.csv.gz', import.meta.url).href;
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+/** A whole number written in plain decimal digits, within [min, max]. */
+function wholeNumber(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d+$/, message)
+    .transform(Number)
+    .refine((n) => Number.isSafeInteger(n) && n >= min && n <= max, message);
+}
+
+/** An absolute URL with one of the given protocols (`http:` and so on). */
+function url(...protocols: string[]) {
+  const spelled = protocols
+    .map((protocol) => `${protocol}${protocol === 'file:' ? '///' : '//'}…`)
+    .join(' or ');
+  return z
+    .string()
+    .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), `must be ${spelled}`);
+}
+
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+
+function everyItemIs(schema: z.ZodType<string>) {
+  return (items: string[]) => items.length > 0 && items.every((item) => schema.safeParse(item).success);
+}
+
+const variables = z.object({
+  PORT: wholeNumber(0, 65535).default(3000),
+  HOST: z.string().default('127.0.0.1'),
+  ELASTICSEARCH_URL: list.refine(
+    everyItemIs(url('http:', 'https:')),
+    'must be the http(s) address of one or more nodes, comma separated',
+  ),
+  ELASTICSEARCH_API_KEY: z.string().optional(),
+  ELASTICSEARCH_REBUILD_API_KEY: z.string().optional(),
+  REDIS_URL: url('redis:', 'rediss:').optional(),
+  DATASET_URL: url('http:', 'https:', 'file:').default(BUNDLED_DATASET),
+  REGISTRY_SLUG: z
+    .string()
+    .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
+    .default('registry'),
+  REGISTRY_SOURCE: z.string().optional(),
+  PACKAGE_URL_TEMPLATE: url('http:', 'https:')
+    .refine((text) => /\{\+?name\}/.test(text), 'must contain {name} or {+name}')
+    .optional(),
+  REBUILD_SECRET: z.string().optional(),
+  BYPASS_SECRET: z.string().optional(),
+  TRUSTED_PROXIES: list
+    .refine(areAddresses, 'must be IP addresses and CIDR ranges, comma separated, such as 10.0.0.0/8,::1')
+    .default([]),
+  INDEX_SHARDS: wholeNumber(1, 1024).default(1),
+  INDEX_REPLICAS: z
+    .string()
+    .regex(/^\d{1,3}(-(\d{1,3}|all))?$/, 'must be a number such as 1 or a range such as 0-1 or 0-all')
+    .default('0-1'),
+  RATE_LIMIT_POINTS: wholeNumber(0, 1_000_000_000).default(120),
+  RATE_LIMIT_WINDOW_SECONDS: wholeNumber(1, 86_400).default(60),
+  REBUILD_INTERVAL_SECONDS: wholeNumber(0, 2_000_000).default(0),
+  REBUILD_MAX_SHRINK_PERCENT: wholeNumber(0, 100).default(10),
+  DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
+  LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
+});
+
+function areAddresses(items: string[]): boolean {
+  try {
+    proxyAddr.compile(items);
+    return items.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Everything that can be configured, checked and frozen. The units are in the names. */
+export type Config = ReturnType<typeof readConfig>;
+
+/**
+ * Reads the environment into one typed, frozen object. An empty variable counts as absent.
+ * @throws {ConfigError} that names the first variable that is missing or malformed, and what it must be.
+ */
+export function readConfig(env: Readonly<Record<string, string | undefined>>) {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const parsed = variables.safeParse(given);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const name = issue?.path.map(String).join('.') ?? 'environment';
+    const missing = given[name] === undefined;
+    throw new ConfigError(missing ? `${name} is required` : `${name} ${issue?.message ?? 'is malformed'}`);
+  }
+  const value = parsed.data;
+  return Object.freeze({
+    port: value.PORT,
+    host: value.HOST,
+    elasticsearch: {
+      nodes: value.ELASTICSEARCH_URL,
+      apiKey: value.ELASTICSEARCH_API_KEY,
+      rebuildApiKey: value.ELASTICSEARCH_REBUILD_API_KEY ?? value.ELASTICSEARCH_API_KEY,
+    },
+    redisUrl: value.REDIS_URL,
+    registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
+    dataset: {
+      url: value.DATASET_URL,
+      packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
+      maxBadRows: value.DATASET_MAX_BAD_ROWS,
+    },
+    index: { shards: value.INDEX_SHARDS, replicas: value.INDEX_REPLICAS },
+    rebuild: {
+      secret: value.REBUILD_SECRET,
+      intervalSeconds: value.REBUILD_INTERVAL_SECONDS,
+      maxShrinkPercent: value.REBUILD_MAX_SHRINK_PERCENT,
+    },
+    bypassSecret: value.BYPASS_SECRET,
+    trustedProxies: value.TRUSTED_PROXIES,
+    rateLimit: { points: value.RATE_LIMIT_POINTS, windowSeconds: value.RATE_LIMIT_WINDOW_SECONDS },
+    logLevel: value.LOG_LEVEL,
+  });
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import ipaddr from 'ipaddr.js';
+import proxyAddr from 'proxy-addr';
+
+/** Bits of an IPv6 address that one subscriber is usually given whole (RFC 6177), so that the rest cannot dodge a limit. */
+const IPV6_SUBSCRIBER_BITS = 64;
+
+export interface ClientAddress {
+  /** The client as the limits see it: IPv4-mapped IPv6 is written as IPv4. */
+  ip: string;
+  /** The other end of the connection. */
+  peer: string;
+  /** `X-Forwarded-For` as received, left to right; empty without one. */
+  forwardedFor: string[];
+  /** What limits are counted by: the IPv4 address, or the /64 of an IPv6 one. */
+  key: string;
+}
+
+export type ReadClientAddress = (request: IncomingMessage) => ClientAddress;
+
+/**
+ * Makes the function that tells who asks. `X-Forwarded-For` is walked from the right, and believed only as long as the
+ * hop that wrote it is trusted; an entry that is no address ends the walk at the hop before it.
+ * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
+ */
+export function clientAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
+  const trusted = proxyAddr.compile([...trustedProxies]);
+  return (request) => {
+    const hops = proxyAddr.all(request, trusted);
+    const ip = unwrap(hops.findLast((hop) => ipaddr.isValid(hop)) ?? '0.0.0.0');
+    return {
+      ip,
+      peer: unwrap(request.socket.remoteAddress ?? '0.0.0.0'),
+      forwardedFor: splitForwardedFor(request.headers['x-forwarded-for']),
+      key: limitKey(ip),
+    };
+  };
+}
+
+/** The IPv4 address itself, or the IPv6 network that limits are counted by, such as `2001:db8::/64`. */
+export function limitKey(ip: string): string {
+  const address = ipaddr.parse(ip);
+  if (address.kind() === 'ipv4') return ip;
+  const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBSCRIBER_BITS}`);
+  return `${network.toString()}/${IPV6_SUBSCRIBER_BITS}`;
+}
+
+function unwrap(ip: string): string {
+  return ipaddr.process(ip).toString();
+}
+
+function splitForwardedFor(header: string | string[] | undefined): string[] {
+  const text = Array.isArray(header) ? header.join(',') : (header ?? '');
+  return text === '' ? [] : text.split(',').map((hop) => hop.trim());
+}

@@ -1,0 +1,146 @@
+import type { Redis } from 'ioredis';
+import type { Middleware } from 'koa';
+import {
+  RateLimiterMemory,
+  RateLimiterRedis,
+  RateLimiterRes,
+  type RateLimiterAbstract,
+} from 'rate-limiter-flexible';
+import type { Logger } from '../log.js';
+import { Problem } from '../problem.js';
+import type { Context, RequestState } from './request-state.js';
+import { isSecret } from './secrets.js';
+
+/** A number of requests in a fixed window of time, for each client. */
+export interface Budget {
+  /** Names the budget in the headers and in Redis. */
+  name: string;
+  points: number;
+  windowSeconds: number;
+}
+
+/** Enough for a person who wants to know why; too little to be worth a flood. */
+export const DEBUG_BUDGET: Budget = { name: 'debug', points: 30, windowSeconds: 60 };
+
+/** Wrong secrets. */
+export const SECRETS_BUDGET: Budget = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
+
+interface LimitsOptions {
+  /** Keeps the counts for all replicas; without it this process counts for itself. */
+  redis: Redis | undefined;
+  /** Tells the counts of this registry from those of a sibling on the same Redis. */
+  slug: string;
+  log: Logger;
+}
+
+/** Makes limiters over one store. While Redis is away they count in this process. */
+export class Limits {
+  constructor(private readonly options: LimitsOptions) {}
+
+  /** Counts every request, and answers 429 beyond the budget; 0 points let everything pass. */
+  perRequest(budget: Budget): Middleware<RequestState> {
+    if (budget.points === 0) return (_ctx, next) => next();
+    const limiter = this.#limiter(budget);
+    return async (ctx, next) => {
+      if (ctx.state.bypassSecondsLeft === 0) {
+        const outcome = await this.#consume(limiter, ctx.state.client.key);
+        if (outcome !== undefined) {
+          ctx.set(budgetHeaders(budget, outcome));
+          if (outcome.consumedPoints > budget.points)
+            throw rateLimited(outcome, 'too many requests from this address');
+        }
+      }
+      await next();
+    };
+  }
+
+  /**
+   * Makes the check of a secret. It throws 403 for a wrong, missing or unconfigured one, and 429 after too many wrong
+   * ones from one address, whatever is sent then.
+   */
+  secretCheck(): (ctx: Context, given: string | undefined, configured: string | undefined) => Promise<void> {
+    const limiter = this.#limiter(SECRETS_BUDGET);
+    const lockedOut = (wrong: RateLimiterRes) =>
+      rateLimited(wrong, 'too many wrong secrets from this address');
+    return async (ctx, given, configured) => {
+      const { key } = ctx.state.client;
+      const limited = ctx.state.bypassSecondsLeft === 0;
+      const wrong = limited ? await this.#attempt(() => limiter.get(key)) : undefined;
+      if (wrong && wrong.consumedPoints >= SECRETS_BUDGET.points) throw lockedOut(wrong);
+      if (isSecret(given, configured)) return;
+      const counted = limited ? await this.#consume(limiter, key) : undefined;
+      if (counted !== undefined && counted.consumedPoints > SECRETS_BUDGET.points) throw lockedOut(counted);
+      throw new Problem(403, 'forbidden', 'this needs the right secret');
+    };
+  }
+
+  /** What is left of a budget, without using any of it. */
+  usage(
+    budget: Budget,
+  ): (key: string) => Promise<{ limit: number; remaining: number; reset_seconds: number } | null> {
+    if (budget.points === 0) return () => Promise.resolve(null);
+    const limiter = this.#limiter(budget);
+    return async (key) => {
+      const used = await this.#attempt(() => limiter.get(key));
+      return {
+        limit: budget.points,
+        remaining: Math.max(0, budget.points - (used?.consumedPoints ?? 0)),
+        reset_seconds: used ? seconds(used) : 0,
+      };
+    };
+  }
+
+  #limiter({ name, points, windowSeconds }: Budget): RateLimiterAbstract {
+    const { redis, slug } = this.options;
+    const rule = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
+    const memory = new RateLimiterMemory(rule);
+    if (redis === undefined) return memory;
+    return new RateLimiterRedis({
+      ...rule,
+      storeClient: redis,
+      insuranceLimiter: memory,
+      rejectIfRedisNotReady: true,
+    });
+  }
+
+  /** Counts one. Undefined where no count could be had: an outage never blocks a client. */
+  async #consume(limiter: RateLimiterAbstract, key: string): Promise<RateLimiterRes | undefined> {
+    return this.#attempt(async () => {
+      try {
+        return await limiter.consume(key);
+      } catch (rejection) {
+        if (rejection instanceof RateLimiterRes) return rejection;
+        throw rejection;
+      }
+    });
+  }
+
+  async #attempt<T>(call: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await call();
+    } catch (error) {
+      this.options.log.error({ err: error }, 'a limit could not be counted; the request passes');
+      return undefined;
+    }
+  }
+}
+
+function rateLimited(outcome: RateLimiterRes, detail: string): Problem {
+  return new Problem(429, 'rate_limited', detail, { headers: { 'Retry-After': String(seconds(outcome)) } });
+}
+
+/** The fields of the IETF draft "RateLimit header fields for HTTP". */
+function budgetHeaders(
+  { name, points, windowSeconds }: Budget,
+  outcome: RateLimiterRes,
+): Record<string, string> {
+  return {
+    'RateLimit-Policy': `"${name}";q=${points};w=${windowSeconds}`,
+    RateLimit: `"${name}";r=${Math.max(0, outcome.remainingPoints)};t=${seconds(outcome)}`,
+  };
+}
+
+/** Until the window ends, rounded up. */
+function seconds(outcome: RateLimiterRes): number {
+  return Math.max(1, Math.ceil(outcome.msBeforeNext / 1000));
+}

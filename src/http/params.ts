@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { codePoints } from '../code-points.js';
+import { invalidParameter } from '../problem.js';
+
+export const BROWSE_LIMIT = { default: 200, max: 500 } as const;
+export const SEARCH_LIMIT = { default: 250, max: 500 } as const;
+const QUERY_LENGTH = { min: 2, max: 100 } as const;
+
+const positiveInteger = z
+  .string()
+  .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
+
+const page = positiveInteger
+  .transform(Number)
+  .refine(Number.isSafeInteger, 'is too large to be an exact integer')
+  .default(1);
+
+function limit(bounds: { default: number; max: number }) {
+  return positiveInteger.transform((digits) => Math.min(Number(digits), bounds.max)).default(bounds.default);
+}
+
+const query = z
+  .string('is required')
+  .trim()
+  .refine(
+    (text) => isBetween(codePoints(text).length, QUERY_LENGTH.min, QUERY_LENGTH.max),
+    `must have ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters`,
+  );
+
+export const browseParams = z.object({ page, limit: limit(BROWSE_LIMIT) });
+export const searchParams = z.object({ q: query, limit: limit(SEARCH_LIMIT) });
+export const secretParams = z.object({ secret: z.string().optional() });
+export const rebuildParams = secretParams.extend({
+  force: z.enum(['true', 'false'], 'must be true or false').default('false'),
+});
+
+function isBetween(n: number, min: number, max: number): boolean {
+  return n >= min && n <= max;
+}
+
+/**
+ * Parses a raw query string by a schema. Parameters that the schema does not name are ignored.
+ * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or refused by the schema.
+ */
+export function parseParams<Schema extends z.ZodObject>(
+  schema: Schema,
+  querystring: string,
+): z.output<Schema> {
+  const given = new URLSearchParams(querystring);
+  const values: Record<string, string> = {};
+  for (const name of Object.keys(schema.shape)) {
+    const [value, ...more] = given.getAll(name);
+    if (more.length > 0) throw invalidParameter(name, 'must be given once');
+    if (value !== undefined) values[name] = value;
+  }
+  const parsed = schema.safeParse(values);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw invalidParameter(
+    issue?.path.map(String).join('.') ?? 'a parameter',
+    issue?.message ?? 'is malformed',
+  );
+}

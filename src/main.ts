@@ -1,0 +1,25 @@
+import { ConfigError, readConfig } from './config.js';
+import { createLogger } from './log.js';
+import { startServer } from './server.js';
+
+/** The server's process: what a container runs. Stops on SIGTERM and SIGINT. */
+async function main(env: NodeJS.ProcessEnv): Promise<void> {
+  const config = readConfig(env);
+  const log = createLogger(config.logLevel, process.stdout.isTTY);
+  const server = await startServer(config, log);
+  const stop = (signal: NodeJS.Signals) => {
+    log.info({ signal }, 'stopping');
+    void server.stop().then(() => log.info('stopped'));
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+}
+
+main(process.env).catch((error: unknown) => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (error instanceof ConfigError) console.error(message);
+  else if (code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL') {
+    console.error(`the API cannot listen, check PORT and HOST: ${message}`);
+  } else console.error(error);
+  process.exitCode = 1;
+});

@@ -1,0 +1,20 @@
+import { randomBytes } from 'node:crypto';
+
+/** The alias of a registry: what readers know. */
+export function aliasOf(slug: string): string {
+  return `${slug}-packages`;
+}
+
+/** A new index of the alias: `<alias>-<utc time>-<random>`, in the order of time. */
+export function newIndexName(alias: string, now: Date): string {
+  const time = now
+    .toISOString()
+    .replace(/[-:]|\.\d+/g, '')
+    .toLowerCase();
+  return `${alias}-${time}-${randomBytes(4).toString('hex')}`;
+}
+
+/** Whether an index is a build of this very alias, not of another whose name begins alike. */
+export function isBuildOf(alias: string, index: string): boolean {
+  return index.startsWith(`${alias}-`) && /^\d{8}t\d{6}z-[0-9a-f]{8}$/.test(index.slice(alias.length + 1));
+}

@@ -1,0 +1,88 @@
+import { readFile } from 'node:fs/promises';
+import type { Client, estypes } from '@elastic/elasticsearch';
+import type { GenerationMeta } from '../catalog/generation.js';
+import { isBuildOf } from './index-names.js';
+
+/** The verbs of a build's index, from its creation to its end. Each throws what Elasticsearch's client throws. */
+
+const DEFINITION = new URL('../../mappings/packages.json', import.meta.url);
+
+/** Creates the index of a build as mappings/packages.json says: without copies and refresh, for the load. */
+export async function createIndex(
+  client: Client,
+  index: string,
+  shards: number,
+  meta: GenerationMeta,
+): Promise<void> {
+  const definition = JSON.parse(await readFile(DEFINITION, 'utf8')) as Required<
+    Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
+  >;
+  await client.indices.create({
+    index,
+    settings: { ...definition.settings, number_of_shards: shards },
+    mappings: { ...definition.mappings, _meta: meta },
+  });
+}
+
+/** Makes what was loaded searchable, in one segment a shard, and closes the index to writes for good. */
+export async function seal(client: Client, index: string): Promise<void> {
+  await client.indices.refresh({ index });
+  await client.indices.forcemerge({ index, max_num_segments: 1 });
+  await client.indices.refresh({ index });
+  await client.indices.addBlock({ index, block: 'write' });
+}
+
+/** Gives the index its copies and usual settings, and waits until all of them are there. */
+export async function settle(client: Client, index: string, replicas: string): Promise<void> {
+  const copies = replicas.includes('-')
+    ? { auto_expand_replicas: replicas }
+    : { auto_expand_replicas: 'false', number_of_replicas: Number(replicas) };
+  await client.indices.putSettings({ index, settings: { ...copies, refresh_interval: '1s' } });
+  const health = await client.cluster.health({ index, wait_for_status: 'green', timeout: '5m' });
+  if (health.timed_out) {
+    throw new Error(
+      `the copies of the index are not complete after five minutes: INDEX_REPLICAS is ${replicas}`,
+    );
+  }
+}
+
+/**
+ * Lets the alias point to the new index instead of the old one, in one step that fails whole where the alias no longer
+ * points to `from`: the fence against a builder that does not know that another one has flipped.
+ */
+export async function flip(
+  client: Client,
+  alias: string,
+  from: string | undefined,
+  to: string,
+): Promise<void> {
+  // Of two first builds only one can have the alias: an alias has one write index at the most.
+  const add = { add: { index: to, alias, is_write_index: true } };
+  const remove = from === undefined ? [] : [{ remove: { index: from, alias, must_exist: true } }];
+  try {
+    await client.indices.updateAliases({ actions: [...remove, add] });
+  } catch (error) {
+    // A lost answer, or a retry after one, is an error although the alias has moved.
+    if (!(await isServed(client, alias, to))) throw error;
+  }
+}
+
+/** Removes the index of a failed build, unless readers are served from it after all. @throws where that cannot be told. */
+export async function discard(client: Client, alias: string, index: string): Promise<void> {
+  if (!(await isServed(client, alias, index))) await deleteIndex(client, index);
+}
+
+async function isServed(client: Client, alias: string, index: string): Promise<boolean> {
+  return client.indices.existsAlias({ name: alias, index });
+}
+
+/** Removes the builds of this alias except those to keep: older generations, and what crashed builds left behind. */
+export async function prune(client: Client, alias: string, keep: (string | undefined)[]): Promise<void> {
+  const indices = Object.keys(await client.indices.get({ index: `${alias}-*`, features: ['aliases'] }));
+  const old = indices.filter((index) => isBuildOf(alias, index) && !keep.includes(index));
+  for (const index of old) await deleteIndex(client, index);
+}
+
+async function deleteIndex(client: Client, index: string): Promise<void> {
+  await client.indices.delete({ index, ignore_unavailable: true });
+}

@@ -1,0 +1,50 @@
+/** The steps of a rebuild, in their order. */
+export type Phase =
+  | 'downloading'
+  | 'checking'
+  | 'creating'
+  | 'loading'
+  | 'merging'
+  | 'verifying'
+  | 'replicating'
+  | 'flipping'
+  | 'pruning';
+
+/** How far a rebuild is. */
+export interface ProgressReport {
+  phase: Phase;
+  /** Rows read or written so far in this phase. */
+  rows: number;
+  /** How many there will be, once that is known. */
+  total: number | undefined;
+  /** ISO 8601. */
+  startedAt: string;
+}
+
+/** Follows one rebuild and tells a listener of every change. */
+export class Progress {
+  #report: ProgressReport;
+
+  constructor(
+    startedAt: Date,
+    private readonly listener: (report: ProgressReport) => void = () => undefined,
+  ) {
+    this.#report = { phase: 'downloading', rows: 0, total: undefined, startedAt: startedAt.toISOString() };
+  }
+
+  get report(): ProgressReport {
+    return this.#report;
+  }
+
+  enter(phase: Phase, total?: number): void {
+    // Outside the phases that count rows, the rows of the last one that did stay in sight.
+    const rows = phase === 'checking' || phase === 'loading' ? 0 : this.#report.rows;
+    this.#report = { ...this.#report, phase, rows, total: total ?? this.#report.total };
+    this.listener(this.#report);
+  }
+
+  count(rows: number): void {
+    this.#report = { ...this.#report, rows };
+    this.listener(this.#report);
+  }
+}

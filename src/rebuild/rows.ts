@@ -1,0 +1,106 @@
+import type { Readable } from 'node:stream';
+import type { PackageEntry } from '../catalog/entry.js';
+import { readCsv } from './csv.js';
+import { DatasetError } from './dataset-error.js';
+
+/** One row of the dataset: the package, or why the row is wrong. `line` counts from 1, the header's. */
+export type Row = { line: number; entry: PackageEntry } | { line: number; reason: string };
+
+const MAX_NAME_BYTES = 512;
+
+/** Where a row has no version. */
+const DEFAULT_VERSION = 'latest';
+
+/**
+ * Reads the rows of a dataset in batches, each row checked by itself (not against the others).
+ * @param urlTemplate `https://…/{name}`, for rows without a `url`.
+ * @throws {DatasetError} for a file without a usable header.
+ */
+export async function* readRows(text: Readable, urlTemplate: string | undefined): AsyncGenerator<Row[]> {
+  let toRow: RowParser | undefined;
+  for await (const records of readCsv(text)) {
+    const rows: Row[] = [];
+    for (const record of records) {
+      if (toRow === undefined) {
+        if (!('fields' in record))
+          throw new DatasetError(`line ${record.line}: ${record.reason}, in the header`);
+        toRow = new RowParser(record.fields, urlTemplate);
+      } else if ('fields' in record) rows.push(toRow.parse(record.line, record.fields));
+      else rows.push(toRow.skip(record.line, record.reason));
+    }
+    yield rows;
+  }
+  if (toRow === undefined) throw new DatasetError('the dataset is empty');
+}
+
+class RowParser {
+  readonly #width: number;
+  readonly #no: number | undefined;
+  readonly #name: number;
+  readonly #version: number | undefined;
+  readonly #url: number | undefined;
+  /** Rows seen so far: the package number where there is no such column. */
+  #position = 0;
+
+  constructor(
+    header: string[],
+    private readonly urlTemplate: string | undefined,
+  ) {
+    const column = (name: string) => {
+      const index = header.indexOf(name);
+      if (header.includes(name, index + 1))
+        throw new DatasetError(`line 1: there are two columns \`${name}\``);
+      return index === -1 ? undefined : index;
+    };
+    const name = column('name');
+    if (name === undefined)
+      throw new DatasetError('line 1: the header has no column `name`: this is no such CSV');
+    this.#width = header.length;
+    this.#name = name;
+    this.#no = column('package_no');
+    this.#version = column('version');
+    this.#url = column('url');
+    if (this.#url === undefined && urlTemplate === undefined) {
+      throw new DatasetError('line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set');
+    }
+  }
+
+  parse(line: number, fields: string[]): Row {
+    this.#position++;
+    if (fields.length !== this.#width) {
+      return { line, reason: `${fields.length} fields instead of ${this.#width}` };
+    }
+    const text = (index: number | undefined) => (index === undefined ? '' : (fields[index] ?? ''));
+    const no = this.#no === undefined ? this.#position : positiveInteger(text(this.#no));
+    if (no === undefined) {
+      return { line, reason: `package_no ${JSON.stringify(text(this.#no))} is not a positive integer` };
+    }
+    const name = text(this.#name);
+    if (name === '') return { line, reason: 'name is empty' };
+    if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
+      return { line, reason: `name is longer than ${MAX_NAME_BYTES} bytes` };
+    }
+    const url = text(this.#url) || this.#fromTemplate(name);
+    if (url === undefined) return { line, reason: 'url is empty, and PACKAGE_URL_TEMPLATE is not set' };
+    if (!URL.canParse(url)) return { line, reason: `url ${JSON.stringify(url)} is not absolute` };
+    return { line, entry: { no, name, version: text(this.#version) || DEFAULT_VERSION, url } };
+  }
+
+  /** A row that could not be read still takes its position. */
+  skip(line: number, reason: string): Row {
+    this.#position++;
+    return { line, reason };
+  }
+
+  #fromTemplate(name: string): string | undefined {
+    return this.urlTemplate
+      ?.replaceAll('{name}', () => encodeURIComponent(name))
+      .replaceAll('{+name}', () => encodeURIComponent(name).replaceAll('%2F', '/').replaceAll('%40', '@'));
+  }
+}
+
+function positiveInteger(text: string): number | undefined {
+  if (!/^[1-9]\d*$/.test(text)) return undefined;
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : undefined;
+}

@@ -1,0 +1,39 @@
+import type { Client } from '@elastic/elasticsearch';
+import type { PackageEntry } from '../catalog/entry.js';
+import { codePoints } from '../code-points.js';
+import { browseIndex, searchIndex } from '../catalog/catalog.js';
+import { DatasetError } from './dataset-error.js';
+
+/** How many packages of the new index are searched for. */
+const SAMPLES = 10;
+
+/** @throws {DatasetError} where the new snapshot is smaller than the one before by more than `maxPercent`. */
+export function refuseShrunken(total: number, previous: number | undefined, maxPercent: number): void {
+  if (previous === undefined || total >= previous * (1 - maxPercent / 100)) return;
+  throw new DatasetError(
+    `the snapshot has ${total} packages, the one before ${previous}: smaller by more than ${maxPercent} %` +
+      ' (REBUILD_MAX_SHRINK_PERCENT); ask with force=true to accept it',
+  );
+}
+
+/**
+ * Asks the new index what users will ask: that the count is right, that the last page is there, and that packages from
+ * all over the list are found by their whole name.
+ * @throws {Error} that says what is missing.
+ */
+export async function verify(client: Client, index: string, total: number): Promise<void> {
+  const { count } = await client.count({ index });
+  if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const ordinal = Math.round((sample * (total - 1)) / Math.max(1, SAMPLES - 1));
+    const [json] = await browseIndex(client, index, total, ordinal + 1, 1);
+    if (json === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
+    const { name } = JSON.parse(json) as PackageEntry;
+    const characters = codePoints(name);
+    if (characters.length < 2) continue;
+    const { entries } = await searchIndex(client, index, characters.slice(0, 100).join(''), 500);
+    if (!entries.some((entry) => entry.startsWith(json.slice(0, -1)))) {
+      throw new Error(`the new index does not find the package ${JSON.stringify(name)}`);
+    }
+  }
+}

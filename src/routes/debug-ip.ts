@@ -1,0 +1,32 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Limits, Budget } from '../http/limits.js';
+import type { Handler } from './handler.js';
+
+/** Headers whose values are nobody's business, not even the sender's on a shared screen. */
+const REDACTED = /authorization|cookie|token|secret|api-?key/i;
+
+/** `GET /debug-ip`: as whom a user is limited, and why. */
+export function debugIp(limits: Limits, reading: Budget): Handler {
+  const usage = limits.usage(reading);
+  return async (ctx) => {
+    const { ip, peer, forwardedFor, key } = ctx.state.client;
+    ctx.set('Cache-Control', 'no-store');
+    ctx.body = {
+      ip,
+      peer,
+      forwarded_for: forwardedFor,
+      limit_key: key,
+      limit: await usage(key),
+      bypass: { valid: ctx.state.bypassSecondsLeft > 0, valid_for_seconds: ctx.state.bypassSecondsLeft },
+      headers: redact(ctx.headers),
+    };
+  };
+}
+
+function redact(headers: IncomingHttpHeaders): Record<string, unknown> {
+  const shown = Object.entries(headers).map(([name, value]) => [
+    name,
+    REDACTED.test(name) ? '[redacted]' : value,
+  ]);
+  return Object.fromEntries(shown) as Record<string, unknown>;
+}

@@ -1,0 +1,62 @@
+import Router from '@koa/router';
+import type { Middleware } from 'koa';
+import type { Catalog } from '../catalog/catalog.js';
+import type { Generations } from '../catalog/generation.js';
+import type { Config } from '../config.js';
+import type { BypassTokens } from '../http/bypass-token.js';
+import { DEBUG_BUDGET, type Budget, type Limits } from '../http/limits.js';
+import type { RequestState } from '../http/request-state.js';
+import { Problem } from '../problem.js';
+import type { Rebuilds } from '../rebuild/rebuilds.js';
+import { browse } from './browse.js';
+import { debugIp } from './debug-ip.js';
+import { getBypass } from './get-bypass.js';
+import type { Handler } from './handler.js';
+import { health } from './health.js';
+import { ping } from './ping.js';
+import { startRebuild } from './rebuild.js';
+import { search } from './search.js';
+import { stats } from './stats.js';
+
+export interface RouteDeps {
+  config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit'>;
+  catalog: Catalog;
+  generations: Generations;
+  rebuilds: Rebuilds;
+  limits: Limits;
+  tokens: BypassTokens;
+}
+
+/** All endpoints, each with its limit: the one place that decides what is limited and how. */
+export function createRouter(deps: RouteDeps): Router<RequestState> {
+  const { config, catalog, generations, rebuilds, limits, tokens } = deps;
+  const reading: Budget = { name: 'reading', ...config.rateLimit };
+  const limitedReading = limits.perRequest(reading);
+  const limitedDebug = limits.perRequest(DEBUG_BUDGET);
+  const free: Middleware<RequestState> = (_ctx, next) => next();
+
+  const endpoints: [path: string, limit: Middleware<RequestState>, handler: Handler][] = [
+    ['/ping', free, ping()],
+    ['/health', free, health(generations)],
+    ['/stats', limitedReading, stats(catalog, config.registry.slug)],
+    ['/browse', limitedReading, browse(catalog)],
+    ['/search', limitedReading, search(catalog)],
+    ['/debug-ip', limitedDebug, debugIp(limits, reading)],
+    // These two count wrong secrets instead of requests.
+    ['/get-bypass', free, getBypass(limits, tokens, config.bypassSecret)],
+    ['/rebuild', free, startRebuild(limits, rebuilds, generations, config.rebuild.secret)],
+  ];
+
+  const router = new Router<RequestState>();
+  for (const [path, limit, handler] of endpoints) {
+    router.get(path, limit, handler);
+    router.all(path, refuseMethod);
+  }
+  return router;
+}
+
+function refuseMethod(): never {
+  throw new Problem(405, 'method_not_allowed', 'this path answers GET and HEAD only', {
+    headers: { Allow: 'GET, HEAD' },
+  });
+}

@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createApp } from './app.js';
+import { Catalog } from './catalog/catalog.js';
+import { Generations } from './catalog/generation.js';
+import { createReadClient, createRebuildClient } from './clients/elasticsearch.js';
+import { createRedis } from './clients/redis.js';
+import type { Config } from './config.js';
+import { BypassTokens } from './http/bypass-token.js';
+import { Limits } from './http/limits.js';
+import type { Logger } from './log.js';
+import { aliasOf } from './rebuild/index-names.js';
+import type { ProgressReport } from './rebuild/progress.js';
+import { Rebuilds } from './rebuild/rebuilds.js';
+
+/** How long requests in flight may take to finish when the server stops, in milliseconds. */
+const DRAIN_MS = 10_000;
+
+export interface RunningServer {
+  /** Where the API listens, such as `http://127.0.0.1:3000`. */
+  url: string;
+  generations: Generations;
+  rebuilds: Rebuilds;
+  /** Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the service: clients, app, first look at the index, listening. It listens also while Elasticsearch is away.
+ * @param onRebuild is told of the progress of rebuilds.
+ * @throws what `listen` throws, such as EADDRINUSE; nothing is left running then.
+ */
+export async function startServer(
+  config: Config,
+  log: Logger,
+  onRebuild?: (report: ProgressReport) => void,
+): Promise<RunningServer> {
+  const { slug } = config.registry;
+  const alias = aliasOf(slug);
+  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
+  const reader = createReadClient({ nodes, apiKey });
+  const builder = createRebuildClient({ nodes, apiKey: rebuildApiKey });
+  const redis = config.redisUrl === undefined ? undefined : createRedis(config.redisUrl, log);
+  if (redis === undefined)
+    log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
+
+  const generations = new Generations(reader, alias, log);
+  const rebuilds = new Rebuilds({ client: builder, alias, config, log }, generations, onRebuild);
+  const app = createApp({
+    config,
+    log,
+    catalog: new Catalog(reader, generations),
+    generations,
+    rebuilds,
+    limits: new Limits({ redis, slug, log }),
+    tokens: new BypassTokens(config.bypassSecret, slug),
+  });
+
+  const respond = app.callback();
+  const server = createServer((request, response) => void respond(request, response));
+  const stop = async () => {
+    await close(server);
+    generations.stop();
+    await rebuilds.stop();
+    redis?.disconnect();
+    await Promise.all([reader.close(), builder.close()]);
+  };
+  try {
+    server.listen(config.port, config.host);
+    await once(server, 'listening');
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  await generations.start();
+  rebuilds.automate(config.rebuild.intervalSeconds);
+  const url = urlOf(server.address() as AddressInfo);
+  log.info({ url, alias }, 'listening');
+  return { url, generations, rebuilds, stop };
+}
+
+async function close(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, 'close');
+  server.close();
+  server.closeIdleConnections();
+  const late = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+  await closed;
+  clearTimeout(late);
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
