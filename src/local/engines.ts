@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import { startElasticsearch } from './elasticsearch.js';
+import { LocalError, type Engine, type Say } from './engine.js';
+import { hasDocker, startElasticsearchContainer, startRedisContainer } from './docker.js';
+import { makeFolder, type Places } from './places.js';
+import { startRedis } from './redis.js';
+
+interface EngineOptions {
+  places: Places;
+  /** Of the engines' data; a Docker volume of the same name keeps Elasticsearch's. */
+  folder: string;
+  volume: string | undefined;
+  /** Elasticsearch's, such as `1g`. */
+  heap: string;
+  env: NodeJS.ProcessEnv;
+  say: Say;
+  signal: AbortSignal;
+}
+
+/** A real Elasticsearch: from Docker where its engine answers, otherwise assembled from Maven Central. */
+export async function obtainElasticsearch({
+  places,
+  folder,
+  volume,
+  heap,
+  env,
+  say,
+  signal,
+}: EngineOptions): Promise<Engine> {
+  return obtain(
+    'Elasticsearch',
+    'ELASTICSEARCH_URL',
+    () => startElasticsearchContainer(heap, volume),
+    () =>
+      startElasticsearch(
+        places,
+        join(makeFolder(folder, places.runAs), 'elasticsearch'),
+        heap,
+        env,
+        say,
+        signal,
+      ),
+    say,
+  );
+}
+
+/** A real Redis, likewise. */
+export async function obtainRedis({ places, folder, env, say, signal }: EngineOptions): Promise<Engine> {
+  return obtain(
+    'Redis',
+    'REDIS_URL',
+    startRedisContainer,
+    () => startRedis(places, join(makeFolder(folder, places.runAs), 'redis'), env, say, signal),
+    say,
+  );
+}
+
+async function obtain(
+  name: string,
+  variable: string,
+  fromDocker: () => Promise<Engine>,
+  fromMaven: () => Promise<Engine>,
+  say: Say,
+): Promise<Engine> {
+  if (await hasDocker()) {
+    try {
+      return await fromDocker();
+    } catch (error) {
+      say(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);
+    }
+  }
+  try {
+    return await fromMaven();
+  } catch (error) {
+    if (!(error instanceof LocalError)) throw error;
+    throw new LocalError(
+      `${name} cannot be had: ${error.message}. It comes from a Docker engine, or from Maven and a JDK 21+, or from an address in ${variable}.`,
+      { cause: error },
+    );
+  }
+}
+
+function firstLine(error: unknown): string {
+  return (error as Error).message.split('\n')[0] ?? '';
+}

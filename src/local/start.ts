@@ -1,0 +1,172 @@
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { basename } from 'node:path';
+import lockfile from 'proper-lockfile';
+import { ConfigError, readConfig, type Config } from '../config.js';
+import { createLogger } from '../log.js';
+import { startServer, type RunningServer } from '../server.js';
+import { LocalError } from './engine.js';
+import { obtainElasticsearch, obtainRedis } from './engines.js';
+import { LoadBar } from './load-bar.js';
+import { findPlaces } from './places.js';
+
+/** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */
+
+const HEAP = '1g';
+/** How long a first load may last: longer than any machine needs for the bundled snapshot. */
+const FIRST_LOAD_MS = 15 * 60_000;
+
+const say = (line: string) => console.log(line);
+
+/** What is to be undone at the end, last first. */
+const undo: (() => Promise<void>)[] = [];
+
+async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
+  // Checks everything else that is set before anything is started for it.
+  const draft = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1', ...withoutEmpty(env) });
+  await refuseTakenPort(draft.port, draft.host);
+
+  const places = findPlaces(env);
+  await holdFolder(places.data);
+  const options = {
+    places,
+    folder: places.data,
+    volume: volumeOf(places.data),
+    heap: HEAP,
+    env,
+    say,
+    signal,
+  };
+  const elasticsearchUrl =
+    env['ELASTICSEARCH_URL'] || (await begin('Elasticsearch', () => obtainElasticsearch(options)));
+  signal.throwIfAborted();
+  const redisUrl = env['REDIS_URL'] || (await begin('Redis', () => obtainRedis(options)));
+  signal.throwIfAborted();
+
+  const config = readConfig({
+    LOG_LEVEL: 'warn',
+    ...withoutEmpty(env),
+    ELASTICSEARCH_URL: elasticsearchUrl,
+    REDIS_URL: redisUrl,
+  });
+  const bar = new LoadBar(process.stdout);
+  const server = await startServer(config, createLogger(config.logLevel, process.stdout.isTTY), bar.show);
+  undo.push(async () => {
+    bar.end();
+    await server.stop();
+  });
+  await untilReady(server, signal);
+  bar.end();
+  greet(server, config);
+}
+
+/** Starts an engine, to be stopped at the end. @returns its address. */
+async function begin(name: string, obtain: () => ReturnType<typeof obtainRedis>): Promise<string> {
+  say(`Starting ${name} …`);
+  const engine = await obtain();
+  undo.push(() => engine.stop());
+  say(`  ${engine.description} at ${engine.url}`);
+  return engine.url;
+}
+
+/** One `npm start` at a time has the engines' data. */
+async function holdFolder(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  const lock = () => lockfile.lock(folder, { stale: 10_000, retries: 0 });
+  const release = await lock()
+    .catch(async () => {
+      say('Waiting for another `npm start` of this folder to stop …');
+      // Longer than a lock that was left by a killed process takes to go stale.
+      return lockfile.lock(folder, { stale: 10_000, retries: { retries: 12, factor: 1, minTimeout: 1000 } });
+    })
+    .catch(() => {
+      throw new LocalError('another `npm start` of this folder is running: stop it first');
+    });
+  undo.push(release);
+}
+
+function volumeOf(folder: string): string {
+  return `package-registry-search-${basename(folder)}`;
+}
+
+async function refuseTakenPort(port: number, host: string): Promise<void> {
+  const probe = createServer();
+  try {
+    probe.listen(port, host);
+    await once(probe, 'listening');
+  } catch (error) {
+    const reason =
+      (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+        ? 'is taken by another program'
+        : (error as Error).message;
+    throw new LocalError(
+      `port ${port} of ${host} ${reason}: stop that, or choose another with PORT=3001 npm start`,
+    );
+  }
+  probe.close();
+  await once(probe, 'close');
+}
+
+async function untilReady({ generations, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
+  const deadline = Date.now() + FIRST_LOAD_MS;
+  while (generations.engine !== 'present') {
+    signal.throwIfAborted();
+    if (rebuilds.lastFailure !== undefined) {
+      throw new LocalError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
+    }
+    if (generations.engine === 'unreachable')
+      throw new LocalError('Elasticsearch does not answer, or cannot be used: see the log above');
+    if (Date.now() > deadline) throw new LocalError('the snapshot was not loaded in time');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+function greet({ url, generations }: RunningServer, config: Config): void {
+  const meta = generations.current?.meta;
+  say(`
+The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${meta?.source}. Try:
+
+  curl '${url}/search?q=redis'
+  curl '${url}/browse?page=1&limit=5'
+  curl '${url}/health'
+
+Elasticsearch: ${config.elasticsearch.nodes.join(', ')}   Redis: ${config.redisUrl}
+Ctrl-C stops everything that was started here.`);
+}
+
+function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+}
+
+async function undoAll(): Promise<void> {
+  for (let step = undo.pop(); step !== undefined; step = undo.pop()) {
+    await step().catch((error: unknown) => console.error((error as Error).message));
+  }
+}
+
+async function main(env: NodeJS.ProcessEnv): Promise<void> {
+  const stopping = new AbortController();
+  const stop = () => {
+    if (stopping.signal.aborted) process.exit(130);
+    say('\nStopping …');
+    stopping.abort();
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+  process.on('SIGHUP', stop);
+  try {
+    await start(env, stopping.signal);
+    if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
+  } catch (error) {
+    if (!stopping.signal.aborted) {
+      const expected = error instanceof LocalError || error instanceof ConfigError;
+      console.error(expected ? `\n${error.message}` : error);
+      process.exitCode = 1;
+    }
+  } finally {
+    await undoAll();
+  }
+}
+
+void main(process.env);
