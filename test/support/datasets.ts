@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import type { PackageEntry } from '../../src/catalog/entry.js';
+
+const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url);
+
+/** The bundled snapshot, read without any code of the service: it has neither quotes nor commas in its fields. */
+export function bundledPackages(): PackageEntry[] {
+  const [, ...lines] = gunzipSync(readFileSync(BUNDLED)).toString().trimEnd().split('\n');
+  return lines.map((line) => {
+    const [no, name, version, url] = line.split(',') as [string, string, string, string];
+    return { no: Number(no), name, version, url };
+  });
+}
+
+/** Packages with the given names, numbered from 1. */
+export function packagesNamed(names: readonly string[]): PackageEntry[] {
+  return names.map((name, i) => ({
+    no: i + 1,
+    name,
+    version: '1.0.0',
+    url: `https://registry.example/${encodeURIComponent(name)}`,
+  }));
+}
+
+export function toCsv(packages: readonly PackageEntry[]): string {
+  const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const rows = packages.map(({ no, name, version, url }) =>
+    [String(no), name, version, url].map(quoted).join(','),
+  );
+  return ['package_no,name,version,url', ...rows, ''].join('\n');
+}
+
+/** A dataset in a file of its own, which a test may change. */
+export interface DatasetFile {
+  /** `file:…` */
+  url: string;
+  write(csv: string | Buffer): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export async function datasetFile(csv: string | Buffer): Promise<DatasetFile> {
+  const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-dataset-'));
+  const path = join(folder, 'packages.csv');
+  const write = (text: string | Buffer) => writeFile(path, text);
+  await write(csv);
+  return { url: pathToFileURL(path).href, write, remove: () => rm(folder, { recursive: true, force: true }) };
+}

@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Engine } from '../../src/local/engine.js';
+import { obtainElasticsearch, obtainRedis } from '../../src/local/engines.js';
+import { findPlaces, makeFolder } from '../../src/local/places.js';
+
+/** How long the first suite may wait: the very first time, Elasticsearch is downloaded. */
+export const ENGINES_TIMEOUT_MS = 20 * 60_000;
+
+const HEAP = '1g';
+
+interface Engines {
+  elasticsearch: Engine;
+  redis: Engine;
+  folder: string;
+}
+
+let started: Promise<Engines> | undefined;
+
+/**
+ * The one Elasticsearch and the one Redis of this run, started by the first suite that asks: containers by
+ * testcontainers where a Docker engine answers, otherwise the local ones of `npm start`.
+ * @throws where neither can be had: there is no test without a real engine.
+ */
+export function engines(): Promise<Engines> {
+  started ??= start();
+  return started;
+}
+
+/** Stops them, if they were started. */
+export async function stopEngines(): Promise<void> {
+  const running = await started?.catch(() => undefined);
+  if (running === undefined) return;
+  await Promise.all([running.elasticsearch.stop(), running.redis.stop()]);
+  await rm(running.folder, { recursive: true, force: true });
+}
+
+async function start(): Promise<Engines> {
+  const places = findPlaces(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
+  const say = (line: string) => console.log(line);
+  const { signal } = new AbortController();
+  const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
+  try {
+    const redis = await obtainRedis(options);
+    try {
+      const elasticsearch = await obtainElasticsearch(options);
+      say(`${elasticsearch.description}\n${redis.description}`);
+      return { elasticsearch, redis, folder };
+    } catch (error) {
+      await redis.stop();
+      throw error;
+    }
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto';
+import { Client } from '@elastic/elasticsearch';
+import { readConfig } from '../../src/config.js';
+import type { PackageEntry } from '../../src/catalog/entry.js';
+import { createLogger } from '../../src/log.js';
+import { aliasOf } from '../../src/rebuild/index-names.js';
+import { startServer, type RunningServer } from '../../src/server.js';
+import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
+import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
+import { until } from './until.js';
+
+export const REBUILD_SECRET = 'rebuild-change-me';
+export const BYPASS_SECRET = 'bypass-change-me';
+
+/** An answer as a client sees it. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  /** The body, parsed; undefined where there is none. */
+  body: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
+}
+
+/** The real app on the real engines, spoken to by HTTP. */
+export interface Service {
+  slug: string;
+  alias: string;
+  url: string;
+  server: RunningServer;
+  elasticsearch: Client;
+  get(path: string, init?: RequestInit): Promise<Answer>;
+  /** Asks for a rebuild and waits for its end. @returns the answer to the request. */
+  rebuild(params?: string): Promise<Answer>;
+  /** Stops the server and removes its indices. */
+  end(): Promise<void>;
+}
+
+/** A name of its own for each suite: index, alias and Redis keys begin with it. */
+export function newSlug(): string {
+  return `t${randomBytes(4).toString('hex')}`;
+}
+
+/** Starts a server; limits are off unless `env` turns them on. It need not be ready. */
+export async function startService(env: Record<string, string>, slug = newSlug()): Promise<Service> {
+  const { elasticsearch: engine, redis } = await engines();
+  const config = readConfig({
+    PORT: '0',
+    ELASTICSEARCH_URL: engine.url,
+    REDIS_URL: redis.url,
+    REGISTRY_SLUG: slug,
+    REBUILD_SECRET,
+    BYPASS_SECRET,
+    RATE_LIMIT_POINTS: '0',
+    LOG_LEVEL: 'fatal',
+    ...env,
+  });
+  const server = await startServer(config, createLogger(config.logLevel, false));
+  const elasticsearch = new Client({ node: engine.url });
+  const alias = aliasOf(slug);
+  const get = (path: string, init?: RequestInit) => request(`${server.url}${path}`, init);
+  return {
+    slug,
+    alias,
+    url: server.url,
+    server,
+    elasticsearch,
+    get,
+    rebuild: async (params = '') => {
+      const answer = await get(`/rebuild?secret=${REBUILD_SECRET}${params}`);
+      await until(() => server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+      return answer;
+    },
+    end: async () => {
+      await server.stop();
+      const indices = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
+      if (indices.length > 0) await elasticsearch.indices.delete({ index: indices });
+      await elasticsearch.close();
+    },
+  };
+}
+
+/** Starts a server and waits until its first snapshot is there. */
+export async function startReadyService(env: Record<string, string>, slug?: string): Promise<Service> {
+  const service = await startService(env, slug);
+  const { generations, rebuilds } = service.server;
+  await until(
+    () => generations.engine === 'present' || rebuilds.lastFailure !== undefined,
+    'the first snapshot',
+    120_000,
+  );
+  if (generations.engine === 'present') return service;
+  await service.end();
+  throw new Error(`the first snapshot failed: ${rebuilds.lastFailure?.reason}`);
+}
+
+/** What `useService` gives to a suite; to be read within its tests. */
+export interface SuiteService {
+  service: Service;
+  dataset: DatasetFile;
+}
+
+/** Gives the suite that calls it a ready service on a dataset file of its own, and takes both away at its end. */
+export function useService(packages: () => PackageEntry[], env: Record<string, string> = {}): SuiteService {
+  let dataset: DatasetFile | undefined;
+  let service: Service | undefined;
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    dataset = await datasetFile(toCsv(packages()));
+    service = await startReadyService({ DATASET_URL: dataset.url, ...env });
+  });
+  after(async () => {
+    await service?.end();
+    await dataset?.remove();
+  });
+  const started = <T>(part: T | undefined) => {
+    if (part === undefined) throw new Error('the service of this suite is not there outside its tests');
+    return part;
+  };
+  return {
+    get service() {
+      return started(service);
+    },
+    get dataset() {
+      return started(dataset);
+    },
+  };
+}
+
+/** One request, its answer read to the end. */
+export async function request(url: string, init?: RequestInit): Promise<Answer> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: text === '' ? undefined : (JSON.parse(text) as unknown),
+  };
+}
