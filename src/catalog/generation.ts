@@ -1,13 +1,13 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
-import { EngineUnavailable, reach } from './engine.js';
+import { EngineUnavailable, reach, WITHOUT_PAUSE } from './engine.js';
 
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
 const POLL_MS = 1000;
 
 /** What belongs to one build, kept in the index's `_meta`. */
-export const generationMeta = z.object({
+const generationMeta = z.object({
   schema_version: z.literal(1),
   /** How many packages there are. */
   total: z.int().nonnegative(),
@@ -114,7 +114,9 @@ export class Generations {
  * @throws {EngineUnavailable} when Elasticsearch does not answer or cannot serve the alias.
  */
 export async function currentGeneration(client: Client, alias: string): Promise<Generation | undefined> {
-  const mappings = await reach(() => client.indices.getMapping({ index: alias })).catch(emptyWhereAbsent);
+  const mappings = await reach(() => client.indices.getMapping({ index: alias }, WITHOUT_PAUSE)).catch(
+    emptyWhereAbsent,
+  );
   const [index, ...others] = Object.keys(mappings).sort().reverse();
   if (index === undefined) return undefined;
   if (others.length > 0) {

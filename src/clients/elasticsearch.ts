@@ -6,7 +6,7 @@ interface Settings {
 }
 
 /** A reading request that took longer than this has failed, in milliseconds; the promise is an error within two seconds. */
-export const READ_TIMEOUT_MS = 1500;
+const READ_TIMEOUT_MS = 1500;
 
 /**
  * For the requests of users: short time-out, one retry on another connection. A retry never follows a time-out, so the

@@ -38,7 +38,7 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
 }
 
 /** The IPv4 address itself, or the IPv6 network that limits are counted by, such as `2001:db8::/64`. */
-export function limitKey(ip: string): string {
+function limitKey(ip: string): string {
   const address = ipaddr.parse(ip);
   if (address.kind() === 'ipv4') return ip;
   const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBSCRIBER_BITS}`);

@@ -23,7 +23,7 @@ export interface Budget {
 export const DEBUG_BUDGET: Budget = { name: 'debug', points: 30, windowSeconds: 60 };
 
 /** Wrong secrets. */
-export const SECRETS_BUDGET: Budget = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
+const SECRETS_BUDGET: Budget = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
 
 interface LimitsOptions {
   /** Keeps the counts for all replicas; without it this process counts for itself. */

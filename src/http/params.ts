@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { codePoints } from '../code-points.js';
 import { invalidParameter } from '../problem.js';
 
-export const BROWSE_LIMIT = { default: 200, max: 500 } as const;
-export const SEARCH_LIMIT = { default: 250, max: 500 } as const;
+const BROWSE_LIMIT = { default: 200, max: 500 } as const;
+const SEARCH_LIMIT = { default: 250, max: 500 } as const;
 const QUERY_LENGTH = { min: 2, max: 100 } as const;
 
 const positiveInteger = z

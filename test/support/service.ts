@@ -36,7 +36,7 @@ export interface Service {
 }
 
 /** A name of its own for each suite: index, alias and Redis keys begin with it. */
-export function newSlug(): string {
+function newSlug(): string {
   return `t${randomBytes(4).toString('hex')}`;
 }
 
@@ -80,7 +80,7 @@ export async function startService(env: Record<string, string>, slug = newSlug()
 }
 
 /** Starts a server and waits until its first snapshot is there. */
-export async function startReadyService(env: Record<string, string>, slug?: string): Promise<Service> {
+async function startReadyService(env: Record<string, string>, slug?: string): Promise<Service> {
   const service = await startService(env, slug);
   const { generations, rebuilds } = service.server;
   await until(
@@ -127,7 +127,7 @@ export function useService(packages: () => PackageEntry[], env: Record<string, s
 }
 
 /** One request, its answer read to the end. */
-export async function request(url: string, init?: RequestInit): Promise<Answer> {
+async function request(url: string, init?: RequestInit): Promise<Answer> {
   const response = await fetch(url, init);
   const text = await response.text();
   return {

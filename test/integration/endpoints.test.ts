@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import { bundledPackages } from '../support/datasets.js';
+import { useService } from '../support/service.js';
+
+describe('The endpoints, on the bundled snapshot', () => {
+  const packages = bundledPackages();
+  const suite = useService(() => packages);
+  const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
+
+  it('GET /ping answers pong', async () => {
+    const { status, body } = await get('/ping');
+    expect(status).to.equal(200);
+    expect(body).to.deep.equal({ ping: 'pong' });
+  });
+
+  it('GET /health says ok and how many packages there are', async () => {
+    const { status, body } = await get('/health');
+    expect(status).to.equal(200);
+    expect(body).to.deep.equal({ status: 'ok', total_packages: 63_666 });
+  });
+
+  it('GET /stats names the field by the slug, the registry by its website, and the time of the snapshot', async () => {
+    const { status, body } = await get('/stats');
+    expect(status).to.equal(200);
+    expect(body).to.have.all.keys(`total_${suite.service.slug}_packages`, 'source', 'note');
+    expect(body[`total_${suite.service.slug}_packages`]).to.equal(63_666);
+    expect(body.source).to.equal('tracker.debian.org');
+    expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d/);
+  });
+
+  describe('GET /browse', () => {
+    it('answers the first page of 200 by default, by number, without ranks', async () => {
+      const { status, body, headers } = await get('/browse');
+      expect(status).to.equal(200);
+      expect(headers.get('Content-Type')).to.equal('application/json; charset=utf-8');
+      expect(body).to.deep.equal({ page: 1, limit: 200, results: packages.slice(0, 200) });
+    });
+
+    it('answers the last 66 on page 319', async () => {
+      const { body } = await get('/browse?page=319&limit=200');
+      expect(body.results).to.have.length(66);
+      expect(body.results).to.deep.equal(packages.slice(-66));
+    });
+
+    it('uses the maximum for a limit above it, however large, and echoes it', async () => {
+      for (const limit of ['501', '99999999999999999999999999']) {
+        const { body } = await get(`/browse?page=2&limit=${limit}`);
+        expect(body).to.deep.equal({ page: 2, limit: 500, results: packages.slice(500, 1000) });
+      }
+    });
+
+    it('answers an empty page past the end, also far past it', async () => {
+      for (const page of [320, Number.MAX_SAFE_INTEGER]) {
+        const { status, body } = await get(`/browse?page=${page}`);
+        expect(status).to.equal(200);
+        expect(body).to.deep.equal({ page, limit: 200, results: [] });
+      }
+    });
+  });
+
+  describe('GET /search', () => {
+    it('ranks redis, then redis-…, then names that contain it, each tier in name order', async () => {
+      const { status, body, headers } = await get('/search?q=redis');
+      expect(status).to.equal(200);
+      expect(headers.get('X-Results-Truncated')).to.be.null;
+      expect(body.query).to.equal('redis');
+      expect(body.count).to.equal(body.results.length);
+      expect(body.results[0]).to.deep.equal({ ...packages.find(({ name }) => name === 'redis'), rank: 0 });
+      const tier = (rank: number) =>
+        (body.results as { name: string; rank: number }[]).filter((r) => r.rank === rank).map((r) => r.name);
+      expect(tier(1))
+        .to.include('redis-server')
+        .and.to.satisfy((names: string[]) => names.every((n) => n.startsWith('redis')));
+      expect(tier(2)).to.include('python3-redis');
+      for (const rank of [1, 2]) expect(tier(rank)).to.deep.equal(tier(rank).sort());
+    });
+
+    it('answers 250 by default and says that more match', async () => {
+      const { body, headers } = await get('/search?q=lib');
+      expect(body.count).to.equal(250);
+      expect(body.results).to.have.length(250);
+      expect(headers.get('X-Results-Truncated')).to.equal('true');
+    });
+
+    it('uses 500 for a limit above it', async () => {
+      const { body } = await get('/search?q=lib&limit=501');
+      expect(body.count).to.equal(500);
+    });
+
+    it('echoes the trimmed query, its case kept', async () => {
+      const { body } = await get('/search?q=%20%09ReDiS%C2%A0');
+      expect(body.query).to.equal('ReDiS');
+      expect(body.results[0]).to.include({ name: 'redis', rank: 0 });
+    });
+
+    it('counts characters as code points', async () => {
+      const rockets = '🚀'.repeat(100);
+      const { status, body } = await get(`/search?q=${encodeURIComponent(rockets)}`);
+      expect(status).to.equal(200);
+      expect(body).to.deep.equal({ query: rockets, count: 0, results: [] });
+    });
+
+    it('ignores parameters that it does not know', async () => {
+      const { status } = await get('/search?q=redis&colour=red&colour=blue&__proto__=x');
+      expect(status).to.equal(200);
+    });
+  });
+
+  it('HEAD answers as GET does, without the body', async () => {
+    for (const path of ['/ping', '/health', '/stats', '/browse', '/search?q=redis', '/debug-ip']) {
+      const head = await get(path, { method: 'HEAD' });
+      expect(head.status, path).to.equal(200);
+      expect(head.text, path).to.equal('');
+      expect(Number(head.headers.get('Content-Length')), path).to.be.greaterThan(0);
+    }
+  });
+
+  it('GET /debug-ip shows the client as the limits see it, and no secrets', async () => {
+    const secret = 'not-for-anyone';
+    const { status, body, text } = await get('/debug-ip', {
+      headers: {
+        'X-Forwarded-For': '203.0.113.9',
+        Authorization: secret,
+        Cookie: secret,
+        'X-Bypass-Token': secret,
+        'X-Colour': 'red',
+      },
+    });
+    expect(status).to.equal(200);
+    expect(body).to.include({ ip: '127.0.0.1', peer: '127.0.0.1', limit_key: '127.0.0.1' });
+    expect(body.forwarded_for).to.deep.equal(['203.0.113.9']);
+    expect(body.headers).to.include({ 'x-colour': 'red', authorization: '[redacted]', cookie: '[redacted]' });
+    expect(body.bypass).to.deep.equal({ valid: false, valid_for_seconds: 0 });
+    expect(text).not.to.contain(secret);
+  });
+});

@@ -1,0 +1,156 @@
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { BYPASS_SECRET, REBUILD_SECRET, startService, useService } from '../support/service.js';
+
+describe('Rate limits', () => {
+  const suite = useService(() => packagesNamed(['alpha', 'beta']), {
+    RATE_LIMIT_POINTS: '5',
+    RATE_LIMIT_WINDOW_SECONDS: '300',
+    // So that each test can be a client of its own.
+    TRUSTED_PROXIES: '127.0.0.1',
+  });
+  const as = (ip: string, headers: Record<string, string> = {}) => ({
+    headers: { 'X-Forwarded-For': ip, ...headers },
+  });
+
+  it('counts one budget over /stats, /browse and /search, and says what is left', async () => {
+    const client = as('198.51.100.1');
+    const paths = ['/stats', '/browse', '/search?q=alpha', '/search?q=a', '/stats'];
+    for (const [used, path] of paths.entries()) {
+      const { status, headers } = await suite.service.get(path, client);
+      expect(status).to.equal(path === '/search?q=a' ? 400 : 200);
+      expect(headers.get('RateLimit-Policy')).to.equal('"reading";q=5;w=300');
+      expect(headers.get('RateLimit')).to.match(new RegExp(`^"reading";r=${4 - used};t=(\\d+)$`));
+    }
+    const blocked = await suite.service.get('/search?q=alpha', client);
+    expectProblem(blocked, 429, 'rate_limited');
+    expect(Number(blocked.headers.get('Retry-After'))).to.be.within(290, 300);
+    expect(blocked.headers.get('RateLimit')).to.match(/^"reading";r=0;t=/);
+  });
+
+  it('leaves /ping and /health free, and lets a blocked client ask why', async () => {
+    const client = as('198.51.100.2');
+    for (let i = 0; i < 6; i++) await suite.service.get('/stats', client);
+    for (let i = 0; i < 10; i++) {
+      for (const path of ['/ping', '/health']) {
+        const { status, headers } = await suite.service.get(path, client);
+        expect(status).to.equal(200);
+        expect(headers.get('RateLimit')).to.be.null;
+      }
+    }
+    const { status, headers, body } = await suite.service.get('/debug-ip', client);
+    expect(status).to.equal(200);
+    expect(headers.get('RateLimit-Policy')).to.equal('"debug";q=30;w=60');
+    expect(body).to.include({ ip: '198.51.100.2', limit_key: '198.51.100.2' });
+    expect(body.limit).to.include({ limit: 5, remaining: 0 });
+  });
+
+  it('limits /debug-ip by its own budget', async () => {
+    const client = as('198.51.100.3');
+    for (let i = 0; i < 30; i++) expect((await suite.service.get('/debug-ip', client)).status).to.equal(200);
+    expectProblem(await suite.service.get('/debug-ip', client), 429, 'rate_limited');
+    expect((await suite.service.get('/stats', client)).status).to.equal(200);
+  });
+
+  it('counts all addresses of an IPv6 /64 as one client, and those of the next as another', async () => {
+    for (let i = 0; i < 5; i++) {
+      expect((await suite.service.get('/stats', as(`2001:db8:1:2::${i}`))).status).to.equal(200);
+    }
+    expect((await suite.service.get('/stats', as('2001:db8:1:2:ffff::1'))).status).to.equal(429);
+    expect((await suite.service.get('/stats', as('2001:db8:1:3::1'))).status).to.equal(200);
+  });
+
+  it('believes only what a trusted proxy added', async () => {
+    for (let i = 0; i < 5; i++) await suite.service.get('/stats', as(`203.0.113.${i}, 198.51.100.4`));
+    expect((await suite.service.get('/stats', as('203.0.113.99, 198.51.100.4'))).status).to.equal(429);
+  });
+
+  it('shares the counts between replicas on one Redis', async () => {
+    const second = await startService(
+      {
+        RATE_LIMIT_POINTS: '5',
+        RATE_LIMIT_WINDOW_SECONDS: '300',
+        TRUSTED_PROXIES: '127.0.0.1',
+        DATASET_URL: suite.dataset.url,
+      },
+      suite.service.slug,
+    );
+    try {
+      const client = as('198.51.100.5');
+      for (let i = 0; i < 3; i++) expect((await suite.service.get('/stats', client)).status).to.equal(200);
+      for (let i = 0; i < 2; i++) expect((await second.get('/stats', client)).status).to.equal(200);
+      expect((await second.get('/stats', client)).status).to.equal(429);
+      expect((await suite.service.get('/stats', client)).status).to.equal(429);
+    } finally {
+      await second.server.stop();
+      await second.elasticsearch.close();
+    }
+  });
+
+  describe('with a bypass token', () => {
+    async function token(): Promise<string> {
+      const { status, body, headers } = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
+      expect(status).to.equal(200);
+      expect(headers.get('Cache-Control')).to.equal('no-store');
+      expect(body).to.have.all.keys('bypass_token', 'valid_for_seconds', 'usage');
+      expect(body.valid_for_seconds).to.equal(3600);
+      expect(body.bypass_token).to.match(/^\d+:[\w-]+$/);
+      return body.bypass_token as string;
+    }
+
+    it('skips the limits', async () => {
+      const client = as('198.51.100.6', { 'X-Bypass-Token': await token() });
+      for (let i = 0; i < 20; i++) {
+        const { status, headers } = await suite.service.get('/search?q=alpha', client);
+        expect(status).to.equal(200);
+        expect(headers.get('RateLimit')).to.be.null;
+      }
+      const { body } = await suite.service.get('/debug-ip', client);
+      expect(body.bypass.valid).to.be.true;
+      expect(body.bypass.valid_for_seconds).to.be.within(3590, 3600);
+    });
+
+    it('limits as usual when it is forged, malformed or of another time', async () => {
+      const good = await token();
+      const [time, signature] = good.split(':') as [string, string];
+      const bad = [
+        `${Number(time) + 1}:${signature}`,
+        `${time}:${'A'.repeat(signature.length)}`,
+        time,
+        `:${signature}`,
+        ` ${'9'.repeat(5000)}:${signature}`,
+        'null',
+      ];
+      for (const [i, forged] of bad.entries()) {
+        const client = as(`198.51.101.${i}`, { 'X-Bypass-Token': forged });
+        for (let n = 0; n < 5; n++) await suite.service.get('/stats', client);
+        expectProblem(await suite.service.get('/stats', client), 429, 'rate_limited');
+      }
+    });
+  });
+
+  it('locks an address out of the secret endpoints after ten wrong secrets, and no other', async () => {
+    const client = as('198.51.100.7');
+    for (let i = 0; i < 10; i++) {
+      const path = i % 2 === 0 ? '/get-bypass?secret=wrong' : '/rebuild?secret=wrong';
+      expectProblem(await suite.service.get(path, client), 403, 'forbidden');
+    }
+    for (const path of [`/get-bypass?secret=${BYPASS_SECRET}`, `/rebuild?secret=${REBUILD_SECRET}`]) {
+      const answer = await suite.service.get(path, client);
+      expectProblem(answer, 429, 'rate_limited');
+      expect(Number(answer.headers.get('Retry-After'))).to.be.within(890, 900);
+    }
+    const other = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`, as('198.51.100.8'));
+    expect(other.status).to.equal(200);
+  });
+});
+
+describe('Rate limits without Redis', () => {
+  const suite = useService(() => packagesNamed(['alpha']), { RATE_LIMIT_POINTS: '2', REDIS_URL: '' });
+
+  it('are kept by the process', async () => {
+    for (let i = 0; i < 2; i++) expect((await suite.service.get('/stats')).status).to.equal(200);
+    expectProblem(await suite.service.get('/stats'), 429, 'rate_limited');
+  });
+});

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { REBUILD_SECRET, useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('Elasticsearch killed under the server', function () {
+  this.timeout(180_000);
+  const suite = useService(() => packagesNamed(['alpha', 'beta']));
+  const get = (path: string) => suite.service.get(path);
+
+  before(async () => {
+    await (await engines()).elasticsearch.kill();
+  });
+
+  it('is answered 503 search_unavailable within two seconds', async () => {
+    for (const path of ['/search?q=alpha', '/browse']) {
+      const began = Date.now();
+      const answer = await get(path);
+      expect(Date.now() - began, 'milliseconds').to.be.lessThan(2000);
+      expectProblem(answer, 503, 'search_unavailable');
+    }
+  });
+
+  it('is told by /health and /rebuild; /ping and /stats answer all the while', async () => {
+    await until(async () => (await get('/health')).status === 503, '/health to notice', 3000);
+    const health = await get('/health');
+    expect(health.body).to.deep.equal({ status: 'unavailable', total_packages: 2 });
+    expect(health.headers.get('Retry-After')).to.equal('2');
+    expectProblem(await get(`/rebuild?secret=${REBUILD_SECRET}`), 503, 'search_unavailable');
+    expect((await get('/ping')).status).to.equal(200);
+    expect((await get('/stats')).status).to.equal(200);
+  });
+
+  it('is served again as soon as it is back, with nothing done by anyone', async () => {
+    await (await engines()).elasticsearch.revive();
+    await until(async () => (await get('/search?q=alpha')).status === 200, 'searches to work', 30_000);
+    await until(async () => (await get('/health')).status === 200, '/health to recover', 3000);
+    expect((await get('/search?q=alpha')).body.count).to.equal(1);
+  });
+});
+
+describe('Redis killed under the server', function () {
+  this.timeout(60_000);
+  const suite = useService(() => packagesNamed(['alpha']), { RATE_LIMIT_POINTS: '3' });
+
+  it('fails no request: the process counts by itself until it is back', async () => {
+    const { redis } = await engines();
+    expect((await suite.service.get('/stats')).status).to.equal(200);
+    await redis.kill();
+    try {
+      for (let i = 0; i < 3; i++) expect((await suite.service.get('/stats')).status).to.equal(200);
+      expectProblem(await suite.service.get('/stats'), 429, 'rate_limited');
+    } finally {
+      await redis.revive();
+    }
+  });
+});

@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { REBUILD_SECRET, useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('GET /rebuild', function () {
+  this.timeout(120_000);
+  const old = bundledPackages().slice(0, 20_000);
+  const suite = useService(() => old);
+  const currentIndex = () => suite.service.server.generations.current?.index;
+
+  it('refuses a wrong, an empty and a missing secret with the same body', async () => {
+    const answers = [
+      await suite.service.get('/rebuild?secret=wrong'),
+      await suite.service.get('/rebuild?secret='),
+      await suite.service.get('/rebuild'),
+    ];
+    for (const answer of answers) expectProblem(answer, 403, 'forbidden');
+    expect(new Set(answers.map(({ text }) => text)).size).to.equal(1);
+  });
+
+  it('loads a changed CSV under a loop of searches, of which none fails or is mixed', async () => {
+    const changed = [
+      ...old.slice(10),
+      ...packagesNamed(['brand-new-package']).map((p) => ({ ...p, no: 99_999 })),
+    ];
+    const before = currentIndex();
+    await suite.dataset.write(toCsv(changed));
+
+    const accepted = await suite.service.get(`/rebuild?secret=${REBUILD_SECRET}`);
+    expect(accepted.status).to.equal(202);
+    expect(accepted.body).to.include({ status: 'rebuilding', phase: 'downloading' });
+    expect(Date.parse(accepted.body.started_at)).to.be.closeTo(Date.now(), 60_000);
+
+    const phases = new Set<string>();
+    const browsed = new Set<string>();
+    let asked = 0;
+    while (suite.service.server.rebuilds.progress !== undefined) {
+      const [search, browse, health, again] = await Promise.all([
+        suite.service.get('/search?q=-dev&limit=20'),
+        suite.service.get('/browse?limit=3'),
+        suite.service.get('/health'),
+        suite.service.get(`/rebuild?secret=${REBUILD_SECRET}`),
+      ]);
+      expect(search.status, search.text).to.equal(200);
+      expect(search.body.count).to.equal(20);
+      expect(browse.status).to.equal(200);
+      browsed.add(browse.body.results[0].name);
+      expect(health.status).to.equal(200);
+      expect(health.body.total_packages).to.be.oneOf([old.length, changed.length]);
+      // The rebuild may end between the look at the progress and this answer; then a new one has begun.
+      if (again.status === 503) {
+        expectProblem(again, 503, 'rebuilding');
+        expect(again.body.started_at).to.equal(accepted.body.started_at);
+        phases.add(again.body.phase);
+      } else break;
+      asked++;
+    }
+    await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+
+    expect(asked).to.be.greaterThan(10);
+    expect([...phases]).to.include('loading');
+    expect([...browsed])
+      .to.include(old[0]?.name)
+      .and.to.have.length.within(1, 2);
+    expect(currentIndex()).not.to.equal(before);
+    expect((await suite.service.get('/health')).body.total_packages).to.equal(changed.length);
+    expect((await suite.service.get('/search?q=brand-new')).body.results[0]).to.include({
+      no: 99_999,
+      rank: 1,
+    });
+    expect((await suite.service.get('/browse?limit=1')).body.results[0]).to.deep.equal(old[10]);
+  });
+
+  const refused: [what: string, csv: string, reason: RegExp][] = [
+    ['a row that is too short', 'package_no,name,version,url\n1,a,1\n', /line 2: 3 fields instead of 4/],
+    [
+      'a name that repeats',
+      toCsv(packagesNamed(['aa', 'bb', 'aa'])),
+      /line 4: name "aa" was on line 2 already/,
+    ],
+    ['a snapshot that shrank', toCsv(old.slice(0, 10_000)), /10000 packages.*smaller by more than 10 %/],
+  ];
+  for (const [what, csv, reason] of refused) {
+    it(`leaves the old snapshot serving when the new one has ${what}, and says why`, async () => {
+      const before = currentIndex();
+      const total = (await suite.service.get('/health')).body.total_packages;
+      await suite.dataset.write(csv);
+      expect((await suite.service.rebuild()).status).to.equal(202);
+      expect(currentIndex()).to.equal(before);
+      expect((await suite.service.get('/health')).body.total_packages).to.equal(total);
+      expect(suite.service.server.rebuilds.lastFailure?.reason).to.match(reason);
+      const next = await suite.service.rebuild();
+      expect(next.body.last_failure.reason).to.match(reason);
+    });
+  }
+
+  it('accepts a snapshot that shrank with force=true', async () => {
+    await suite.dataset.write(toCsv(old.slice(0, 10_000)));
+    await suite.service.rebuild('&force=true');
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    expect((await suite.service.get('/health')).body.total_packages).to.equal(10_000);
+  });
+
+  it('leaves the served index and the one before it, closed to writes, and nothing else', async () => {
+    const { elasticsearch, alias } = suite.service;
+    const indices = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
+    expect(indices).to.have.length(2).and.to.include(currentIndex());
+    const write = () => elasticsearch.index({ index: alias, document: { name: 'intruder' } });
+    await write().then(
+      () => expect.fail('a write went through'),
+      (error: unknown) => expect(String(error)).to.match(/blocked/),
+    );
+  });
+});
+
+describe('GET /rebuild without a configured secret', () => {
+  const suite = useService(() => packagesNamed(['alpha']), { REBUILD_SECRET: '', BYPASS_SECRET: '' });
+
+  it('is closed, whatever is sent', async () => {
+    for (const path of ['/rebuild', '/rebuild?secret=', '/rebuild?secret=undefined', '/get-bypass?secret=']) {
+      expectProblem(await suite.service.get(path), 403, 'forbidden');
+    }
+  });
+});

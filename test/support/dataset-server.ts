@@ -1,0 +1,32 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A web server for datasets, on loopback. */
+export interface DatasetServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+export async function datasetServer(listener: RequestListener): Promise<DatasetServer> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/packages.csv`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** A dataset that is sent only when the test says so, and after that at once. */
+export function heldBack(csv: () => string): { listener: RequestListener; release: () => void } {
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  return {
+    listener: (_request, response) => void released.then(() => response.end(csv())),
+    release,
+  };
+}
