@@ -27,21 +27,7 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   const draft = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1', ...withoutEmpty(env) });
   await refuseTakenPort(draft.port, draft.host);
 
-  const places = findPlaces(env);
-  await holdFolder(places.data);
-  const options = {
-    places,
-    folder: places.data,
-    volume: volumeOf(places.data),
-    heap: HEAP,
-    env,
-    say,
-    signal,
-  };
-  const elasticsearchUrl =
-    env['ELASTICSEARCH_URL'] || (await begin('Elasticsearch', () => obtainElasticsearch(options)));
-  signal.throwIfAborted();
-  const redisUrl = env['REDIS_URL'] || (await begin('Redis', () => obtainRedis(options)));
+  const { elasticsearchUrl, redisUrl } = await obtainEngines(env, signal);
   signal.throwIfAborted();
 
   const config = readConfig({
@@ -59,6 +45,30 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   await untilReady(server, signal);
   bar.end();
   greet(server, config);
+}
+
+/** The addresses that are given, and engines of our own for those that are not. */
+async function obtainEngines(env: NodeJS.ProcessEnv, signal: AbortSignal) {
+  const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
+  if (elasticsearch !== undefined && redis !== undefined)
+    return { elasticsearchUrl: elasticsearch, redisUrl: redis };
+
+  const places = findPlaces(env);
+  await holdFolder(places.data);
+  const options = {
+    places,
+    folder: places.data,
+    volume: volumeOf(places.data),
+    heap: HEAP,
+    env,
+    say,
+    signal,
+  };
+  const elasticsearchUrl =
+    elasticsearch ?? (await begin('Elasticsearch', () => obtainElasticsearch(options)));
+  signal.throwIfAborted();
+  const redisUrl = redis ?? (await begin('Redis', () => obtainRedis(options)));
+  return { elasticsearchUrl, redisUrl };
 }
 
 /** Starts an engine, to be stopped at the end. @returns its address. */
@@ -116,7 +126,9 @@ async function untilReady({ generations, rebuilds }: RunningServer, signal: Abor
       throw new LocalError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
     if (generations.engine === 'unreachable')
-      throw new LocalError('Elasticsearch does not answer, or cannot be used: see the log above');
+      throw new LocalError(
+        'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias',
+      );
     if (Date.now() > deadline) throw new LocalError('the snapshot was not loaded in time');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

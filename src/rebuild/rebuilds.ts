@@ -100,6 +100,10 @@ export class Rebuilds {
       if (index === undefined) log.info('the dataset has not changed: nothing to rebuild');
       else log.info({ index, seconds }, 'rebuilt');
     } catch (error) {
+      if (this.#stopping.signal.aborted) {
+        log.info({ phase: progress.report.phase }, 'the rebuild was stopped; what was served before stays');
+        return;
+      }
       this.#lastFailure = { at: new Date().toISOString(), reason: (error as Error).message };
       log.error(
         { err: error, phase: progress.report.phase },

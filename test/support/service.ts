@@ -36,7 +36,7 @@ export interface Service {
 }
 
 /** A name of its own for each suite: index, alias and Redis keys begin with it. */
-function newSlug(): string {
+export function newSlug(): string {
   return `t${randomBytes(4).toString('hex')}`;
 }
 
@@ -127,7 +127,7 @@ export function useService(packages: () => PackageEntry[], env: Record<string, s
 }
 
 /** One request, its answer read to the end. */
-async function request(url: string, init?: RequestInit): Promise<Answer> {
+export async function request(url: string, init?: RequestInit): Promise<Answer> {
   const response = await fetch(url, init);
   const text = await response.text();
   return {

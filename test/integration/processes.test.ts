@@ -1,0 +1,150 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { Client } from '@elastic/elasticsearch';
+import { expect } from 'chai';
+import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { Program } from '../support/program.js';
+import { newSlug, request } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('The processes', function () {
+  this.timeout(60_000);
+  const slugs: string[] = [];
+  let dataset: DatasetFile;
+  let taken: Server;
+  let takenPort: string;
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    await engines();
+    dataset = await datasetFile(toCsv(packagesNamed(['alpha', 'beta'])));
+    taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    takenPort = String((taken.address() as AddressInfo).port);
+  });
+
+  after(async () => {
+    taken.close();
+    await dataset.remove();
+    const client = new Client({ node: (await engines()).elasticsearch.url });
+    for (const slug of slugs) {
+      const indices = Object.keys(await client.indices.get({ index: `${slug}-*` }));
+      if (indices.length > 0) await client.indices.delete({ index: indices });
+    }
+    await client.close();
+  });
+
+  async function environment(): Promise<Record<string, string>> {
+    const { elasticsearch, redis } = await engines();
+    const slug = newSlug();
+    slugs.push(slug);
+    return {
+      ELASTICSEARCH_URL: elasticsearch.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: slug,
+      DATASET_URL: dataset.url,
+      PORT: '0',
+    };
+  }
+
+  describe('node dist/main.js', () => {
+    const refused: [why: string, env: Record<string, string>, line: RegExp][] = [
+      ['ELASTICSEARCH_URL is missing', {}, /^ELASTICSEARCH_URL is required$/],
+      [
+        'a variable is malformed',
+        { ELASTICSEARCH_URL: 'http://127.0.0.1:9200', PORT: 'http' },
+        /^PORT must be a whole number from 0 to 65535$/,
+      ],
+    ];
+    for (const [why, env, line] of refused) {
+      it(`ends with one line when ${why}`, async () => {
+        const program = new Program('src/main.ts', env);
+        expect(await program.exit()).to.equal(1);
+        expect(program.stderr.trimEnd()).to.match(line);
+      });
+    }
+
+    it('ends with one line when its port is taken', async () => {
+      const program = new Program('src/main.ts', {
+        ...(await environment()),
+        PORT: takenPort,
+        LOG_LEVEL: 'silent',
+      });
+      expect(await program.exit()).to.equal(1);
+      expect(program.stderr.trimEnd()).to.match(
+        /^the API cannot listen, check PORT and HOST: .*EADDRINUSE[^\n]*$/,
+      );
+    });
+
+    it('serves, logs JSON lines, and stops in good order on SIGTERM', async () => {
+      const program = new Program('src/main.ts', await environment());
+      const [, url] = await program.prints(/"url":"([^"]+)"/, 20_000);
+      await until(
+        async () => (await request(`${url}/health`)).status === 200,
+        'the service to be ready',
+        20_000,
+      );
+      expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
+      expect(await program.stop()).to.equal(0);
+      const messages = program.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { msg: string }).msg);
+      expect(messages.at(-1)).to.equal('stopped');
+    });
+  });
+
+  describe('npm start', () => {
+    it('uses the addresses that are given, loads the snapshot, and greets', async () => {
+      const env = await environment();
+      const program = new Program('src/local/start.ts', env);
+      const [, url] = await program.prints(
+        /The API is at (\S+), with 2 packages of registry\.example\./,
+        30_000,
+      );
+      expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
+      expect(await program.stop('SIGINT')).to.equal(0);
+      expect(program.stderr).to.equal('');
+      const { elasticsearch } = await engines();
+      expect((await fetch(elasticsearch.url)).status, 'what was given goes on').to.equal(200);
+
+      const again = new Program('src/local/start.ts', env);
+      await again.prints(/The API is at/, 10_000);
+      expect(again.stdout, 'no reload').not.to.contain('Snapshot:');
+      await again.stop();
+    });
+
+    const refused: [why: string, env: () => Record<string, string>, line: RegExp][] = [
+      [
+        'its port is taken',
+        () => ({ PORT: takenPort }),
+        /^port \d+ of 127\.0\.0\.1 is taken by another program: .*PORT=/,
+      ],
+      ['a variable is malformed', () => ({ INDEX_SHARDS: 'many' }), /^INDEX_SHARDS must be a whole number/],
+      [
+        'the given Elasticsearch does not answer',
+        () => ({ ELASTICSEARCH_URL: `http://127.0.0.1:1` }),
+        /^Elasticsearch does not answer at ELASTICSEARCH_URL/,
+      ],
+      [
+        'the dataset cannot be loaded',
+        () => ({ DATASET_URL: 'file:///no/such/file.csv' }),
+        /^the snapshot could not be loaded: the dataset could not be downloaded: ENOENT/,
+      ],
+    ];
+    for (const [why, env, line] of refused) {
+      it(`ends with one line when ${why}`, async () => {
+        const program = new Program('src/local/start.ts', {
+          ...(await environment()),
+          LOG_LEVEL: 'silent',
+          ...env(),
+        });
+        expect(await program.exit()).to.equal(1);
+        expect(program.stderr.trim()).to.match(line);
+        expect(program.stderr.trim().split('\n')).to.have.length(1);
+      });
+    }
+  });
+});

@@ -1,0 +1,51 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { until } from './until.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** One of the project's entry points, run as a process of its own. */
+export class Program {
+  stdout = '';
+  stderr = '';
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown[]>;
+
+  /** @param script such as `src/main.ts`. @param env the whole environment beside PATH and HOME. */
+  constructor(script: string, env: Record<string, string>) {
+    const { PATH, HOME } = process.env;
+    this.#child = spawn(process.execPath, ['--import', 'tsx', script], {
+      cwd: ROOT,
+      env: { PATH, HOME, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
+    this.#child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
+    this.#exited = once(this.#child, 'close');
+  }
+
+  /** Waits for a text on standard output and returns the match. */
+  async prints(pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
+    const ended = () => this.#child.exitCode !== null;
+    await until(
+      () => pattern.test(this.stdout) || ended(),
+      `${String(pattern)} in\n${this.stdout}`,
+      timeoutMs,
+    );
+    const match = pattern.exec(this.stdout);
+    if (match === null) throw new Error(`ended without ${String(pattern)}:\n${this.stdout}${this.stderr}`);
+    return match;
+  }
+
+  /** Waits for its end. @returns the exit code, or null after a signal. */
+  async exit(): Promise<number | null> {
+    await this.#exited;
+    return this.#child.exitCode;
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.#child.kill(signal);
+    return this.exit();
+  }
+}
