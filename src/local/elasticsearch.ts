@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import getPort from 'get-port';
 import type { Engine, Say } from './engine.js';
 import { findJdk } from './jdk.js';
+import { startLocalEngine } from './local-engine.js';
 import { findIn, unpackOnce } from './maven.js';
 import { makeFolder, type Places } from './places.js';
 import { SupervisedProgram } from './supervised.js';
@@ -21,9 +22,9 @@ const ARTIFACT = {
 const START_TIMEOUT_MS = 120_000;
 
 /** One node for this machine alone, without the log files and the disk limits of a server. */
-function settings(folder: string, port: number): string {
+function settings(folder: string, name: string, port: number): string {
   return `cluster.name: package-registry-search
-node.name: local
+node.name: ${name}
 path.data: ${join(folder, 'data')}
 path.logs: ${join(folder, 'logs')}
 network.host: 127.0.0.1
@@ -71,8 +72,6 @@ export async function startElasticsearch(
   makeFolder(folder, runAs);
   for (const name of ['data', 'logs', 'tmp']) makeFolder(join(folder, name), runAs);
   const config = makeFolder(join(folder, 'config'), runAs);
-  const port = await getPort({ port: 9200 });
-  writeFileSync(join(config, 'elasticsearch.yml'), settings(folder, port));
   writeFileSync(join(config, 'log4j2.properties'), LOGGING);
   writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
 
@@ -86,8 +85,10 @@ export async function startElasticsearch(
     join(home, 'lib', 'tools', 'server-launcher', '*'),
   ];
   const command = [java, ...launcher, 'org.elasticsearch.server.launcher.ServerLauncher'];
-  const url = `http://127.0.0.1:${port}`;
-  const start = async () => {
+  const launch = async (port: number) => {
+    // A name that no other node has: who answers on the port must be the one that was started.
+    const name = `local-${randomBytes(8).toString('hex')}`;
+    writeFileSync(join(config, 'elasticsearch.yml'), settings(folder, name, port));
     const program = new SupervisedProgram(command, {
       cwd: home,
       env: {
@@ -106,19 +107,15 @@ export async function startElasticsearch(
       runAs,
       logFile: join(folder, 'logs', 'elasticsearch.log'),
     });
-    await program.waitUntil(() => answers(url), 'Elasticsearch', START_TIMEOUT_MS);
+    await program.waitUntil(
+      () => answers(`http://127.0.0.1:${port}`, name),
+      'Elasticsearch',
+      START_TIMEOUT_MS,
+    );
     return program;
   };
-  let program = await start();
-  return {
-    description: `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`,
-    url,
-    stop: () => program.stop(),
-    kill: () => program.kill(),
-    revive: async () => {
-      program = await start();
-    },
-  };
+  const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;
+  return startLocalEngine({ description, scheme: 'http', usualPort: 9200, launch });
 }
 
 /** Those that Elasticsearch comes with, but for the files that it would write into its own folder. */
@@ -131,12 +128,13 @@ function jvmOptions(home: string): string {
     .join('\n');
 }
 
-/** Whether a node can be searched, not only whether it listens. */
-async function answers(url: string): Promise<boolean> {
+/** Whether the node of this name can be searched, not only whether something listens. */
+async function answers(url: string, name: string): Promise<boolean> {
   try {
+    const node = (await (await fetch(url)).json()) as { name: string };
     const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=1s`);
     await health.arrayBuffer();
-    return health.ok;
+    return health.ok && node.name === name;
   } catch {
     return false;
   }

@@ -1,8 +1,9 @@
+import { realpathSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
-import getPort from 'get-port';
 import { Redis } from 'ioredis';
 import { LocalError, type Engine, type Say } from './engine.js';
+import { startLocalEngine } from './local-engine.js';
 import { findIn, unpackOnce } from './maven.js';
 import { makeFolder, type Places } from './places.js';
 import { run } from './run.js';
@@ -33,29 +34,28 @@ export async function startRedis(
 ): Promise<Engine> {
   makeFolder(folder, places.runAs);
   const { binary, origin } = await findServer(places, say, signal);
-  const port = await getPort({ port: 6379 });
-  const url = `redis://127.0.0.1:${port}`;
-  const command = [binary, '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const start = async () => {
+  const launch = async (port: number) => {
+    const command = [
+      binary,
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+    ];
     const program = new SupervisedProgram(command, {
       cwd: folder,
       env: { PATH: env['PATH'] },
       runAs: places.runAs,
       logFile: join(folder, 'redis.log'),
     });
-    await program.waitUntil(() => answers(port), 'Redis', START_TIMEOUT_MS);
+    await program.waitUntil(() => answers(port, folder), 'Redis', START_TIMEOUT_MS);
     return program;
   };
-  let program = await start();
-  return {
-    description: `Redis (${origin})`,
-    url,
-    stop: () => program.stop(),
-    kill: () => program.kill(),
-    revive: async () => {
-      program = await start();
-    },
-  };
+  return startLocalEngine({ description: `Redis (${origin})`, scheme: 'redis', usualPort: 6379, launch });
 }
 
 async function findServer(
@@ -82,13 +82,14 @@ function archName(): string {
   return name;
 }
 
-async function answers(port: number): Promise<boolean> {
+/** Whether the Redis that runs in `folder` answers on the port, and no other. */
+async function answers(port: number, folder: string): Promise<boolean> {
   const redis = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => undefined);
   try {
     await redis.connect();
-    await redis.ping();
-    return true;
+    const [, dir] = (await redis.config('GET', 'dir')) as [string, string];
+    return dir === realpathSync(folder);
   } catch {
     return false;
   } finally {
