@@ -106,9 +106,14 @@ class RecordReader {
   #text(line: string): void {
     this.#line++;
     if (this.#line === 1 && line.startsWith(BYTE_ORDER_MARK)) line = line.slice(1);
-    if (this.#open.length === 0 && !line.includes('"') && !line.includes('\r')) {
-      this.#accept(this.#line, line);
-      return;
+    if (this.#open.length === 0 && !line.includes('"')) {
+      const record = line.endsWith('\r') ? line.slice(0, -1) : line;
+      // Nothing to parse, in nearly every row of every registry: the parser, character by character, takes five times
+      // as long for it.
+      if (!record.includes('\r')) {
+        this.#records.push({ line: this.#line, fields: record.split(',') });
+        return;
+      }
     }
     this.#open.push(line);
     const first = this.#line - this.#open.length + 1;
