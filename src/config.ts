@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 
@@ -28,8 +29,16 @@ function url(...protocols: string[]) {
     .join(' or ');
   return z
     .string()
-    .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), `must be ${spelled}`);
+    .refine((text) => protocols.some((protocol) => isUrl(text, protocol)), `must be ${spelled}`);
 }
+
+/** A file has an absolute path, and none has a host. */
+function isUrl(text: string, protocol: string): boolean {
+  if (!URL.canParse(text) || new URL(text).protocol !== protocol) return false;
+  return protocol !== 'file:' || text.startsWith('file:///');
+}
+
+const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
 const list = z.string().transform((text) =>
   text
@@ -69,7 +78,11 @@ const variables = z.object({
   INDEX_SHARDS: wholeNumber(1, 1024).default(1),
   INDEX_REPLICAS: z
     .string()
-    .regex(/^\d{1,3}(-(\d{1,3}|all))?$/, 'must be a number such as 1 or a range such as 0-1 or 0-all')
+    .regex(/^\d{1,3}(-(\d{1,3}|all))?$/, REPLICAS_MUST)
+    .refine((text) => {
+      const [min, max = min] = text.split('-');
+      return max === 'all' || Number(min) <= Number(max);
+    }, REPLICAS_MUST)
     .default('0-1'),
   RATE_LIMIT_POINTS: wholeNumber(0, 1_000_000_000).default(120),
   RATE_LIMIT_WINDOW_SECONDS: wholeNumber(1, 86_400).default(60),
@@ -79,10 +92,17 @@ const variables = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 
+function deepFreeze<T extends object>(value: T): Readonly<T> {
+  for (const part of Object.values(value))
+    if (typeof part === 'object' && part !== null) deepFreeze(part as object);
+  return Object.freeze(value);
+}
+
 function areAddresses(items: string[]): boolean {
+  const areWritten = items.every((item) => isIP(item.split('/')[0] ?? '') !== 0);
   try {
     proxyAddr.compile(items);
-    return items.length > 0;
+    return areWritten && items.length > 0;
   } catch {
     return false;
   }
@@ -105,7 +125,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
     throw new ConfigError(missing ? `${name} is required` : `${name} ${issue?.message ?? 'is malformed'}`);
   }
   const value = parsed.data;
-  return Object.freeze({
+  return deepFreeze({
     port: value.PORT,
     host: value.HOST,
     elasticsearch: {

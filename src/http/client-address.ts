@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 
@@ -27,7 +28,7 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
   const trusted = proxyAddr.compile([...trustedProxies]);
   return (request) => {
     const hops = proxyAddr.all(request, trusted);
-    const ip = unwrap(hops.findLast((hop) => ipaddr.isValid(hop)) ?? '0.0.0.0');
+    const ip = unwrap(hops.findLast((hop) => isIP(hop) !== 0) ?? '0.0.0.0');
     return {
       ip,
       peer: unwrap(request.socket.remoteAddress ?? '0.0.0.0'),

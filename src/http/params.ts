@@ -6,6 +6,8 @@ const BROWSE_LIMIT = { default: 200, max: 500 } as const;
 const SEARCH_LIMIT = { default: 250, max: 500 } as const;
 const QUERY_LENGTH = { min: 2, max: 100 } as const;
 
+const REPLACEMENT_CHARACTER = '\uFFFD';
+
 const positiveInteger = z
   .string()
   .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
@@ -34,6 +36,16 @@ export const rebuildParams = secretParams.extend({
   force: z.enum(['true', 'false'], 'must be true or false').default('false'),
 });
 
+/** Whether the encoded bytes are UTF-8, where decoding gave what stands for bytes that are not. */
+function isUtf8(querystring: string): boolean {
+  try {
+    decodeURIComponent(querystring);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function isBetween(n: number, min: number, max: number): boolean {
   return n >= min && n <= max;
 }
@@ -51,6 +63,9 @@ export function parseParams<Schema extends z.ZodObject>(
   for (const name of Object.keys(schema.shape)) {
     const [value, ...more] = given.getAll(name);
     if (more.length > 0) throw invalidParameter(name, 'must be given once');
+    if (value?.includes(REPLACEMENT_CHARACTER) && !isUtf8(querystring)) {
+      throw invalidParameter(name, 'must be UTF-8, percent-encoded');
+    }
     if (value !== undefined) values[name] = value;
   }
   const parsed = schema.safeParse(values);

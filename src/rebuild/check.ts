@@ -56,8 +56,7 @@ export async function checkDataset(
   suspects.numbers = numbers.repeated();
   const duplicates = await findDuplicates(rows, suspects, badRows);
   numbers.remove(duplicates.map(({ entry }) => entry.no));
-  if (first === undefined || numbers.length === 0)
-    throw new DatasetError('the dataset has a header and no packages');
+  if (first === undefined) throw new DatasetError('the dataset has a header and no packages');
   return {
     total: numbers.length,
     duplicateLines: new Set(duplicates.map(({ line }) => line)),
@@ -81,23 +80,23 @@ async function findDuplicates(rows: () => AsyncIterable<Row[]>, suspects: Suspec
     for (const row of batch) {
       if ('reason' in row) continue;
       const { no, name } = row.entry;
-      const repeated =
-        repeats(suspects.names, lineOfName, name, row.line, 'name') ??
-        repeats(suspects.numbers, lineOfNumber, no, row.line, 'package_no');
-      if (repeated === undefined) continue;
-      badRows.skip(row.line, repeated);
-      duplicates.push(row);
+      const repeated = seenBefore(lineOfName, name, 'name') ?? seenBefore(lineOfNumber, no, 'package_no');
+      if (repeated !== undefined) {
+        badRows.skip(row.line, repeated);
+        duplicates.push(row);
+        continue;
+      }
+      // Only now: a row that is skipped takes neither its name nor its number from a later one.
+      if (suspects.names.has(name)) lineOfName.set(name, row.line);
+      if (suspects.numbers.has(no)) lineOfNumber.set(no, row.line);
     }
   }
   return duplicates;
 }
 
-function repeats<T>(suspects: Set<T>, lines: Map<T, number>, value: T, line: number, column: string) {
-  if (!suspects.has(value)) return undefined;
-  const seen = lines.get(value);
-  if (seen !== undefined) return `${column} ${JSON.stringify(value)} was on line ${seen} already`;
-  lines.set(value, line);
-  return undefined;
+function seenBefore<T>(lines: ReadonlyMap<T, number>, value: T, column: string): string | undefined {
+  const line = lines.get(value);
+  return line === undefined ? undefined : `${column} ${JSON.stringify(value)} was on line ${line} already`;
 }
 
 /** Counts the wrong rows, and logs those that are skipped. */

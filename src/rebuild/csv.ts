@@ -58,11 +58,7 @@ class RecordReader {
     if (end < chunk.length) {
       this.#rest.push(chunk.subarray(end));
       this.#restBytes += chunk.length - end;
-      if (this.#restBytes > MAX_LINE_BYTES) {
-        throw new DatasetError(
-          `line ${this.#line + 1}: longer than ${MAX_LINE_BYTES} bytes, so this is not CSV`,
-        );
-      }
+      if (this.#restBytes > MAX_LINE_BYTES) this.#refuseLength(this.#line + 1);
     }
     return this.#take();
   }
@@ -80,6 +76,10 @@ class RecordReader {
     const records = this.#records;
     this.#records = [];
     return records;
+  }
+
+  #refuseLength(line: number): never {
+    throw new DatasetError(`line ${line}: longer than ${MAX_LINE_BYTES} bytes, so this is not CSV`);
   }
 
   /** @param block whole lines, so no character is split. */
@@ -105,6 +105,7 @@ class RecordReader {
 
   #text(line: string): void {
     this.#line++;
+    if (line.length > MAX_LINE_BYTES) this.#refuseLength(this.#line);
     if (this.#line === 1 && line.startsWith(BYTE_ORDER_MARK)) line = line.slice(1);
     if (this.#open.length === 0 && !line.includes('"')) {
       const record = line.endsWith('\r') ? line.slice(0, -1) : line;
@@ -123,9 +124,11 @@ class RecordReader {
       this.#open = [];
       this.#accept(first, record);
     } else if (!ENDS_INSIDE_QUOTES.test(text)) {
-      this.#giveUpOpenRecord('bad quoting');
+      this.#giveUpOpenRecord(record.includes('"') ? 'bad quoting' : 'a carriage return outside quotes');
     } else if (this.#open.length >= MAX_RECORD_LINES || text.length > MAX_LINE_BYTES) {
-      this.#giveUpOpenRecord(`a quote is opened and not closed within ${MAX_RECORD_LINES} lines`);
+      this.#giveUpOpenRecord(
+        `a quote is opened and not closed within ${MAX_RECORD_LINES} lines or ${MAX_LINE_BYTES} bytes`,
+      );
     }
   }
 

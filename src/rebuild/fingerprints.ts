@@ -1,19 +1,18 @@
 import xxhash from 'xxhash-wasm';
 
-const SEEDS = [0, 0x9e3779b1] as const;
 const FULL_AT = 0.6;
 
 /**
- * A set of texts that keeps 8 bytes of each: it never forgets one, and takes a new one for an old one about once in
- * 10^7 sets of 4,000,000 texts. So what it calls seen has to be confirmed, and what it calls new is new.
+ * A set of texts that keeps a hash of 64 bits of each: it never forgets one, and takes a new one for an old one about
+ * once in 2,000,000 sets of 4,000,000 texts. So what it calls seen has to be confirmed, and what it calls new is new.
  */
 export class Fingerprints {
   #size = 0;
-  /** Pairs of hashes in open addressing; (0, 0) is a free place. */
+  /** The halves of each hash, in open addressing; a second half of 0 is a free place. */
   #pairs: Uint32Array;
 
   private constructor(
-    private readonly h32: (text: string, seed: number) => number,
+    private readonly h64: (text: string) => bigint,
     places: number,
   ) {
     this.#pairs = new Uint32Array(places * 2);
@@ -21,13 +20,14 @@ export class Fingerprints {
 
   static async create(): Promise<Fingerprints> {
     const hashes = await xxhash();
-    return new Fingerprints((text, seed) => hashes.h32(text, seed), 2 ** 16);
+    return new Fingerprints((text) => hashes.h64(text), 2 ** 16);
   }
 
   /** Adds `text`. @returns false where it seems to be in the set already. */
   add(text: string): boolean {
-    const high = this.h32(text, SEEDS[0]);
-    const low = this.h32(text, SEEDS[1]) || 1;
+    const hash = this.h64(text);
+    const high = Number(hash >> 32n);
+    const low = Number(hash & 0xffff_ffffn) || 1;
     if (!insert(this.#pairs, high, low)) return false;
     this.#size++;
     if (this.#size * 2 > this.#pairs.length * FULL_AT) this.#grow();

@@ -92,7 +92,8 @@ export class Rebuilds {
     const { log } = this.deps;
     const began = Date.now();
     try {
-      const signal = this.#stopping.signal;
+      // A signal of its own, so that listeners do not pile up on the one that lives as long as the server.
+      const signal = AbortSignal.any([this.#stopping.signal]);
       const index = await rebuild(this.deps, { ...options, progress, signal });
       this.#lastFailure = undefined;
       await this.generations.refresh();

@@ -9,7 +9,7 @@ const SAMPLES = 10;
 
 /** @throws {DatasetError} where the new snapshot is smaller than the one before by more than `maxPercent`. */
 export function refuseShrunken(total: number, previous: number | undefined, maxPercent: number): void {
-  if (previous === undefined || total >= previous * (1 - maxPercent / 100)) return;
+  if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
   throw new DatasetError(
     `the snapshot has ${total} packages, the one before ${previous}: smaller by more than ${maxPercent} %` +
       ' (REBUILD_MAX_SHRINK_PERCENT); ask with force=true to accept it',

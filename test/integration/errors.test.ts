@@ -59,15 +59,20 @@ describe('Errors of requests', () => {
     expect(answer.text).to.equal('');
   });
 
-  it('finds nothing for a query that is not UTF-8, and does not fail', async () => {
+  it('400 invalid_parameter for a query that is not UTF-8, but not for one that has U+FFFD', async () => {
+    expectProblem(await suite.service.get('/search?q=%FF%FEalpha'), 400, 'invalid_parameter');
+    expect((await suite.service.get('/search?q=%EF%BF%BDalpha')).body.count).to.equal(0);
+  });
+
+  it('answers a raw path that is no valid URL', async () => {
     const status = await new Promise((resolve, reject) => {
-      rawRequest(`${suite.service.url}/search?q=%FF%FEalpha`, (response) => {
+      rawRequest({ port: new URL(suite.service.url).port, path: '//?#%' }, (response) => {
         response.resume();
         resolve(response.statusCode);
       })
         .on('error', reject)
         .end();
     });
-    expect(status).to.equal(200);
+    expect(status).to.equal(404);
   });
 });

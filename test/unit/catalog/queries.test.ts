@@ -1,0 +1,103 @@
+import { expect } from 'chai';
+import { browsePage, rankOf, searchTiers } from '../../../src/catalog/queries.js';
+
+describe('searchTiers', () => {
+  it('asks for names that start with the query, scored, and for those that contain it elsewhere', () => {
+    expect(searchTiers('lib', 251)).to.deep.equal([
+      {
+        _source: false,
+        stored_fields: '_none_',
+        docvalue_fields: ['entry'],
+        size: 251,
+        sort: ['name.lowercase', 'name', 'no'],
+        track_total_hits: false,
+        timeout: '1200ms',
+        query: {
+          bool: {
+            must: {
+              constant_score: { filter: { prefix: { 'name.lowercase': { value: 'lib' } } }, boost: 1 },
+            },
+            should: {
+              constant_score: { filter: { term: { 'name.lowercase': { value: 'lib' } } }, boost: 1 },
+            },
+          },
+        },
+        track_scores: true,
+      },
+      {
+        _source: false,
+        stored_fields: '_none_',
+        docvalue_fields: ['entry'],
+        size: 251,
+        sort: ['name.lowercase', 'name', 'no'],
+        track_total_hits: false,
+        timeout: '1200ms',
+        query: {
+          bool: {
+            filter: { match: { 'name.trigrams': 'lib' } },
+            must_not: { prefix: { 'name.lowercase': { value: 'lib' } } },
+          },
+        },
+      },
+    ]);
+  });
+
+  const filters: [what: string, q: string, filter: object][] = [
+    ['one bigram', 'li', { match: { 'name.bigrams': 'li' } }],
+    ['one trigram', 'l-b', { match: { 'name.trigrams': 'l-b' } }],
+    ['a phrase of trigrams', 'libc', { match_phrase: { 'name.trigrams': 'libc' } }],
+    ['a phrase of many trigrams', 'x'.repeat(100), { match_phrase: { 'name.trigrams': 'x'.repeat(100) } }],
+    ['one bigram outside the basic plane', '🚀🚀', { match: { 'name.bigrams': '🚀🚀' } }],
+    ['one trigram outside the basic plane', 'a🚀b', { match: { 'name.trigrams': 'a🚀b' } }],
+    ['a bigram with a combining mark', 'e\u0301', { match: { 'name.bigrams': 'e\u0301' } }],
+    ['a phrase with spaces', 'a b c', { match_phrase: { 'name.trigrams': 'a b c' } }],
+  ];
+  for (const [what, q, filter] of filters) {
+    it(`looks elsewhere for ${what}`, () => {
+      const [, containsElsewhere] = searchTiers(q, 10);
+      expect(containsElsewhere.query).to.deep.equal({
+        bool: { filter, must_not: { prefix: { 'name.lowercase': { value: q } } } },
+      });
+    });
+  }
+
+  it('leaves the case and the special characters of the query to the analysis of the index', () => {
+    for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
+      const [startsWith, containsElsewhere] = searchTiers(q, 10);
+      const prefix = { prefix: { 'name.lowercase': { value: q } } };
+      expect(startsWith.query).to.deep.equal({
+        bool: {
+          must: { constant_score: { filter: prefix, boost: 1 } },
+          should: { constant_score: { filter: { term: { 'name.lowercase': { value: q } } }, boost: 1 } },
+        },
+      });
+      expect(containsElsewhere.query).to.have.nested.property('bool.must_not').that.deep.equals(prefix);
+    }
+  });
+});
+
+describe('rankOf', () => {
+  it('tells by the score whether a name equals the query or starts with it', () => {
+    expect(rankOf(2)).to.equal(0);
+    expect(rankOf(1)).to.equal(1);
+  });
+});
+
+describe('browsePage', () => {
+  it('asks for a range of ordinals, in their order', () => {
+    expect(browsePage(400, 200)).to.deep.equal({
+      _source: false,
+      stored_fields: '_none_',
+      docvalue_fields: ['entry'],
+      size: 200,
+      query: { range: { ordinal: { gte: 400, lt: 600 } } },
+      sort: ['ordinal'],
+      track_total_hits: false,
+      timeout: '1200ms',
+    });
+  });
+
+  it('begins with ordinal 0', () => {
+    expect(browsePage(0, 1).query).to.deep.equal({ range: { ordinal: { gte: 0, lt: 1 } } });
+  });
+});

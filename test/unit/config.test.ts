@@ -1,0 +1,162 @@
+import { expect } from 'chai';
+import { ConfigError, readConfig } from '../../src/config.js';
+
+const REQUIRED = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
+
+describe('readConfig', () => {
+  it('needs no more than ELASTICSEARCH_URL, and has a default for the rest', () => {
+    const config = readConfig(REQUIRED);
+    expect(config).to.deep.include({
+      port: 3000,
+      host: '127.0.0.1',
+      elasticsearch: { nodes: ['http://127.0.0.1:9200'], apiKey: undefined, rebuildApiKey: undefined },
+      redisUrl: undefined,
+      registry: { slug: 'registry', source: undefined },
+      index: { shards: 1, replicas: '0-1' },
+      rebuild: { secret: undefined, intervalSeconds: 0, maxShrinkPercent: 10 },
+      bypassSecret: undefined,
+      trustedProxies: [],
+      rateLimit: { points: 120, windowSeconds: 60 },
+      logLevel: 'info',
+    });
+    expect(config.dataset).to.include({ packageUrlTemplate: undefined, maxBadRows: 0 });
+    expect(config.dataset.url).to.match(/^file:\/\/\/.*\/data\/debian-bookworm\.csv\.gz$/);
+  });
+
+  it('takes every variable', () => {
+    const config = readConfig({
+      PORT: '0',
+      HOST: '0.0.0.0',
+      ELASTICSEARCH_URL: 'http://one:9200, https://two:9200,',
+      ELASTICSEARCH_API_KEY: 'reader',
+      ELASTICSEARCH_REBUILD_API_KEY: 'writer',
+      REDIS_URL: 'rediss://cache:6380/1',
+      DATASET_URL: 'https://registry.example/names.csv.gz',
+      REGISTRY_SLUG: 'pub-dev_2',
+      REGISTRY_SOURCE: 'pub.dev',
+      PACKAGE_URL_TEMPLATE: 'https://registry.example/{+name}',
+      REBUILD_SECRET: 'a',
+      BYPASS_SECRET: 'b',
+      TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+      INDEX_SHARDS: '3',
+      INDEX_REPLICAS: '0-all',
+      RATE_LIMIT_POINTS: '0',
+      RATE_LIMIT_WINDOW_SECONDS: '86400',
+      REBUILD_INTERVAL_SECONDS: '3600',
+      REBUILD_MAX_SHRINK_PERCENT: '100',
+      DATASET_MAX_BAD_ROWS: '7',
+      LOG_LEVEL: 'silent',
+    });
+    expect(config).to.deep.include({
+      port: 0,
+      host: '0.0.0.0',
+      elasticsearch: {
+        nodes: ['http://one:9200', 'https://two:9200'],
+        apiKey: 'reader',
+        rebuildApiKey: 'writer',
+      },
+      redisUrl: 'rediss://cache:6380/1',
+      registry: { slug: 'pub-dev_2', source: 'pub.dev' },
+      dataset: {
+        url: 'https://registry.example/names.csv.gz',
+        packageUrlTemplate: 'https://registry.example/{+name}',
+        maxBadRows: 7,
+      },
+      index: { shards: 3, replicas: '0-all' },
+      rebuild: { secret: 'a', intervalSeconds: 3600, maxShrinkPercent: 100 },
+      bypassSecret: 'b',
+      trustedProxies: ['10.0.0.0/8', '::1'],
+      rateLimit: { points: 0, windowSeconds: 86400 },
+      logLevel: 'silent',
+    });
+  });
+
+  it('rebuilds with the key for reading where there is no other', () => {
+    const config = readConfig({ ...REQUIRED, ELASTICSEARCH_API_KEY: 'reader' });
+    expect(config.elasticsearch.rebuildApiKey).to.equal('reader');
+  });
+
+  it('names ELASTICSEARCH_URL when it is missing', () => {
+    expect(() => readConfig({})).to.throw(ConfigError, /^ELASTICSEARCH_URL is required$/);
+  });
+
+  it('counts an empty variable as absent', () => {
+    expect(() => readConfig({ ELASTICSEARCH_URL: '' })).to.throw(
+      ConfigError,
+      'ELASTICSEARCH_URL is required',
+    );
+    const config = readConfig({
+      ...REQUIRED,
+      PORT: '',
+      REDIS_URL: '',
+      TRUSTED_PROXIES: '',
+      REBUILD_SECRET: '',
+    });
+    expect(config).to.deep.equal(readConfig(REQUIRED));
+  });
+
+  it('ignores variables that are not its own', () => {
+    expect(readConfig({ ...REQUIRED, PATH: '/bin', port: 'x' })).to.deep.equal(readConfig(REQUIRED));
+  });
+
+  it('cannot be changed afterwards', () => {
+    const config = readConfig(REQUIRED);
+    expect(config).to.be.frozen;
+    expect(() => Object.assign(config, { port: 1 })).to.throw(TypeError);
+    expect(() => Object.assign(config.rateLimit, { points: 0 })).to.throw(TypeError);
+  });
+
+  const malformed: Record<string, string[]> = {
+    PORT: ['-1', '65536', '80.5', '80a', ' 80', '1e3', '0x50', '٣'],
+    ELASTICSEARCH_URL: ['localhost:9200', 'ftp://node', ',', ' ', 'http://one,two', 'http://'],
+    REDIS_URL: ['localhost:6379', 'http://cache', 'redis'],
+    DATASET_URL: [
+      '/tmp/names.csv',
+      'names.csv',
+      'ftp://registry.example/names.csv',
+      'data:text/csv,name',
+      'file:names.csv',
+      'file://host/names.csv',
+    ],
+    REGISTRY_SLUG: ['Debian', '2debian', '-debian', 'de bian', 'débian', 'debian\n', 'a'.repeat(41)],
+    PACKAGE_URL_TEMPLATE: [
+      'https://registry.example/',
+      'registry.example/{name}',
+      'file:///{name}',
+      'https://a/{ name }',
+    ],
+    TRUSTED_PROXIES: [
+      'proxy.example',
+      '10.0.0.0/33',
+      '10.0.0.1;10.0.0.2',
+      '10.0.0.1,x',
+      '::1/129',
+      ',',
+      '1',
+      'loopback',
+    ],
+    INDEX_SHARDS: ['0', '1025', 'one'],
+    INDEX_REPLICAS: ['-1', 'all', '0-', '0 - 1', '1.5', '0-all-1', '1000', '5-1'],
+    RATE_LIMIT_POINTS: ['-1', '1000000001', '99999999999999999999'],
+    RATE_LIMIT_WINDOW_SECONDS: ['0', '86401', '1m'],
+    REBUILD_INTERVAL_SECONDS: ['-1', '2000001', '1h'],
+    REBUILD_MAX_SHRINK_PERCENT: ['101', '10%', '-10'],
+    DATASET_MAX_BAD_ROWS: ['-1', '1000001', 'many'],
+    LOG_LEVEL: ['INFO', 'verbose', '30'],
+  };
+  for (const [name, values] of Object.entries(malformed)) {
+    it(`says in one line what ${name} must be`, () => {
+      for (const value of values) {
+        expect(() => readConfig({ ...REQUIRED, [name]: value }), JSON.stringify(value)).to.throw(
+          ConfigError,
+          new RegExp(`^${name} must [^\\n]+$`),
+        );
+      }
+    });
+  }
+
+  it('names one variable where several are malformed', () => {
+    const env = { ...REQUIRED, PORT: 'x', LOG_LEVEL: 'x', REDIS_URL: 'x' };
+    expect(() => readConfig(env)).to.throw(ConfigError, /^PORT must be a whole number from 0 to 65535$/);
+  });
+});

@@ -1,0 +1,111 @@
+import { expect } from 'chai';
+import { BYPASS_SECONDS, BypassTokens } from '../../../src/http/bypass-token.js';
+
+const ISSUED_AT = 1_700_000_000;
+
+/** Tokens of a deployment whose clock stands at `seconds`. */
+function tokensAt(seconds: number, secret: string | undefined = 'secret', slug = 'registry'): BypassTokens {
+  return new BypassTokens(secret, slug, () => seconds * 1000);
+}
+
+describe('BypassTokens', () => {
+  const token = tokensAt(ISSUED_AT).issue();
+  const [, signature = ''] = token.split(':');
+
+  it('issues the time in seconds and a signature, which is safe in a header', () => {
+    expect(token).to.match(/^1700000000:[A-Za-z0-9_-]{43}$/);
+    expect(tokensAt(ISSUED_AT + 0.999).issue()).to.equal(token);
+    expect(tokensAt(ISSUED_AT + 1).issue()).not.to.include(signature);
+  });
+
+  it('takes the time of now by default', () => {
+    const tokens = new BypassTokens('secret', 'registry');
+    expect(tokens.secondsLeft(tokens.issue())).to.be.within(BYPASS_SECONDS - 1, BYPASS_SECONDS);
+  });
+
+  it('counts down for 3600 seconds', () => {
+    expect(BYPASS_SECONDS).to.equal(3600);
+    for (const age of [0, 1, 1800, 3598, 3599, 3599.999]) {
+      expect(tokensAt(ISSUED_AT + age).secondsLeft(token), `${age} s`).to.equal(3600 - Math.floor(age));
+    }
+  });
+
+  it('is worth nothing from second 3600 on', () => {
+    for (const age of [3600, 3601, 86_400, 10 ** 9]) {
+      expect(tokensAt(ISSUED_AT + age).secondsLeft(token), `${age} s`).to.equal(0);
+    }
+  });
+
+  it('allows for a clock that is a little behind, and never says more than 3600', () => {
+    for (const skew of [1, 4, 5]) {
+      expect(tokensAt(ISSUED_AT - skew).secondsLeft(token), `${skew} s`).to.equal(3600);
+    }
+  });
+
+  it('refuses a token from the future', () => {
+    for (const ahead of [6, 60, 3600, ISSUED_AT]) {
+      expect(tokensAt(ISSUED_AT - ahead).secondsLeft(token), `${ahead} s`).to.equal(0);
+    }
+  });
+
+  it('refuses a token whose time was changed', () => {
+    for (const time of [ISSUED_AT + 1, ISSUED_AT + 3600, `0${ISSUED_AT}`, 0]) {
+      expect(tokensAt(ISSUED_AT + 1).secondsLeft(`${time}:${signature}`), String(time)).to.equal(0);
+    }
+  });
+
+  it('refuses a signature in which any byte was changed', () => {
+    const bytes = Buffer.from(signature, 'base64url');
+    for (let i = 0; i < bytes.length; i++) {
+      const forged = Buffer.from(bytes);
+      forged.writeUInt8(bytes.readUInt8(i) ^ 1, i);
+      expect(
+        tokensAt(ISSUED_AT).secondsLeft(`${ISSUED_AT}:${forged.toString('base64url')}`),
+        `byte ${i}`,
+      ).to.equal(0);
+    }
+  });
+
+  it('refuses what has not the form of a token, however long', () => {
+    const wrong = [
+      '',
+      ':',
+      String(ISSUED_AT),
+      `${ISSUED_AT}:`,
+      `:${signature}`,
+      `${ISSUED_AT}:${signature.slice(1)}`,
+      `${ISSUED_AT}:${signature}=`,
+      `${ISSUED_AT}:${signature}A`,
+      `${ISSUED_AT}:${signature}\n`,
+      ` ${token}`,
+      `${token},${token}`,
+      `-${token}`,
+      `${ISSUED_AT}.0:${signature}`,
+      `${'0'.repeat(13)}${token}`,
+      `NaN:${signature}`,
+      `${ISSUED_AT}:${'A'.repeat(100_000)}`,
+      `${'1'.repeat(100_000)}:${signature}`,
+      `${ISSUED_AT}:${'ä'.repeat(43)}`,
+    ];
+    for (const text of wrong) {
+      expect(tokensAt(ISSUED_AT).secondsLeft(text), JSON.stringify(text.slice(0, 80))).to.equal(0);
+    }
+    expect(tokensAt(ISSUED_AT).secondsLeft(undefined)).to.equal(0);
+  });
+
+  it("refuses a sibling registry's token, and one of another secret", () => {
+    expect(tokensAt(ISSUED_AT, 'secret', 'sibling').secondsLeft(token)).to.equal(0);
+    expect(tokensAt(ISSUED_AT, 'other').secondsLeft(token)).to.equal(0);
+    expect(tokensAt(ISSUED_AT, 'other').issue()).not.to.equal(token);
+  });
+
+  it('is shared by the replicas of one deployment', () => {
+    expect(tokensAt(ISSUED_AT + 10).secondsLeft(tokensAt(ISSUED_AT).issue())).to.equal(3590);
+  });
+
+  it('knows no valid token and issues none without a secret', () => {
+    const tokens = new BypassTokens(undefined, 'registry', () => ISSUED_AT * 1000);
+    expect(tokens.secondsLeft(token)).to.equal(0);
+    expect(() => tokens.issue()).to.throw('no bypass secret is configured');
+  });
+});

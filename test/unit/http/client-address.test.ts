@@ -1,0 +1,130 @@
+import type { IncomingMessage } from 'node:http';
+import { expect } from 'chai';
+import { clientAddressReader } from '../../../src/http/client-address.js';
+
+const TRUSTED = ['10.0.0.0/8', '192.168.1.1', 'fd00::/8'];
+
+function request(remoteAddress: string | undefined, forwardedFor?: string): IncomingMessage {
+  const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor };
+  return { socket: { remoteAddress }, headers } as unknown as IncomingMessage;
+}
+
+describe('clientAddressReader', () => {
+  const read = clientAddressReader(TRUSTED);
+
+  it('takes the other end of the connection without X-Forwarded-For', () => {
+    expect(read(request('203.0.113.5'))).to.deep.equal({
+      ip: '203.0.113.5',
+      peer: '203.0.113.5',
+      forwardedFor: [],
+      key: '203.0.113.5',
+    });
+    expect(read(request('10.0.0.1')).ip).to.equal('10.0.0.1');
+    expect(read(request('10.0.0.1', '')).forwardedFor).to.deep.equal([]);
+  });
+
+  it('shows the whole header, believed or not', () => {
+    expect(read(request('10.0.0.1', '198.51.100.1,  203.0.113.5 , 10.0.0.2'))).to.deep.equal({
+      ip: '203.0.113.5',
+      peer: '10.0.0.1',
+      forwardedFor: ['198.51.100.1', '203.0.113.5', '10.0.0.2'],
+      key: '203.0.113.5',
+    });
+    expect(read(request('203.0.113.5', 'a,,b')).forwardedFor).to.deep.equal(['a', '', 'b']);
+  });
+
+  const walks: [what: string, peer: string, forwardedFor: string, ip: string][] = [
+    ['one trusted hop', '10.0.0.1', '203.0.113.5', '203.0.113.5'],
+    ['several trusted hops', '10.0.0.1', '203.0.113.5, 192.168.1.1, 10.9.9.9', '203.0.113.5'],
+    [
+      'what the client wrote before a trusted hop added to it',
+      '10.0.0.1',
+      '1.1.1.1, 203.0.113.5',
+      '203.0.113.5',
+    ],
+    ['a trusted address that the client wrote', '10.0.0.1', '10.0.0.7, 203.0.113.5', '203.0.113.5'],
+    ['an untrusted hop between trusted ones', '10.0.0.1', '1.1.1.1, 203.0.113.5, 10.0.0.2', '203.0.113.5'],
+    ['trusted hops only', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['a trusted IPv6 hop', 'fd12::1', '203.0.113.5', '203.0.113.5'],
+    ['an IPv4-mapped trusted hop', '::ffff:10.0.0.1', '203.0.113.5, ::ffff:10.0.0.2', '203.0.113.5'],
+    ['an address beside the trusted one', '192.168.1.2', '203.0.113.5', '192.168.1.2'],
+    ['an untrusted peer', '198.51.100.1', '203.0.113.5', '198.51.100.1'],
+    ['an untrusted peer that claims a trusted past', '198.51.100.1', '203.0.113.5, 10.0.0.1', '198.51.100.1'],
+    ['an untrusted IPv6 peer', '2001:db8::1', '203.0.113.5', '2001:db8::1'],
+  ];
+  for (const [what, peer, forwardedFor, ip] of walks) {
+    it(`walks from the right: ${what}`, () => {
+      expect(read(request(peer, forwardedFor)).ip).to.equal(ip);
+    });
+  }
+
+  it('ends the walk at the hop before an entry that is no address', () => {
+    const garbage = [
+      'unknown',
+      '_hidden',
+      '-',
+      '203.0.113.5.6',
+      '256.1.1.1',
+      '12345',
+      '0x7f.1',
+      '010.1.1.1',
+      '203.0.113.5/24',
+      '203.0.113.5:1234',
+      '[2001:db8::1]',
+      '2001:db8:::1',
+      'for=203.0.113.5',
+      '<script>',
+      '٣.1.1.1',
+      'x'.repeat(8000),
+    ];
+    for (const entry of garbage) {
+      expect(read(request('10.0.0.1', entry)).key, entry).to.equal('10.0.0.1');
+      expect(read(request('10.0.0.1', `203.0.113.5, ${entry}`)).key, entry).to.equal('10.0.0.1');
+      expect(read(request('10.0.0.1', `203.0.113.5, ${entry}, 10.0.0.2`)).key, entry).to.equal('10.0.0.2');
+      expect(read(request('10.0.0.1', `${entry}, 203.0.113.5`)).key, entry).to.equal('203.0.113.5');
+    }
+  });
+
+  it('trusts nobody without trusted proxies', () => {
+    const distrustful = clientAddressReader([]);
+    for (const peer of ['10.0.0.1', '127.0.0.1', '::1']) {
+      expect(distrustful(request(peer, '203.0.113.5')).ip).to.equal(peer);
+    }
+  });
+
+  it('writes IPv4-mapped IPv6 as IPv4, so that a client has one key over both', () => {
+    expect(read(request('::ffff:203.0.113.5'))).to.deep.equal({
+      ip: '203.0.113.5',
+      peer: '203.0.113.5',
+      forwardedFor: [],
+      key: '203.0.113.5',
+    });
+    expect(read(request('::FFFF:CB00:7105')).key).to.equal('203.0.113.5');
+    expect(read(request('10.0.0.1', '::ffff:203.0.113.5')).key).to.equal('203.0.113.5');
+  });
+
+  const keys: [ip: string, key: string][] = [
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2::/64'],
+    ['2001:DB8:0001:0002::9', '2001:db8:1:2::/64'],
+    ['2001:db8:1:3::', '2001:db8:1:3::/64'],
+    ['2001:db8::1', '2001:db8::/64'],
+    ['::1', '::/64'],
+    ['fe80::1%eth0', 'fe80::/64'],
+  ];
+  for (const [ip, key] of keys) {
+    it(`counts ${ip} by ${key}`, () => {
+      expect(read(request(ip)).key).to.equal(key);
+      expect(read(request('10.0.0.1', ip)).key).to.equal(key);
+    });
+  }
+
+  it('answers for a connection that is closed already', () => {
+    expect(read(request(undefined, '203.0.113.5'))).to.include({
+      ip: '0.0.0.0',
+      peer: '0.0.0.0',
+      key: '0.0.0.0',
+    });
+  });
+});

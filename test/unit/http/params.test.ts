@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import {
+  browseParams,
+  parseParams,
+  rebuildParams,
+  searchParams,
+  secretParams,
+} from '../../../src/http/params.js';
+import { Problem } from '../../../src/problem.js';
+
+type Schema = Parameters<typeof parseParams>[0];
+
+function expectRefused(schema: Schema, querystring: string, detail: string): void {
+  expect(() => parseParams(schema, querystring), querystring)
+    .to.throw(Problem)
+    .that.includes({ status: 400, code: 'invalid_parameter', detail });
+}
+
+const NOT_POSITIVE = 'must be a whole number from 1 in plain decimal digits';
+const NOT_POSITIVE_TEXTS = [
+  '', '0', '000', '-1', '%2B1', '+1', '1.0', '1.5', '1e3', '0x10', '%201', '1%20', '1_000', '1,000', 'ten', 'NaN', 'Infinity',
+  '%D9%A3', '1%0A', '1%00', 'null', 'undefined',
+]; // prettier-ignore
+
+describe('parseParams for /browse', () => {
+  it('takes page and limit, with their defaults', () => {
+    expect(parseParams(browseParams, '')).to.deep.equal({ page: 1, limit: 200 });
+    expect(parseParams(browseParams, 'page=7&limit=50')).to.deep.equal({ page: 7, limit: 50 });
+    expect(parseParams(browseParams, 'limit=1')).to.deep.equal({ page: 1, limit: 1 });
+    expect(parseParams(browseParams, 'page=0012')).to.deep.equal({ page: 12, limit: 200 });
+    expect(parseParams(browseParams, 'page=%31')).to.deep.equal({ page: 1, limit: 200 });
+  });
+
+  it('uses the maximum for a larger limit, however large', () => {
+    for (const limit of ['500', '501', '100000', '9'.repeat(400)]) {
+      expect(parseParams(browseParams, `limit=${limit}`).limit).to.equal(500);
+    }
+  });
+
+  it('takes every page that is an exact integer, and no larger one', () => {
+    const largest = Number.MAX_SAFE_INTEGER;
+    expect(parseParams(browseParams, `page=${largest}`).page).to.equal(largest);
+    for (const page of ['9007199254740992', '9007199254740993', '1'.repeat(30), '9'.repeat(400)]) {
+      expectRefused(browseParams, `page=${page}`, 'page is too large to be an exact integer');
+    }
+  });
+
+  it('refuses what is not a positive integer in plain decimal digits', () => {
+    for (const text of NOT_POSITIVE_TEXTS) {
+      expectRefused(browseParams, `page=${text}`, `page ${NOT_POSITIVE}`);
+      expectRefused(browseParams, `limit=${text}`, `limit ${NOT_POSITIVE}`);
+    }
+  });
+
+  it('names the first of several wrong parameters', () => {
+    expectRefused(browseParams, 'limit=0&page=0', `page ${NOT_POSITIVE}`);
+  });
+
+  it('refuses a parameter that is given twice, even with the same value', () => {
+    expectRefused(browseParams, 'page=1&page=1', 'page must be given once');
+    expectRefused(browseParams, 'limit=1&page=1&limit=2', 'limit must be given once');
+    expectRefused(browseParams, 'limit=&limit=', 'limit must be given once');
+  });
+
+  it('ignores unknown parameters, also repeated ones', () => {
+    const querystring = 'x=1&x=2&PAGE=3&page[]=4&__proto__=5&constructor=6&q=a&secret=b&=7&&page=2';
+    expect(parseParams(browseParams, querystring)).to.deep.equal({ page: 2, limit: 200 });
+  });
+});
+
+describe('parseParams for /search', () => {
+  it('takes q and limit, with the default of limit', () => {
+    expect(parseParams(searchParams, 'q=lib')).to.deep.equal({ q: 'lib', limit: 250 });
+    expect(parseParams(searchParams, 'q=lib&limit=9999')).to.deep.equal({ q: 'lib', limit: 500 });
+    expectRefused(searchParams, 'q=lib&limit=0', `limit ${NOT_POSITIVE}`);
+  });
+
+  it('decodes q, and leaves its case and its special characters alone', () => {
+    expect(parseParams(searchParams, 'q=%40Babel%2Fcore').q).to.equal('@Babel/core');
+    expect(parseParams(searchParams, 'q=g%2B%2B').q).to.equal('g++');
+    expect(parseParams(searchParams, 'q=a+b').q).to.equal('a b');
+    expect(parseParams(searchParams, 'q=100%').q).to.equal('100%');
+    expect(parseParams(searchParams, `q=${encodeURIComponent('*?%_\\"🚀\0')}`).q).to.equal('*?%_\\"🚀\0');
+  });
+
+  it('trims white space at both ends before it measures', () => {
+    expect(parseParams(searchParams, `q=${encodeURIComponent('\t\n\u00a0 a b \r\u2003\ufeff')}`).q).to.equal(
+      'a b',
+    );
+    expectRefused(searchParams, 'q=++a++', 'q must have 2 to 100 characters');
+    expectRefused(searchParams, 'q=+++', 'q must have 2 to 100 characters');
+    expect(parseParams(searchParams, `q=+${'x'.repeat(100)}+`).q).to.have.length(100);
+  });
+
+  it('measures in code points', () => {
+    const takes = (text: string) => parseParams(searchParams, `q=${encodeURIComponent(text)}`).q;
+    for (const text of ['ab', '🚀🚀', 'e\u0301', 'x'.repeat(100), '🚀'.repeat(100)]) {
+      expect(takes(text)).to.equal(text);
+    }
+    for (const text of ['', 'a', '🚀', 'x'.repeat(101), '🚀'.repeat(101)]) {
+      expectRefused(searchParams, `q=${encodeURIComponent(text)}`, 'q must have 2 to 100 characters');
+    }
+  });
+
+  it('requires q, once', () => {
+    expectRefused(searchParams, '', 'q is required');
+    expectRefused(searchParams, 'Q=lib&limit=1', 'q is required');
+    expectRefused(searchParams, 'q=lib&q=lib', 'q must be given once');
+    expectRefused(searchParams, 'q=lib&%71=lib', 'q must be given once');
+  });
+});
+
+describe('parseParams for the secret endpoints', () => {
+  it('takes the secret as it is, and does without', () => {
+    expect(parseParams(secretParams, 'secret=+a%2Bb+')).to.deep.equal({ secret: ' a+b ' });
+    expect(parseParams(secretParams, 'secret=')).to.deep.equal({ secret: '' });
+    expect(parseParams(secretParams, '')).to.deep.equal({});
+    expectRefused(secretParams, 'secret=a&secret=b', 'secret must be given once');
+  });
+
+  it('takes force for a rebuild, as true or false', () => {
+    expect(parseParams(rebuildParams, 'secret=a')).to.deep.equal({ secret: 'a', force: 'false' });
+    expect(parseParams(rebuildParams, 'secret=a&force=true').force).to.equal('true');
+    expect(parseParams(rebuildParams, 'force=false')).to.deep.equal({ force: 'false' });
+    for (const text of ['', '1', 'TRUE', 'yes', 'true%20']) {
+      expectRefused(rebuildParams, `secret=a&force=${text}`, 'force must be true or false');
+    }
+  });
+
+  it('does not repeat a secret in its refusal', () => {
+    expect(() => parseParams(rebuildParams, 'secret=hush&secret=hush&force=hush'))
+      .to.throw(Problem)
+      .with.property('detail')
+      .that.does.not.include('hush');
+  });
+});

@@ -1,0 +1,281 @@
+import { rejects } from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { copyFile, mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises';
+import type { RequestListener } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { download, type Snapshot } from '../../../src/rebuild/download.js';
+import { datasetServer, type DatasetServer } from '../../support/dataset-server.js';
+import { datasetFile, type DatasetFile } from '../../support/datasets.js';
+
+const CSV = 'name,url\né日本🚀,https://registry.example/a\n';
+const NEVER = new AbortController().signal;
+
+/** Longer than any buffer on the way. */
+const LONG_CSV = `name,url\n${'a name,https://registry.example/a\n'.repeat(100_000)}`;
+
+function sha256(data: string | Buffer): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+async function textOf(snapshot: Snapshot): Promise<string> {
+  return text(await snapshot.read());
+}
+
+describe('download', () => {
+  // The temporary folder of this suite is its own, so that whatever a download leaves behind is seen.
+  const env = process.env; // eslint-disable-line no-restricted-properties -- os.tmpdir() reads it
+  const usual = env['TMPDIR'];
+  let scratch: string;
+
+  before(async () => {
+    scratch = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'));
+    env['TMPDIR'] = scratch;
+  });
+
+  after(async () => {
+    if (usual === undefined) delete env['TMPDIR'];
+    else env['TMPDIR'] = usual;
+    await rm(scratch, { recursive: true });
+  });
+
+  const snapshots: Snapshot[] = [];
+  const files: DatasetFile[] = [];
+  const servers: DatasetServer[] = [];
+
+  afterEach(async () => {
+    await Promise.all(snapshots.splice(0).map((snapshot) => snapshot.remove()));
+    await Promise.all(files.splice(0).map((file) => file.remove()));
+    await Promise.all(servers.splice(0).map((server) => server.close()));
+    expect(await readdir(scratch), 'left behind').to.deep.equal([]);
+  });
+
+  async function snapshotOf(url: string, signal = NEVER): Promise<Snapshot> {
+    const snapshot = await download(url, signal);
+    snapshots.push(snapshot);
+    return snapshot;
+  }
+
+  async function fileOf(content: string | Buffer): Promise<DatasetFile> {
+    const file = await datasetFile(content);
+    files.push(file);
+    return file;
+  }
+
+  async function serve(listener: RequestListener): Promise<string> {
+    const server = await datasetServer(listener);
+    servers.push(server);
+    return server.url;
+  }
+
+  /** Folders of downloads that are there now. */
+  async function downloads(): Promise<string[]> {
+    const datasets = new Set(files.map(({ url }) => fileURLToPath(new URL('.', url))));
+    return (await readdir(scratch)).filter((name) => !datasets.has(`${join(scratch, name)}/`));
+  }
+
+  async function expectRefused(url: string, message: string | RegExp): Promise<void> {
+    await rejects(snapshotOf(url), { name: 'DatasetError', message });
+    expect(await downloads(), 'left behind').to.deep.equal([]);
+  }
+
+  describe('from a file', () => {
+    it('gives the text of a plain file, as often as it is asked for', async () => {
+      const { url } = await fileOf(CSV);
+      const snapshot = await snapshotOf(url);
+      expect(await textOf(snapshot)).to.equal(CSV);
+      expect(await textOf(snapshot)).to.equal(CSV);
+    });
+
+    it('decompresses gzip, whatever the file is called', async () => {
+      const zipped = gzipSync(LONG_CSV);
+      const { url } = await fileOf(zipped);
+      expect(url).not.to.match(/gz$/);
+      const snapshot = await snapshotOf(url);
+      expect(await textOf(snapshot)).to.equal(LONG_CSV);
+      expect(await textOf(snapshot)).to.equal(LONG_CSV);
+    });
+
+    it('decompresses gzip in several members', async () => {
+      const { url } = await fileOf(Buffer.concat([gzipSync('name\n'), gzipSync('a\n')]));
+      expect(await textOf(await snapshotOf(url))).to.equal('name\na\n');
+    });
+
+    it('reads files that are too short to tell', async () => {
+      for (const content of [Buffer.of(), Buffer.of(0x1f), Buffer.from('a')]) {
+        const { url } = await fileOf(content);
+        expect(await textOf(await snapshotOf(url))).to.equal(content.toString());
+      }
+    });
+
+    it('tells the digest of the file as it came', async () => {
+      const zipped = gzipSync(CSV);
+      expect((await snapshotOf((await fileOf(CSV)).url)).digest).to.equal(sha256(CSV));
+      expect((await snapshotOf((await fileOf(zipped)).url)).digest).to.equal(sha256(zipped));
+    });
+
+    it('was taken when the file was changed last', async () => {
+      const { url } = await fileOf(CSV);
+      const time = new Date('2024-05-06T07:08:09Z');
+      await utimes(fileURLToPath(url), time, time);
+      expect((await snapshotOf(url)).takenAt).to.deep.equal(time);
+    });
+
+    it('does not change with the file', async () => {
+      const file = await fileOf(CSV);
+      const snapshot = await snapshotOf(file.url);
+      await file.write('something else');
+      expect(await textOf(snapshot)).to.equal(CSV);
+      expect(snapshot.digest).to.equal(sha256(CSV));
+    });
+
+    it('reads a name that has to be encoded in a URL', async () => {
+      const { url } = await fileOf(CSV);
+      const path = join(fileURLToPath(new URL('.', url)), 'näme #1?%.csv');
+      await copyFile(fileURLToPath(url), path);
+      expect(await textOf(await snapshotOf(pathToFileURL(path).href))).to.equal(CSV);
+    });
+
+    it('refuses a file that is not there, and a folder', async () => {
+      const { url } = await fileOf(CSV);
+      await expectRefused(new URL('missing.csv', url).href, /^the dataset could not be downloaded: ENOENT/);
+      await expectRefused(new URL('.', url).href, /^the dataset could not be downloaded: EISDIR/);
+    });
+
+    it('fails while reading where the gzip is cut off or damaged', async () => {
+      const zipped = gzipSync(LONG_CSV);
+      const damaged = Buffer.from(zipped);
+      damaged.fill(0, 1000, 2000);
+      for (const content of [zipped.subarray(0, zipped.length - 1), zipped.subarray(0, 5), damaged]) {
+        const { url } = await fileOf(content);
+        await rejects(textOf(await snapshotOf(url)), { code: /^Z_(BUF|DATA)_ERROR$/ });
+      }
+    });
+
+    it('can be left unread in the middle', async () => {
+      for (const content of [LONG_CSV, gzipSync(LONG_CSV)]) {
+        const { url } = await fileOf(content);
+        const snapshot = await snapshotOf(url);
+        for await (const chunk of await snapshot.read()) {
+          expect(chunk).to.be.an.instanceOf(Buffer);
+          break;
+        }
+        expect(await textOf(snapshot)).to.equal(LONG_CSV);
+      }
+    });
+  });
+
+  describe('by HTTP', () => {
+    it('gives the text and the digest of a plain answer', async () => {
+      const snapshot = await snapshotOf(await serve((_request, response) => response.end(LONG_CSV)));
+      expect(await textOf(snapshot)).to.equal(LONG_CSV);
+      expect(snapshot.digest).to.equal(sha256(LONG_CSV));
+    });
+
+    it('decompresses gzip, whatever the server calls it', async () => {
+      const zipped = gzipSync(CSV);
+      for (const headers of [{}, { 'Content-Type': 'text/csv' }, { 'Content-Encoding': 'gzip' }]) {
+        const url = await serve((_request, response) => response.writeHead(200, headers).end(zipped));
+        const snapshot = await snapshotOf(url);
+        expect(await textOf(snapshot)).to.equal(CSV);
+        expect(snapshot.digest).to.equal(sha256(zipped));
+      }
+    });
+
+    it('was taken at Last-Modified', async () => {
+      const headers = { 'Last-Modified': 'Mon, 06 May 2024 07:08:09 GMT' };
+      const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
+      expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
+    });
+
+    it('was taken now where Last-Modified is missing or no date', async () => {
+      for (const headers of [{}, { 'Last-Modified': 'yesterday' }, { 'Last-Modified': '' }]) {
+        const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
+        const before = Date.now();
+        const { takenAt } = await snapshotOf(url);
+        expect(takenAt.getTime()).to.be.within(before, Date.now());
+      }
+    });
+
+    it('follows five redirections, and no more', async () => {
+      const redirecting = (times: number) =>
+        serve((request, response) => {
+          const hop = Number(new URL(request.url ?? '', 'http://any').searchParams.get('hop'));
+          if (hop === times) response.end(CSV);
+          else response.writeHead(302, { Location: `/?hop=${hop + 1}` }).end();
+        });
+      await expectRefused(await redirecting(6), "the dataset's server answered 302 instead of 200");
+      expect(await textOf(await snapshotOf(await redirecting(5)))).to.equal(CSV);
+    });
+
+    for (const status of [204, 206, 304, 400, 403, 404, 410, 500, 503]) {
+      it(`refuses an answer ${status}`, async () => {
+        const url = await serve((_request, response) => {
+          response.writeHead(status).end(status === 204 || status === 304 ? undefined : CSV);
+        });
+        await expectRefused(url, `the dataset's server answered ${status} instead of 200`);
+      });
+    }
+
+    it('refuses an answer that is cut off in the middle, with and without a length', async () => {
+      for (const headers of [{ 'Content-Length': String(LONG_CSV.length) }, {}]) {
+        const url = await serve((_request, response) => {
+          response.writeHead(200, headers);
+          response.write(LONG_CSV.slice(0, 100_000), () => response.destroy());
+        });
+        await expectRefused(url, /^the dataset could not be downloaded: ./);
+      }
+    });
+
+    it('refuses a server that closes the connection without an answer', async () => {
+      const url = await serve((request) => request.socket.destroy());
+      await expectRefused(url, /^the dataset could not be downloaded: ./);
+    });
+
+    it('refuses a server that is not there', async () => {
+      const server = await datasetServer(() => undefined);
+      await server.close();
+      await expectRefused(server.url, /^the dataset could not be downloaded: .*ECONNREFUSED/);
+    });
+
+    it('stops when it is told to, before the answer and within it', async () => {
+      const waiting: RequestListener[] = [
+        () => undefined,
+        (_request, response) => response.writeHead(200).write('name\n'),
+      ];
+      for (const listener of waiting) {
+        const stop = new AbortController();
+        const url = await serve((request, response) => {
+          listener(request, response);
+          setTimeout(() => stop.abort(new Error('the server is stopping')), 50);
+        });
+        await rejects(snapshotOf(url, stop.signal), (error: Error) => error.name !== 'DatasetError');
+        expect(await downloads(), 'left behind').to.deep.equal([]);
+      }
+    });
+  });
+
+  describe('remove', () => {
+    it('removes the temporary folder, and does no harm twice', async () => {
+      const snapshot = await snapshotOf((await fileOf(CSV)).url);
+      const [folder, ...others] = await downloads();
+      expect(folder).to.match(/^package-registry-search-/);
+      expect(others).to.deep.equal([]);
+      await snapshot.remove();
+      expect(await downloads()).to.deep.equal([]);
+      await snapshot.remove();
+    });
+
+    it('leaves the original and other snapshots of it', async () => {
+      const { url } = await fileOf(CSV);
+      const [first, second] = [await snapshotOf(url), await snapshotOf(url)];
+      await first.remove();
+      expect(await textOf(second)).to.equal(CSV);
+      expect((await stat(fileURLToPath(url))).size).to.equal(Buffer.byteLength(CSV));
+    });
+  });
+});

@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { Fingerprints } from '../../../src/rebuild/fingerprints.js';
+import { integer, seededRandom } from '../../support/random.js';
+
+describe('Fingerprints', () => {
+  it('takes each text once', async () => {
+    const seen = await Fingerprints.create();
+    for (const text of [
+      '',
+      'a',
+      'A',
+      'a ',
+      'ab',
+      'ba',
+      'é',
+      'e\u0301',
+      '🚀',
+      '\0',
+      'x'.repeat(512),
+      'x'.repeat(511),
+    ]) {
+      expect(seen.add(text), JSON.stringify(text)).to.be.true;
+      expect(seen.add(text), JSON.stringify(text)).to.be.false;
+    }
+  });
+
+  it('begins empty, each one by itself', async () => {
+    const [one, other] = [await Fingerprints.create(), await Fingerprints.create()];
+    one.add('a');
+    expect(other.add('a')).to.be.true;
+  });
+
+  it('tells texts apart that have two equal hashes of 32 bits', async () => {
+    const seen = await Fingerprints.create();
+    expect(seen.add('580-package-33850')).to.be.true;
+    expect(seen.add('504-package-46866')).to.be.true;
+  });
+
+  it('forgets none of 200,000 texts, and takes none of them for another', async () => {
+    const random = seededRandom(1);
+    const texts = Array.from({ length: 200_000 }, (_, i) => `${integer(random, 0, 999)}-package-${i}`);
+    const seen = await Fingerprints.create();
+    expect(texts.filter((text) => !seen.add(text))).to.deep.equal([]);
+    expect(texts.filter((text) => seen.add(text))).to.deep.equal([]);
+  });
+});

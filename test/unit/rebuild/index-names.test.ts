@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { aliasOf, isBuildOf, newIndexName } from '../../../src/rebuild/index-names.js';
+
+describe('aliasOf', () => {
+  it('begins with the slug', () => {
+    expect(aliasOf('debian')).to.equal('debian-packages');
+  });
+});
+
+describe('newIndexName', () => {
+  const at = (time: string) => newIndexName('debian-packages', new Date(time));
+
+  it('is the alias, the time in UTC and a random part, in lower case', () => {
+    expect(at('2025-01-02T03:04:05.678Z')).to.match(/^debian-packages-20250102t030405z-[0-9a-f]{8}$/);
+    expect(at('2025-01-02T01:00:00+02:00')).to.match(/^debian-packages-20250101t230000z-/);
+  });
+
+  it('is another one each time, also within the same second', () => {
+    const names = Array.from({ length: 100 }, () => at('2025-01-02T03:04:05Z'));
+    expect(new Set(names)).to.have.property('size', 100);
+  });
+
+  it('sorts by time', () => {
+    const names = [
+      '2024-12-31T23:59:59Z',
+      '2025-01-01T00:00:00Z',
+      '2025-09-30T00:00:00Z',
+      '2025-10-01T00:00:00Z',
+    ].map(at);
+    expect([...names].reverse().sort()).to.deep.equal(names);
+  });
+});
+
+describe('isBuildOf', () => {
+  it('recognises what newIndexName made', () => {
+    expect(isBuildOf('debian-packages', newIndexName('debian-packages', new Date()))).to.be.true;
+  });
+
+  it('leaves alone what is not a build of this very alias', () => {
+    const others = [
+      'debian-packages',
+      'debian-packages-',
+      'debian-packages-old',
+      'debian-packages-20250102t030405z',
+      'debian-packages-20250102t030405z-0123456',
+      'debian-packages-20250102t030405z-0123456g',
+      'debian-packages-20250102t030405z-012345678',
+      'debian-packages-20250102t030405z-01234567\n',
+      'debian-packages-20250102T030405Z-01234567',
+      'debian-packages-test-20250102t030405z-01234567',
+      'debian-packages-packages-20250102t030405z-01234567',
+      'my-debian-packages-20250102t030405z-01234567',
+      'debianxpackages-20250102t030405z-01234567',
+    ];
+    for (const index of others) expect(isBuildOf('debian-packages', index), index).to.be.false;
+  });
+
+  it('keeps two registries apart whose slugs begin alike, in both directions', () => {
+    const aliases = ['npm', 'npm-packages', 'npm-packages-20250102t030405z-01234567'].map(aliasOf);
+    for (const alias of aliases) {
+      const index = newIndexName(alias, new Date());
+      expect(aliases.filter((other) => isBuildOf(other, index))).to.deep.equal([alias]);
+    }
+  });
+});

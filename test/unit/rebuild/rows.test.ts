@@ -1,0 +1,282 @@
+import { rejects } from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import type { PackageEntry } from '../../../src/catalog/entry.js';
+import { readRows, type Row } from '../../../src/rebuild/rows.js';
+import { packagesNamed, toCsv } from '../../support/datasets.js';
+import { integer, pick, seededRandom } from '../../support/random.js';
+
+async function rowsOf(csv: string, urlTemplate?: string): Promise<Row[]> {
+  const rows: Row[] = [];
+  for await (const batch of readRows(Readable.from([Buffer.from(csv)]), urlTemplate)) rows.push(...batch);
+  return rows;
+}
+
+/** The packages of a CSV in which every row is right. */
+async function entriesOf(csv: string, urlTemplate?: string): Promise<PackageEntry[]> {
+  const rows = await rowsOf(csv, urlTemplate);
+  return rows.map((row) => {
+    if ('reason' in row) throw new Error(`line ${row.line}: ${row.reason}`);
+    return row.entry;
+  });
+}
+
+/** Of the second line, which has to be wrong. */
+async function reasonOf(csv: string, urlTemplate?: string): Promise<string> {
+  const [row] = await rowsOf(csv, urlTemplate);
+  if (row === undefined || !('reason' in row)) throw new Error('the row is not wrong');
+  expect(row.line).to.equal(2);
+  return row.reason;
+}
+
+const TEMPLATE = 'https://registry.example/{name}';
+const ALPHA: PackageEntry = { no: 7, name: 'alpha', version: '1.2', url: 'https://registry.example/a' };
+
+describe('readRows', () => {
+  it('reads packages and says on which lines they are', async () => {
+    expect(
+      await rowsOf('package_no,name,version,url\n7,alpha,1.2,https://registry.example/a\n'),
+    ).to.deep.equal([{ line: 2, entry: ALPHA }]);
+  });
+
+  it('finds the columns by name, in any order, and ignores others', async () => {
+    for (const csv of [
+      'url,version,name,package_no\nhttps://registry.example/a,1.2,alpha,7\n',
+      'x,name,url,,package_no,Name,version\n1,alpha,https://registry.example/a,2,7,3,1.2\n',
+      '"name","package_no","version","url"\n"alpha","7","1.2","https://registry.example/a"\n',
+      '\ufeffname,package_no,version,url\r\nalpha,7,1.2,https://registry.example/a\r\n',
+    ]) {
+      expect(await entriesOf(csv), csv).to.deep.equal([ALPHA]);
+    }
+  });
+
+  it('leaves other columns alone even where there are two of one name', async () => {
+    const csv = 'note,name,note,package_no,version,url\n,alpha,,7,1.2,https://registry.example/a\n';
+    expect(await entriesOf(csv)).to.deep.equal([ALPHA]);
+  });
+
+  it('reads back what was written, whatever the names', async () => {
+    const random = seededRandom(4);
+    const pieces = [
+      'a',
+      'B',
+      '-',
+      '.',
+      '/',
+      '@',
+      '_',
+      ' ',
+      ',',
+      '"',
+      '\n',
+      '\r\n',
+      '\r',
+      'é',
+      '日',
+      '🚀',
+      '\0',
+      '\\',
+      "'",
+    ];
+    const names = Array.from(
+      { length: 500 },
+      (_, i) => `${i}${Array.from({ length: integer(random, 0, 12) }, () => pick(random, pieces)).join('')}`,
+    );
+    expect(await entriesOf(toCsv(packagesNamed(names)))).to.deep.equal(packagesNamed(names));
+  });
+
+  it('reads nothing from a header alone', async () => {
+    expect(await rowsOf('name,url\n')).to.deep.equal([]);
+  });
+
+  describe('defaults', () => {
+    it('is version `latest` where there is none', async () => {
+      const [entry] = await entriesOf('package_no,name,version,url\n7,alpha,,https://registry.example/a\n');
+      expect(entry).to.deep.equal({ ...ALPHA, version: 'latest' });
+      const [other] = await entriesOf('package_no,name,url\n7,alpha,https://registry.example/a\n');
+      expect(other).to.deep.equal({ ...ALPHA, version: 'latest' });
+    });
+
+    it('is the position as number, where that column is absent', async () => {
+      const numbers = (await entriesOf('name\na\nb\nc\n', TEMPLATE)).map(({ no }) => no);
+      expect(numbers).to.deep.equal([1, 2, 3]);
+    });
+
+    it('counts wrong rows into the position, and a record of several lines once', async () => {
+      const rows = await rowsOf('name\na\n\nx"y\n"b\nc"\nd,e\nf\n', TEMPLATE);
+      expect(rows.map((row) => ('entry' in row ? row.entry.no : row.line))).to.deep.equal([1, 3, 4, 4, 7, 6]);
+    });
+
+    it('is the URL of the template, only where the row has none', async () => {
+      const csv = 'name,url\nalpha,\nbeta,https://elsewhere.example/b\n';
+      expect((await entriesOf(csv, TEMPLATE)).map(({ url }) => url)).to.deep.equal([
+        'https://registry.example/alpha',
+        'https://elsewhere.example/b',
+      ]);
+    });
+  });
+
+  describe('url template', () => {
+    const urlOf = async (name: string, template: string) => {
+      const [entry] = await entriesOf(
+        toCsv(packagesNamed([name])).replace('version,url', 'version,link'),
+        template,
+      );
+      return entry?.url;
+    };
+
+    it('encodes a name for {name}', async () => {
+      expect(await urlOf('@babel/core', TEMPLATE)).to.equal('https://registry.example/%40babel%2Fcore');
+      expect(await urlOf('a b?c#d%e', TEMPLATE)).to.equal('https://registry.example/a%20b%3Fc%23d%25e');
+      expect(await urlOf('日本🚀', TEMPLATE)).to.equal(
+        'https://registry.example/%E6%97%A5%E6%9C%AC%F0%9F%9A%80',
+      );
+    });
+
+    it('leaves / and @ as they are for {+name}', async () => {
+      const template = 'https://registry.example/p/{+name}';
+      expect(await urlOf('@babel/core/x', template)).to.equal('https://registry.example/p/@babel/core/x');
+      expect(await urlOf('@a b/c?d', template)).to.equal('https://registry.example/p/@a%20b/c%3Fd');
+    });
+
+    it('replaces every place, of both kinds', async () => {
+      const template = 'https://registry.example/{name}/{+name}?q={name}&r={+name}#{other}';
+      expect(await urlOf('a/b', template)).to.equal(
+        'https://registry.example/a%2Fb/a/b?q=a%2Fb&r=a/b#{other}',
+      );
+    });
+
+    it('takes a name literally that looks like a template or a replacement pattern', async () => {
+      for (const name of ['{name}', '{+name}', '$&', '$1', "$'", '$$', '%40', '%2F']) {
+        expect(await urlOf(name, TEMPLATE), name).to.equal(
+          `https://registry.example/${encodeURIComponent(name)}`,
+        );
+        expect(await urlOf(name, 'https://registry.example/{+name}'), name).to.equal(
+          `https://registry.example/${encodeURIComponent(name)}`,
+        );
+      }
+    });
+  });
+
+  describe('wrong rows', () => {
+    const HEADER = 'package_no,name,version,url\n';
+
+    it('has another number of fields than the header', async () => {
+      expect(await reasonOf(`${HEADER}1,a,1\n`)).to.equal('3 fields instead of 4');
+      expect(await reasonOf(`${HEADER}1,a,1,https://a.example/,\n`)).to.equal('5 fields instead of 4');
+      expect(await reasonOf(`${HEADER}\n`)).to.equal('1 fields instead of 4');
+    });
+
+    it('has a number that is no positive integer', async () => {
+      for (const no of [
+        '',
+        '0',
+        '-1',
+        '1.0',
+        '1e3',
+        '0x1',
+        '+1',
+        ' 1',
+        '1 ',
+        '007',
+        'one',
+        '٣',
+        'NaN',
+        '9007199254740992',
+      ]) {
+        expect(await reasonOf(`${HEADER}${no},a,1,https://a.example/\n`), no).to.equal(
+          `package_no ${JSON.stringify(no)} is not a positive integer`,
+        );
+      }
+      const [largest] = await entriesOf(`${HEADER}9007199254740991,a,1,https://a.example/\n`);
+      expect(largest?.no).to.equal(Number.MAX_SAFE_INTEGER);
+    });
+
+    it('has no name', async () => {
+      expect(await reasonOf(`${HEADER}1,,1,https://a.example/\n`)).to.equal('name is empty');
+      expect(await reasonOf(`${HEADER}1,"",1,https://a.example/\n`)).to.equal('name is empty');
+      expect(await reasonOf('name\n\n', TEMPLATE)).to.equal('name is empty');
+    });
+
+    it('has a name of more than 512 bytes, which may be fewer characters', async () => {
+      const longest = ['x'.repeat(512), 'é'.repeat(256), '🚀'.repeat(128), `${'日'.repeat(170)}ab`];
+      for (const name of longest) {
+        expect((await entriesOf(`name\n${name}\n`, TEMPLATE))[0]?.name).to.equal(name);
+        expect(await reasonOf(`name\n${name}x\n`, TEMPLATE)).to.equal('name is longer than 512 bytes');
+      }
+      expect(await reasonOf(`name\n${'é'.repeat(257)}\n`, TEMPLATE)).to.equal(
+        'name is longer than 512 bytes',
+      );
+    });
+
+    it('has no URL, and there is no template', async () => {
+      expect(await reasonOf(`${HEADER}1,a,1,\n`)).to.equal(
+        'url is empty, and PACKAGE_URL_TEMPLATE is not set',
+      );
+    });
+
+    it('has a URL that is not absolute', async () => {
+      for (const url of [
+        '/a',
+        'registry.example/a',
+        '//registry.example/a',
+        'https://',
+        'https://a b/',
+        '?a',
+        '#a',
+      ]) {
+        expect(await reasonOf(`${HEADER}1,a,1,${url}\n`, TEMPLATE), url).to.equal(
+          `url ${JSON.stringify(url)} is not absolute`,
+        );
+      }
+    });
+
+    it('is not well quoted or not UTF-8, as the CSV reader says', async () => {
+      expect(await reasonOf('name\na"b\n', TEMPLATE)).to.equal('bad quoting');
+      expect(await reasonOf('name\n"ab\n', TEMPLATE)).to.equal('a quote is opened and never closed');
+      expect(await reasonOf('name\nab', TEMPLATE)).to.match(/^the last record does not end with a line end/);
+    });
+
+    it('leaves the rows around it as they are', async () => {
+      const rows = await rowsOf(
+        `${HEADER}1,a,,https://a.example/\n2,b\nx,c,,https://c.example/\n4,d,,https://d.example/\n`,
+      );
+      expect(rows.map(({ line }) => line)).to.deep.equal([2, 3, 4, 5]);
+      expect(rows.map((row) => ('entry' in row ? row.entry.name : row.reason))).to.deep.equal([
+        'a',
+        '2 fields instead of 4',
+        'package_no "x" is not a positive integer',
+        'd',
+      ]);
+    });
+  });
+
+  describe('unusable headers', () => {
+    const unusable: [what: string, csv: string, message: string][] = [
+      ['an empty file', '', 'the dataset is empty'],
+      ['no column `name`', 'package_no,url\n1,https://a.example/\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['a name in another case', 'Name,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['white space around it', ' name ,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['something else than CSV', '<!DOCTYPE html>\n<p>\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['an empty first line', '\nname,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['two columns `name`', 'name,url,name\n', 'line 1: there are two columns `name`'],
+      ['two columns `package_no`', 'package_no,package_no,name,url\n', 'line 1: there are two columns `package_no`'],
+      ['two columns `version`', 'name,version,url,version\n', 'line 1: there are two columns `version`'],
+      ['two columns `url`', 'url,name,x,url\n', 'line 1: there are two columns `url`'],
+      ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set'],
+      ['bad quoting', 'na"me,url\na,b\n', 'line 1: bad quoting, in the header'],
+    ]; // prettier-ignore
+    for (const [what, csv, message] of unusable) {
+      it(`refuses ${what}`, async () => {
+        await rejects(rowsOf(csv), { name: 'DatasetError', message });
+      });
+    }
+
+    it('refuses a header that is cut off', async () => {
+      await rejects(rowsOf('name,url'), {
+        name: 'DatasetError',
+        message: /^line 1: .* cut off, in the header$/,
+      });
+    });
+  });
+});

@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { DatasetError } from '../../../src/rebuild/dataset-error.js';
+import { refuseShrunken } from '../../../src/rebuild/verify.js';
+
+describe('refuseShrunken', () => {
+  it('accepts any first snapshot', () => {
+    expect(() => refuseShrunken(1, undefined, 0)).not.to.throw();
+  });
+
+  it('accepts a snapshot that grew or stayed', () => {
+    for (const total of [1000, 1001, 1_000_000]) {
+      expect(() => refuseShrunken(total, 1000, 0), String(total)).not.to.throw();
+    }
+  });
+
+  it('accepts one that is smaller by no more than the percentage, and refuses the next smaller', () => {
+    for (const [previous, percent, smallest] of [
+      [1000, 10, 900],
+      [4_000_000, 10, 3_600_000],
+      [1000, 0, 1000],
+      [1000, 1, 990],
+      [1000, 50, 500],
+      [999, 10, 900],
+      [150, 18, 123],
+      [3, 10, 3],
+      [1, 99, 1],
+    ] as const) {
+      expect(() => refuseShrunken(smallest, previous, percent), `${previous} - ${percent} %`).not.to.throw();
+      expect(() => refuseShrunken(smallest - 1, previous, percent), `${previous} - ${percent} %`).to.throw(
+        DatasetError,
+      );
+    }
+  });
+
+  it('accepts everything at 100 percent', () => {
+    expect(() => refuseShrunken(1, 1_000_000, 100)).not.to.throw();
+  });
+
+  it('says both sizes, and how to accept the snapshot', () => {
+    expect(() => refuseShrunken(899, 1000, 10)).to.throw(
+      DatasetError,
+      'the snapshot has 899 packages, the one before 1000: smaller by more than 10 %' +
+        ' (REBUILD_MAX_SHRINK_PERCENT); ask with force=true to accept it',
+    );
+  });
+});
