@@ -1,11 +1,14 @@
 import getPort from 'get-port';
-import { GenericContainer, getContainerRuntimeClient, Wait, type StartedTestContainer } from 'testcontainers';
+import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
 import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
 import type { Engine } from './engine.js';
 
 const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
 const REDIS_IMAGE = 'redis:7.4-alpine';
 const START_TIMEOUT_MS = 180_000;
+/** How long an engine may take to end by itself before it is killed, in milliseconds. */
+const STOP_MS = 30_000;
+const LOOPBACK = '127.0.0.1';
 
 /** Whether a Docker engine answers. */
 export async function hasDocker(): Promise<boolean> {
@@ -18,50 +21,86 @@ export async function hasDocker(): Promise<boolean> {
 }
 
 /** @param volume a named volume that keeps the data; without one they go with the container. */
-export async function startElasticsearchContainer(heap: string, volume: string | undefined): Promise<Engine> {
-  const port = await getPort({ port: 9200 });
-  const container = new GenericContainer(ELASTICSEARCH_IMAGE)
+export async function startElasticsearchContainer(
+  heap: string,
+  volume: string | undefined,
+  signal: AbortSignal,
+): Promise<Engine> {
+  const container = new EngineContainer(ELASTICSEARCH_IMAGE)
     .withEnvironment({
       'discovery.type': 'single-node',
       'xpack.security.enabled': 'false',
       'cluster.routing.allocation.disk.threshold_enabled': 'false',
       ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap}`,
     })
-    // A port of our choice, so that the address stays the same when the container is started again.
-    .withExposedPorts({ container: 9200, host: port })
-    .withWaitStrategy(Wait.forHttp('/_cluster/health?wait_for_status=yellow', 9200))
-    .withStartupTimeout(START_TIMEOUT_MS);
+    .withWaitStrategy(
+      Wait.forHttp('/_cluster/health?wait_for_status=yellow', 9200, { abortOnContainerExit: true }),
+    );
   if (volume !== undefined) {
     container.withBindMounts([{ source: volume, target: '/usr/share/elasticsearch/data', mode: 'rw' }]);
   }
-  const started = await container.start();
-  return engineOf(started, `${ELASTICSEARCH_IMAGE} (Docker)`, `http://${started.getHost()}:${port}`);
+  return container.startEngine('http', 9200, signal);
 }
 
-export async function startRedisContainer(): Promise<Engine> {
-  const port = await getPort({ port: 6379 });
-  const started = await new GenericContainer(REDIS_IMAGE)
+export async function startRedisContainer(signal: AbortSignal): Promise<Engine> {
+  return new EngineContainer(REDIS_IMAGE)
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no'])
-    .withExposedPorts({ container: 6379, host: port })
     .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
-    .withStartupTimeout(START_TIMEOUT_MS)
-    .start();
-  return engineOf(started, `${REDIS_IMAGE} (Docker)`, `redis://${started.getHost()}:${port}`);
+    .startEngine('redis', 6379, signal);
 }
 
-function engineOf(started: StartedTestContainer, description: string, url: string): Engine {
-  const container = async () => (await getContainerRuntimeClient()).container.getById(started.getId());
-  return {
-    description,
-    url,
-    stop: async () => {
-      await started.stop();
-    },
-    kill: async () => {
-      await (await container()).kill();
-    },
-    revive: async () => {
-      await (await container()).start();
-    },
-  };
+class EngineContainer extends GenericContainer {
+  #id: string | undefined;
+
+  protected override containerCreated(id: string): Promise<void> {
+    this.#id = id;
+    return Promise.resolve();
+  }
+
+  /** Starts it. Nothing is left of one that cannot be started, or whose start is aborted. */
+  async startEngine(scheme: 'http' | 'redis', containerPort: number, signal: AbortSignal): Promise<Engine> {
+    const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
+    // A port of our choice, so that the address stays the same when the container is started again.
+    const port = await getPort({ port: containerPort });
+    this.withExposedPorts({ container: containerPort, host: port }).withStartupTimeout(START_TIMEOUT_MS);
+    // Open to this machine alone, as nothing asks for a password, unless Docker's engine is another machine.
+    const local = host === 'localhost' || host === LOOPBACK;
+    if (local) {
+      this.hostConfig.PortBindings = {
+        [`${containerPort}/tcp`]: [{ HostIp: LOOPBACK, HostPort: String(port) }],
+      };
+    }
+    // It may have ended by itself in the meantime.
+    const kill = () =>
+      void this.#handle()
+        .then((container) => container?.kill())
+        .catch(() => undefined);
+    signal.addEventListener('abort', kill);
+    try {
+      signal.throwIfAborted();
+      const started = await this.start();
+      return {
+        description: `${this.imageName.string} (Docker)`,
+        url: `${scheme}://${local ? LOOPBACK : host}:${port}`,
+        stop: async () => {
+          await started.stop({ timeout: STOP_MS });
+        },
+        kill: async () => {
+          await (await this.#handle())?.kill();
+        },
+        // It waits, as the first start does.
+        revive: () => started.restart(),
+      };
+    } catch (error) {
+      await (await this.#handle())?.remove({ force: true, v: true }).catch(() => undefined);
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', kill);
+    }
+  }
+
+  async #handle() {
+    if (this.#id === undefined) return undefined;
+    return (await getContainerRuntimeClient()).container.getById(this.#id);
+  }
 }

@@ -111,6 +111,7 @@ export async function startElasticsearch(
       () => answers(`http://127.0.0.1:${port}`, name),
       'Elasticsearch',
       START_TIMEOUT_MS,
+      signal,
     );
     return program;
   };

@@ -30,7 +30,7 @@ export async function obtainElasticsearch({
   return obtain(
     'Elasticsearch',
     'ELASTICSEARCH_URL',
-    () => startElasticsearchContainer(heap, volume),
+    () => startElasticsearchContainer(heap, volume, signal),
     () =>
       startElasticsearch(
         places,
@@ -41,6 +41,7 @@ export async function obtainElasticsearch({
         signal,
       ),
     say,
+    signal,
   );
 }
 
@@ -49,9 +50,10 @@ export async function obtainRedis({ places, folder, env, say, signal }: EngineOp
   return obtain(
     'Redis',
     'REDIS_URL',
-    startRedisContainer,
+    () => startRedisContainer(signal),
     () => startRedis(places, join(makeFolder(folder, places.runAs), 'redis'), env, say, signal),
     say,
+    signal,
   );
 }
 
@@ -61,11 +63,13 @@ async function obtain(
   fromDocker: () => Promise<Engine>,
   fromMaven: () => Promise<Engine>,
   say: Say,
+  signal: AbortSignal,
 ): Promise<Engine> {
   if (await hasDocker()) {
     try {
       return await fromDocker();
     } catch (error) {
+      signal.throwIfAborted();
       say(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);
     }
   }

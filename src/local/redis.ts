@@ -52,7 +52,7 @@ export async function startRedis(
       runAs: places.runAs,
       logFile: join(folder, 'redis.log'),
     });
-    await program.waitUntil(() => answers(port, folder), 'Redis', START_TIMEOUT_MS);
+    await program.waitUntil(() => answers(port, folder), 'Redis', START_TIMEOUT_MS, signal);
     return program;
   };
   return startLocalEngine({ description: `Redis (${origin})`, scheme: 'redis', usualPort: 6379, launch });

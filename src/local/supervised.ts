@@ -73,11 +73,19 @@ export class SupervisedProgram {
 
   /**
    * Waits until `ready` says so.
-   * @throws {LocalError} with the end of its output, when it ends before or takes longer than `timeoutMs`.
+   * @throws {LocalError} with the end of its output, when it ends before or takes longer than `timeoutMs`; the signal's
+   * reason, when it is aborted. The program has ended then.
    */
-  async waitUntil(ready: () => Promise<boolean>, name: string, timeoutMs: number): Promise<void> {
+  async waitUntil(
+    ready: () => Promise<boolean>,
+    name: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     while (!(await ready())) {
+      if (signal.aborted) await this.kill();
+      signal.throwIfAborted();
       const state = this.running
         ? Date.now() > deadline
           ? 'did not get ready in time'

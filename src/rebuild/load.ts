@@ -30,9 +30,19 @@ export async function loadDataset(
   { signal, onRows }: LoadOptions,
 ): Promise<void> {
   let refused: string | undefined;
+  let broken: Error | undefined;
+  /** Ends instead of throwing: where its source throws, the helper leaves its flush timer running for 30 seconds. */
+  async function* quiet(source: AsyncIterable<Document>): AsyncGenerator<Document> {
+    try {
+      yield* source;
+    } catch (error) {
+      broken = error as Error;
+      void bulk.abort();
+    }
+  }
   const bulk = client.helpers.bulk<Document>({
     index,
-    datasource: documents(rows, dataset, signal, onRows),
+    datasource: quiet(documents(rows, dataset, signal, onRows)),
     onDocument: ({ id, body }) => [{ index: { _id: id } }, body],
     flushBytes: FLUSH_BYTES,
     concurrency: CONCURRENCY,
@@ -45,6 +55,7 @@ export async function loadDataset(
   });
   const { failed, aborted, successful } = await bulk;
   signal.throwIfAborted();
+  if (broken !== undefined) throw broken;
   if (refused !== undefined) throw new Error(`Elasticsearch refused a document: ${refused}`);
   if (failed > 0 || aborted || successful !== dataset.total) {
     throw new Error(`${successful} of ${dataset.total} packages were loaded, ${failed} failed`);
