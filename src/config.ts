@@ -86,6 +86,7 @@ const variables = z.object({
     .default('0-1'),
   RATE_LIMIT_POINTS: wholeNumber(0, 1_000_000_000).default(120),
   RATE_LIMIT_WINDOW_SECONDS: wholeNumber(1, 86_400).default(60),
+  CACHE_MAX_BYTES: wholeNumber(0, 2 ** 40).default(64 * 2 ** 20),
   REBUILD_INTERVAL_SECONDS: wholeNumber(0, 2_000_000).default(0),
   REBUILD_MAX_SHRINK_PERCENT: wholeNumber(0, 100).default(10),
   DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
@@ -149,6 +150,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
     bypassSecret: value.BYPASS_SECRET,
     trustedProxies: value.TRUSTED_PROXIES,
     rateLimit: { points: value.RATE_LIMIT_POINTS, windowSeconds: value.RATE_LIMIT_WINDOW_SECONDS },
+    cacheMaxBytes: value.CACHE_MAX_BYTES,
     logLevel: value.LOG_LEVEL,
   });
 }

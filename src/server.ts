@@ -3,10 +3,13 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createApp } from './app.js';
 import { Catalog } from './catalog/catalog.js';
+import { Gate } from './catalog/gate.js';
 import { Generations } from './catalog/generation.js';
 import { createReadClient, createRebuildClient } from './clients/elasticsearch.js';
 import { createRedis } from './clients/redis.js';
+import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
+import { AnswerCache } from './http/answer-cache.js';
 import { BypassTokens } from './http/bypass-token.js';
 import { Limits } from './http/limits.js';
 import type { Logger } from './log.js';
@@ -16,6 +19,9 @@ import { Rebuilds } from './rebuild/rebuilds.js';
 
 /** How long requests in flight may take to finish when the server stops, in milliseconds. */
 const DRAIN_MS = 10_000;
+
+/** Searches that may wait for their turn: about half a second's worth of them. */
+const MAX_WAITING_SEARCHES = 256;
 
 export interface RunningServer {
   /** Where the API listens, such as `http://127.0.0.1:3000`. */
@@ -45,12 +51,23 @@ export async function startServer(
   if (redis === undefined)
     log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
 
+  const pool = new SearchPool({ nodes, apiKey });
+  const buildersPool = new SearchPool({ nodes, apiKey: rebuildApiKey });
   const generations = new Generations(reader, alias, log);
-  const rebuilds = new Rebuilds({ client: builder, alias, config, log }, generations, onRebuild);
+  const rebuilds = new Rebuilds(
+    { client: builder, pool: buildersPool, alias, config, log },
+    generations,
+    onRebuild,
+  );
   const app = createApp({
     config,
     log,
-    catalog: new Catalog(reader, generations),
+    catalog: new Catalog(
+      pool,
+      generations,
+      new Gate({ running: CONNECTIONS_PER_NODE * nodes.length, waiting: MAX_WAITING_SEARCHES }),
+    ),
+    cache: new AnswerCache(config.cacheMaxBytes),
     generations,
     rebuilds,
     limits: new Limits({ redis, slug, log }),
@@ -64,7 +81,7 @@ export async function startServer(
     generations.stop();
     await rebuilds.stop();
     redis?.disconnect();
-    await Promise.all([reader.close(), builder.close()]);
+    await Promise.all([reader.close(), builder.close(), pool.close(), buildersPool.close()]);
   };
   try {
     server.listen(config.port, config.host);

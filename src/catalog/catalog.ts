@@ -1,21 +1,25 @@
-import type { Client } from '@elastic/elasticsearch';
+import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
 import { initializing, searchUnavailable } from '../problem.js';
-import { EngineUnavailable, IndexGone, runSearches, type Hit } from './engine.js';
+import { IndexGone, runSearches } from './engine.js';
+import type { EntryGroup } from './entry.js';
+import type { Gate } from './gate.js';
 import type { Generation, Generations } from './generation.js';
-import { browsePage, rankOf, searchTiers, type SearchBody } from './queries.js';
+import { browsePage, searchTiers } from './queries.js';
 
-/** The answer to a search: JSON texts of the entries with their `rank`, best first. */
+/** The answer to a search: entries by rank, best first. */
 export interface SearchResults {
-  entries: string[];
+  groups: EntryGroup[];
+  count: number;
   /** More names match than were asked for. */
   truncated: boolean;
 }
 
-/** Reads the current generation. Entries are JSON texts, ready to be put into an answer. */
+/** Reads the current generation, only so many searches at a time. */
 export class Catalog {
   constructor(
-    private readonly client: Client,
+    private readonly pool: SearchPool,
     private readonly generations: Generations,
+    private readonly gate: Gate,
   ) {}
 
   /**
@@ -28,62 +32,64 @@ export class Catalog {
     throw this.generations.engine === 'absent' ? initializing() : searchUnavailable();
   }
 
-  /** At most `limit` names that contain `q`, by rank and name. @throws {Problem} 503 */
-  async search(q: string, limit: number): Promise<SearchResults> {
-    return this.#read(({ index }) => searchIndex(this.client, index, q, limit));
-  }
-
-  /** Page `page` (from 1) of all packages by number; empty past the end. @throws {Problem} 503 */
-  async browse(page: number, limit: number): Promise<string[]> {
-    return this.#read(({ index, meta }) => browseIndex(this.client, index, meta.total, page, limit));
-  }
-
-  /** Reads from the current generation, and once more from the next one when it was pruned in between. */
-  async #read<T>(read: (generation: Generation) => Promise<T>): Promise<T> {
+  /**
+   * Answers from the current generation, and once more from the next one when it was pruned in between.
+   * @throws {Problem} 503
+   */
+  async read<T>(answer: (generation: Generation) => Promise<T>): Promise<T> {
     try {
-      return await read(this.generation()).catch(async (error: unknown) => {
+      return await answer(this.generation()).catch(async (error: unknown) => {
         if (!(error instanceof IndexGone)) throw error;
         await this.generations.refresh();
-        return read(this.generation());
+        return answer(this.generation());
       });
     } catch (error) {
       if (error instanceof EngineUnavailable || error instanceof IndexGone) throw searchUnavailable(error);
       throw error;
     }
   }
+
+  /** At most `limit` names of a generation that contain `q`, by rank and name. @throws {IndexGone} {EngineUnavailable} */
+  search({ index }: Generation, q: string, limit: number): Promise<SearchResults> {
+    return this.gate.run(() => searchIndex(this.pool, index, q, limit));
+  }
+
+  /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGone} {EngineUnavailable} */
+  async browse({ index, meta }: Generation, page: number, limit: number): Promise<EntryGroup> {
+    const from = (page - 1) * limit;
+    if (from >= meta.total) return { entries: [] };
+    return this.gate.run(() => browseIndex(this.pool, index, from, limit));
+  }
 }
 
 /** `Catalog.search` on one index. */
 export async function searchIndex(
-  client: Client,
+  pool: SearchPool,
   index: string,
   q: string,
   limit: number,
 ): Promise<SearchResults> {
   // One more than asked for tells whether the answer is truncated, without counting every match.
-  const [startsWith, containsElsewhere] = await runSearches(client, index, searchTiers(q, limit + 1));
-  const entries = [
-    ...(startsWith ?? []).map((hit) => withRank(hit, rankOf(hit.score))),
-    ...(containsElsewhere ?? []).map((hit) => withRank(hit, 2)),
+  const [startsWith, containsElsewhere] = await runSearches(pool, index, searchTiers(q, limit + 1));
+  if (startsWith === undefined || containsElsewhere === undefined)
+    throw new Error('two searches have two answers');
+  const found = startsWith.entries.length + containsElsewhere.entries.length;
+  const { exact } = startsWith;
+  const groups: EntryGroup[] = [
+    { rank: 0, entries: startsWith.entries.slice(0, Math.min(exact, limit)) },
+    { rank: 1, entries: startsWith.entries.slice(exact, limit) },
+    { rank: 2, entries: containsElsewhere.entries.slice(0, Math.max(0, limit - startsWith.entries.length)) },
   ];
-  return { entries: entries.slice(0, limit), truncated: entries.length > limit };
+  return { groups, count: Math.min(found, limit), truncated: found > limit };
 }
 
-/** `Catalog.browse` on one index of `total` packages. */
+/** The packages of one index with an ordinal in [from, from + size). */
 export async function browseIndex(
-  client: Client,
+  pool: SearchPool,
   index: string,
-  total: number,
-  page: number,
-  limit: number,
-): Promise<string[]> {
-  const from = (page - 1) * limit;
-  if (from >= total) return [];
-  const bodies: SearchBody[] = [browsePage(from, limit)];
-  const [hits] = await runSearches(client, index, bodies);
-  return (hits ?? []).map((hit) => hit.entry);
-}
-
-function withRank(hit: Hit, rank: 0 | 1 | 2): string {
-  return `${hit.entry.slice(0, -1)},"rank":${rank}}`;
+  from: number,
+  size: number,
+): Promise<EntryGroup> {
+  const [hits] = await runSearches(pool, index, [browsePage(from, size)]);
+  return { entries: hits?.entries ?? [] };
 }

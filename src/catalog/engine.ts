@@ -1,25 +1,23 @@
-import { errors, type Client } from '@elastic/elasticsearch';
-import type { SearchBody } from './queries.js';
-
-/** One hit: the package's JSON as it was written at the load, and the score where the search asked for it. */
-export interface Hit {
-  entry: string;
-  score: number;
-}
-
-/** Elasticsearch does not answer, or answered only in part. */
-export class EngineUnavailable extends Error {
-  override readonly name = 'EngineUnavailable';
-}
+import { errors } from '@elastic/elasticsearch';
+import { EngineUnavailable, isTemporary, type SearchPool } from '../clients/search-pool.js';
+import { EXACT_SCORE, type SearchBody } from './queries.js';
 
 /** The index is gone: it was pruned after a flip that this replica has not seen yet. */
 export class IndexGone extends Error {
   override readonly name = 'IndexGone';
 }
 
+/** The hits of one search. */
+export interface Hits {
+  /** In base64, as the index keeps them (`encodeEntry`). */
+  entries: string[];
+  /** How many of them, at the beginning, have the score of an exact name. */
+  exact: number;
+}
+
 /**
- * For the requests that users wait for: a retry follows at once. The client's own pause is up to two seconds, which is
- * all the time there is.
+ * For the requests of the client that users wait for: a retry follows at once. The client's own pause is up to two
+ * seconds, which is all the time there is.
  */
 export const WITHOUT_PAUSE = { retryBackoff: () => 0 };
 
@@ -45,39 +43,69 @@ interface MultiSearchAnswer {
   }[];
 }
 
+/** The request that runs searches side by side: its path and its newline-delimited body. */
+function multiSearch(index: string, bodies: SearchBody[]): { path: string; body: string } {
+  return {
+    path: `/${index}/_msearch?filter_path=${FILTER_PATH}`,
+    body: bodies.map((body) => `{}\n${JSON.stringify(body)}\n`).join(''),
+  };
+}
+
 /**
  * Runs searches side by side in one request and returns the hits of each.
  * @throws {IndexGone} when there is no such index.
  * @throws {EngineUnavailable} when the engine does not answer in time, or a shard failed or ran out of time.
  */
-export async function runSearches(client: Client, index: string, bodies: SearchBody[]): Promise<Hit[][]> {
-  const lines = bodies.map((body) => `{}\n${JSON.stringify(body)}\n`).join('');
-  const request = {
-    method: 'POST',
-    path: `/${index}/_msearch`,
-    querystring: { filter_path: FILTER_PATH },
-    bulkBody: lines,
-  };
-  const answer = await reach(() => client.transport.request<MultiSearchAnswer>(request, WITHOUT_PAUSE));
-  return answer.responses.map((response) => {
+export async function runSearches(pool: SearchPool, index: string, bodies: SearchBody[]): Promise<Hits[]> {
+  const { path, body } = multiSearch(index, bodies);
+  const text = await pool.post(path, body);
+  return scanAnswer(text, bodies.length) ?? parseAnswer(text, index);
+}
+
+const WHOLE = '"timed_out":false';
+const ALL_SHARDS = ',"_shards":{"failed":0}';
+const ENTRY = '"entry":["';
+const EXACT = `"_score":${EXACT_SCORE.toFixed(1)}`;
+
+/**
+ * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
+ * between quotes is the engine's. Undefined for any other form, which is then parsed.
+ */
+function scanAnswer(text: string, searches: number): Hits[] | undefined {
+  const [, ...answers] = text.split(WHOLE);
+  if (answers.length !== searches || text.includes('"error":')) return undefined;
+  if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
+  return answers.map((answer) => {
+    const entries = answer.split(ENTRY);
+    entries.shift();
+    for (let i = 0; i < entries.length; i++) {
+      const entry = entries[i] as string;
+      entries[i] = entry.slice(0, entry.indexOf('"'));
+    }
+    return { entries, exact: answer.split(EXACT).length - 1 };
+  });
+}
+
+function parseAnswer(text: string, index: string): Hits[] {
+  const { responses } = JSON.parse(text) as MultiSearchAnswer;
+  return responses.map((response) => {
     if (response.error?.type === 'index_not_found_exception') throw new IndexGone(index);
     if (response.error) {
       const description = `${response.error.type}: ${response.error.reason}`;
-      if (isTemporary(response.status)) throw new EngineUnavailable(description);
-      throw new Error(description);
+      throw isTemporary(response.status) ? new EngineUnavailable(description) : new Error(description);
     }
     if (response.timed_out !== false || response._shards?.failed !== 0) {
       throw new EngineUnavailable('a shard failed or ran out of time');
     }
     const hits = response.hits?.hits ?? [];
-    return hits.map((hit) => ({
-      entry: Buffer.from(hit.fields.entry[0], 'base64').toString(),
-      score: hit._score ?? 0,
-    }));
+    return {
+      entries: hits.map((hit) => hit.fields.entry[0]),
+      exact: hits.filter((hit) => hit._score === EXACT_SCORE).length,
+    };
   });
 }
 
-/** Calls the engine. @throws {EngineUnavailable} in place of the client's own errors that will pass. */
+/** Calls the engine by its client. @throws {EngineUnavailable} in place of the client's own errors that will pass. */
 export async function reach<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -88,9 +116,4 @@ export async function reach<T>(call: () => Promise<T>): Promise<T> {
     }
     throw error;
   }
-}
-
-/** Statuses that say that the same request may go through later. A 401 or 403 is a wrong key: an operator can mend it. */
-function isTemporary(status: number): boolean {
-  return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
 }

@@ -6,7 +6,58 @@ export interface PackageEntry {
   url: string;
 }
 
-/** The entry's JSON, its members in the order of the contract: what the index keeps and the API splices into answers. */
-export function entryJson({ no, name, version, url }: PackageEntry): string {
-  return JSON.stringify({ no, name, version, url });
+/** Bytes that base64 writes as four characters, without padding. */
+const BASE64_UNIT = 3;
+
+/**
+ * What the index keeps of a package for answers: its JSON, members in the order of the contract, in base64. The closing
+ * brace is left out and the length made a multiple of three by spaces, so that the base64 of many entries, and of what
+ * goes between them, can be joined as text and decoded as one.
+ */
+export function encodeEntry({ no, name, version, url }: PackageEntry): string {
+  const members = JSON.stringify({ no, name, version, url }).slice(1, -1);
+  const missing = BASE64_UNIT - ((Buffer.byteLength(members) + 1) % BASE64_UNIT);
+  return Buffer.from(`{${' '.repeat(missing % BASE64_UNIT)}${members}`).toString('base64');
+}
+
+/** Encoded entries that are followed by the same text. */
+export interface EntryGroup {
+  /** As `encodeEntry` made them. */
+  entries: readonly string[];
+  /** Without it, entries have no rank. */
+  rank?: 0 | 1 | 2;
+}
+
+/** What ends an entry and separates it from the next, in base64: a multiple of three bytes, too. */
+const ENDS = {
+  none: encodeEnd('},\n'),
+  0: encodeEnd(',"rank":0},\n'),
+  1: encodeEnd(',"rank":1},\n'),
+  2: encodeEnd(',"rank":2},\n'),
+};
+
+function encodeEnd(text: string): string {
+  if (text.length % BASE64_UNIT !== 0) throw new Error('what ends an entry must keep base64 aligned');
+  return Buffer.from(text).toString('base64');
+}
+
+/**
+ * Writes an answer: `before`, then all entries as the elements of an array, then `]}`. No entry is decoded by itself, and
+ * none becomes an object.
+ * @param before JSON up to and including the bracket that opens the array.
+ */
+export function writeAnswer(before: string, groups: readonly EntryGroup[]): Buffer {
+  let base64 = '';
+  for (const { entries, rank } of groups) {
+    const end = ENDS[rank ?? 'none'];
+    if (entries.length > 0) base64 += entries.join(end) + end;
+  }
+  if (base64 === '') return Buffer.from(`${before}]}`);
+  const start = Buffer.byteLength(before);
+  const answer = Buffer.allocUnsafe(start + (base64.length / 4) * BASE64_UNIT);
+  answer.write(before);
+  answer.write(base64, start, 'base64');
+  // In the place of the last separator, which is as long.
+  answer.write(']}', answer.length - 2, 'latin1');
+  return answer;
 }

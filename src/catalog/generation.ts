@@ -1,7 +1,8 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
-import { EngineUnavailable, reach, WITHOUT_PAUSE } from './engine.js';
+import { EngineUnavailable } from '../clients/search-pool.js';
+import { reach, WITHOUT_PAUSE } from './engine.js';
 
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
 const POLL_MS = 1000;

@@ -19,9 +19,11 @@ type Query = Record<string, unknown>;
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
 
-/** What `rankOf` reads: the score of names that start with the query, and of those that also equal it. */
 const STARTS_WITH_SCORE = 1;
 const EQUALS_EXTRA_SCORE = 1;
+
+/** What tells rank 0 from rank 1 among the names that start with the query. */
+export const EXACT_SCORE = STARTS_WITH_SCORE + EQUALS_EXTRA_SCORE;
 
 /**
  * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
@@ -47,11 +49,6 @@ export function searchTiers(
     },
     { ...tier(size), query: { bool: { filter: contains(q), must_not: startsWith } } },
   ];
-}
-
-/** The rank of a hit of the first tier, told by its score: 0 equals, 1 starts with. */
-export function rankOf(score: number): 0 | 1 {
-  return score >= STARTS_WITH_SCORE + EQUALS_EXTRA_SCORE ? 0 : 1;
 }
 
 /** Packages by number: those with an ordinal in [from, from + size). */

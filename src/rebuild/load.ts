@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import { entryJson, type PackageEntry } from '../catalog/entry.js';
+import { encodeEntry, type PackageEntry } from '../catalog/entry.js';
 import type { CheckedDataset } from './check.js';
 import type { Row } from './rows.js';
 
@@ -88,7 +88,7 @@ async function* documents(
 
 /** The fields of mappings/packages.json: the entry's own, where they can be searched, and the answer's JSON beside them. */
 function toDocument(entry: PackageEntry, ordinal: number): Document {
-  const json = entryJson(entry);
-  const base64 = Buffer.from(json).toString('base64');
-  return { id: String(entry.no), body: `${json.slice(0, -1)},"ordinal":${ordinal},"entry":"${base64}"}` };
+  const { no, name, version, url } = entry;
+  const body = JSON.stringify({ no, ordinal, name, version, url, entry: encodeEntry(entry) });
+  return { id: String(no), body };
 }

@@ -1,4 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
+import type { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
 import { currentGeneration, type GenerationMeta } from '../catalog/generation.js';
 import type { Logger } from '../log.js';
@@ -13,6 +14,8 @@ import { refuseShrunken, verify } from './verify.js';
 
 export interface RebuildDeps {
   client: Client;
+  /** For trying the new index as readers will. */
+  pool: SearchPool;
   alias: string;
   config: Pick<Config, 'dataset' | 'index' | 'rebuild' | 'registry'>;
   log: Logger;
@@ -34,7 +37,7 @@ interface RebuildOptions {
  * @returns the new index, or undefined where the dataset is unchanged.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
-  const { client, alias, config, log } = deps;
+  const { client, pool, alias, config, log } = deps;
   const { progress, signal } = options;
 
   progress.enter('downloading');
@@ -73,7 +76,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       progress.enter('merging');
       await seal(client, index);
       progress.enter('verifying');
-      await verify(client, index, dataset.total);
+      await verify(client, pool, index, dataset.total);
       progress.enter('replicating');
       await settle(client, index, config.index.replicas);
       signal.throwIfAborted();

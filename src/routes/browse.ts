@@ -1,12 +1,19 @@
 import type { Catalog } from '../catalog/catalog.js';
+import { writeAnswer } from '../catalog/entry.js';
+import type { AnswerCache } from '../http/answer-cache.js';
 import { browseParams, parseParams } from '../http/params.js';
-import { answerJson, type Handler } from './handler.js';
+import { respond } from '../http/respond.js';
+import type { Handler } from './handler.js';
 
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
-export function browse(catalog: Catalog): Handler {
+export function browse(catalog: Catalog, cache: AnswerCache): Handler {
   return async (ctx) => {
     const { page, limit } = parseParams(browseParams, ctx.querystring);
-    const entries = await catalog.browse(page, limit);
-    answerJson(ctx, `{"page":${page},"limit":${limit},"results":[${entries.join(',')}]}`);
+    await catalog.read((generation) =>
+      respond(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
+        const entries = await catalog.browse(generation, page, limit);
+        return { body: writeAnswer(`{"page":${page},"limit":${limit},"results":[`, [entries]) };
+      }),
+    );
   };
 }

@@ -3,6 +3,7 @@ import type { Middleware } from 'koa';
 import type { Catalog } from '../catalog/catalog.js';
 import type { Generations } from '../catalog/generation.js';
 import type { Config } from '../config.js';
+import type { AnswerCache } from '../http/answer-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
 import { DEBUG_BUDGET, type Budget, type Limits } from '../http/limits.js';
 import type { RequestState } from '../http/request-state.js';
@@ -25,11 +26,12 @@ export interface RouteDeps {
   rebuilds: Rebuilds;
   limits: Limits;
   tokens: BypassTokens;
+  cache: AnswerCache;
 }
 
 /** All endpoints, each with its limit: the one place that decides what is limited and how. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, generations, rebuilds, limits, tokens } = deps;
+  const { config, catalog, generations, rebuilds, limits, tokens, cache } = deps;
   const reading: Budget = { name: 'reading', ...config.rateLimit };
   const limitedReading = limits.perRequest(reading);
   const limitedDebug = limits.perRequest(DEBUG_BUDGET);
@@ -39,8 +41,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     ['/ping', free, ping()],
     ['/health', free, health(generations)],
     ['/stats', limitedReading, stats(catalog, config.registry.slug)],
-    ['/browse', limitedReading, browse(catalog)],
-    ['/search', limitedReading, search(catalog)],
+    ['/browse', limitedReading, browse(catalog, cache)],
+    ['/search', limitedReading, search(catalog, cache)],
     ['/debug-ip', limitedDebug, debugIp(limits, reading)],
     // These two count wrong secrets instead of requests.
     ['/get-bypass', free, getBypass(limits, tokens, config.bypassSecret)],

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { browsePage, rankOf, searchTiers } from '../../../src/catalog/queries.js';
+import { browsePage, searchTiers } from '../../../src/catalog/queries.js';
 
 describe('searchTiers', () => {
   it('asks for names that start with the query, scored, and for those that contain it elsewhere', () => {
@@ -73,13 +73,6 @@ describe('searchTiers', () => {
       });
       expect(containsElsewhere.query).to.have.nested.property('bool.must_not').that.deep.equals(prefix);
     }
-  });
-});
-
-describe('rankOf', () => {
-  it('tells by the score whether a name equals the query or starts with it', () => {
-    expect(rankOf(2)).to.equal(0);
-    expect(rankOf(1)).to.equal(1);
   });
 });
 

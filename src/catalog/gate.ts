@@ -1,0 +1,41 @@
+import { unavailable } from '../problem.js';
+
+const RETRY_AFTER_SECONDS = 1;
+
+interface GateOptions {
+  /** How many tasks run at the same time. */
+  running: number;
+  /** How many more may wait for their turn. */
+  waiting: number;
+}
+
+/**
+ * Lets only so many tasks through at a time. What finds the queue full is refused at once: under overload a quick no is
+ * worth more than an answer after everybody has given up.
+ */
+export class Gate {
+  #running = 0;
+  readonly #queue: (() => void)[] = [];
+
+  constructor(private readonly options: GateOptions) {}
+
+  /** Runs a task in its turn. @throws {Problem} 503 with `Retry-After` where the queue is full. */
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.options.running) {
+      if (this.#queue.length >= this.options.waiting) {
+        throw unavailable('search_unavailable', 'too many searches at the moment', RETRY_AFTER_SECONDS);
+      }
+      // Who leaves hands its place to the first in the queue, so that nobody can slip in between.
+      await new Promise<void>((resolve) => this.#queue.push(resolve));
+    } else {
+      this.#running++;
+    }
+    try {
+      return await task();
+    } finally {
+      const next = this.#queue.shift();
+      if (next === undefined) this.#running--;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { Pool } from 'undici';
+
+/**
+ * Connections to each node that are kept open, and so the searches that one replica has in flight there. Elasticsearch
+ * runs one and a half for each of its processors: more would only wait inside it, where their time-out runs already.
+ */
+export const CONNECTIONS_PER_NODE = 16;
+
+/**
+ * No answer for so long is a failure, in milliseconds. undici rounds up to its clock of half a second, so that a failure
+ * is told within two seconds.
+ */
+const TIMEOUT_MS = 1300;
+
+/** A node that could not be reached is left alone for so long, in milliseconds, as long as there is another. */
+const PENALTY_MS = 3000;
+
+export interface SearchPoolSettings {
+  nodes: readonly string[];
+  apiKey: string | undefined;
+}
+
+/** Elasticsearch cannot be reached, or cannot answer at the moment. */
+export class EngineUnavailable extends Error {
+  override readonly name = 'EngineUnavailable';
+}
+
+interface Node {
+  pool: Pool;
+  /** Of the address, such as `/search` behind a proxy; empty as a rule. */
+  prefix: string;
+  headers: Record<string, string>;
+  /** Until when it is left alone, in milliseconds since the epoch. */
+  avoidUntil: number;
+}
+
+/**
+ * Sends searches to the nodes in turn and hands back the text of the answer, with as little in between as can be: for
+ * the same request the Elasticsearch client takes three times the processor time, most of it for parsing what is
+ * spliced, not read, here.
+ */
+export class SearchPool {
+  readonly #nodes: Node[];
+  #turn = 0;
+
+  constructor({ nodes, apiKey }: SearchPoolSettings) {
+    this.#nodes = nodes.map((address) => {
+      const { origin, pathname, username, password } = new URL(address);
+      const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
+        'base64',
+      );
+      const authorization =
+        apiKey !== undefined ? `ApiKey ${apiKey}` : username === '' ? undefined : `Basic ${basic}`;
+      return {
+        pool: new Pool(origin, {
+          connections: CONNECTIONS_PER_NODE,
+          connect: { timeout: TIMEOUT_MS },
+          headersTimeout: TIMEOUT_MS,
+          bodyTimeout: TIMEOUT_MS,
+        }),
+        prefix: pathname.replace(/\/$/, ''),
+        headers: {
+          'content-type': 'application/x-ndjson',
+          ...(authorization === undefined ? {} : { authorization }),
+        },
+        avoidUntil: 0,
+      };
+    });
+  }
+
+  /**
+   * Posts newline-delimited JSON. What failed for want of a connection is sent once more, to the next node.
+   * @returns the body of the answer.
+   * @throws {EngineUnavailable} for failures that will pass, {Error} for requests that the engine refuses.
+   */
+  async post(path: string, body: string): Promise<string> {
+    const node = this.#next();
+    return this.#send(node, path, body).catch((error: unknown) => {
+      if (!isConnectionLost(error)) throw asUnavailable(error);
+      node.avoidUntil = Date.now() + PENALTY_MS;
+      return this.#send(this.#next(), path, body).catch((again: unknown) => {
+        throw asUnavailable(again);
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.map(({ pool }) => pool.destroy()));
+  }
+
+  #next(): Node {
+    const count = this.#nodes.length;
+    this.#turn = (this.#turn + 1) % count;
+    if (count > 1) {
+      const now = Date.now();
+      for (let step = 0; step < count; step++) {
+        const node = this.#nodes[(this.#turn + step) % count] as Node;
+        if (node.avoidUntil <= now) return node;
+      }
+    }
+    return this.#nodes[this.#turn] as Node;
+  }
+
+  async #send({ pool, prefix, headers }: Node, path: string, body: string): Promise<string> {
+    const answer = await pool.request({ method: 'POST', path: prefix + path, headers, body });
+    const text = await answer.body.text();
+    if (answer.statusCode === 200) return text;
+    const description = `Elasticsearch answered ${answer.statusCode}: ${text.slice(0, 500)}`;
+    throw isTemporary(answer.statusCode) ? new EngineUnavailable(description) : new Error(description);
+  }
+}
+
+/** Statuses that say that the same request may go through later. A 401 or 403 is a wrong key: an operator can mend it. */
+export function isTemporary(status: number): boolean {
+  return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
+}
+
+/** A connection that was refused or broke before there was an answer; not one that is merely slow. */
+function isConnectionLost(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
+}
+
+function asUnavailable(error: unknown): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const ofTransport = typeof code === 'string' && (code.startsWith('E') || code.startsWith('UND_ERR_'));
+  return ofTransport ? new EngineUnavailable(message, { cause: error }) : error;
+}

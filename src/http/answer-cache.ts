@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
+
+/** Beside its body, an answer in memory costs about so much: its key, its headers, the bookkeeping. */
+const OVERHEAD_BYTES = 500;
+
+/** A smaller body is not worth compressing: it fits into one packet. */
+const MIN_COMPRESSED_BYTES = 1024;
+
+/** Good compression at a tenth of the time that the best takes. */
+const BROTLI_QUALITY = 5;
+
+const compressors = {
+  br: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) =>
+    brotliCompress(body, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }, done),
+  ),
+  gzip: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) => gzip(body, done)),
+};
+
+export type Encoding = keyof typeof compressors;
+
+/** What a handler makes: JSON and its special headers. */
+export interface Answer {
+  body: Buffer;
+  headers?: Record<string, string>;
+}
+
+/** An answer as it is kept, with the compressed bodies that were asked for so far. */
+export interface KeptAnswer extends Answer {
+  etag: string;
+  encoded: Partial<Record<Encoding, Promise<Buffer>>>;
+  /** Of those that are there. */
+  encodedBytes: number;
+}
+
+/**
+ * Keeps the answers of one generation of the data, and of the next as soon as there is one: the key of an answer begins
+ * with its generation, so that an old one is never served as new. Bounded in bytes; equal requests at the same time are
+ * answered by one.
+ */
+export class AnswerCache {
+  readonly #kept: LRUCache<string, KeptAnswer> | undefined;
+  readonly #coming = new Map<string, Promise<KeptAnswer>>();
+
+  /** @param maxBytes of all answers together; 0 keeps none. */
+  constructor(maxBytes: number) {
+    if (maxBytes === 0) return;
+    this.#kept = new LRUCache({
+      maxSize: maxBytes,
+      sizeCalculation: sizeOf,
+    });
+  }
+
+  /** The answer to `request` in `generation`, if it is kept. */
+  get(generation: string, request: string): KeptAnswer | undefined {
+    return this.#kept?.get(keyOf(generation, request));
+  }
+
+  /** Makes an answer and keeps it; who asks for the same meanwhile gets the same. Failures are not kept. */
+  make(generation: string, request: string, make: () => Promise<Answer>): Promise<KeptAnswer> {
+    const key = keyOf(generation, request);
+    let coming = this.#coming.get(key);
+    if (coming === undefined) {
+      coming = make()
+        .then((answer) => {
+          const kept = { ...answer, etag: etagOf(generation, request), encoded: {}, encodedBytes: 0 };
+          this.#kept?.set(key, kept);
+          return kept;
+        })
+        .finally(() => this.#coming.delete(key));
+      this.#coming.set(key, coming);
+    }
+    return coming;
+  }
+
+  /** The body in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it. */
+  encode(
+    generation: string,
+    request: string,
+    answer: KeptAnswer,
+    encoding: Encoding,
+  ): Promise<Buffer> | undefined {
+    if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;
+    answer.encoded[encoding] ??= compressors[encoding](answer.body).then((body) => {
+      const key = keyOf(generation, request);
+      const kept = this.#kept?.peek(key);
+      // It may have been dropped in the meantime. A copy, because the size of an equal object is not looked at again.
+      if (kept?.body === answer.body) {
+        this.#kept?.set(key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
+      }
+      return body;
+    });
+    return answer.encoded[encoding];
+  }
+}
+
+/** Equal for equal requests to the same generation, on every replica. Weak, because it stands for all encodings. */
+export function etagOf(generation: string, request: string): string {
+  return `W/"${createHash('sha1').update(keyOf(generation, request)).digest('base64url')}"`;
+}
+
+function keyOf(generation: string, request: string): string {
+  return `${generation} ${request}`;
+}
+
+function sizeOf({ body, encodedBytes }: KeptAnswer, key: string): number {
+  return OVERHEAD_BYTES + 2 * key.length + body.length + encodedBytes;
+}

@@ -1,0 +1,148 @@
+import { request as rawRequest, type IncomingHttpHeaders } from 'node:http';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { startService, useService, type Answer, type Service } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('Caching', function () {
+  this.timeout(60_000);
+  const old = bundledPackages().slice(0, 5000);
+  const suite = useService(() => old);
+
+  it('labels answers for shared caches and for the next request', async () => {
+    for (const path of ['/search?q=lib', '/browse?page=2']) {
+      const { headers } = await suite.service.get(path);
+      expect(headers.get('ETag')).to.match(/^W\/"[\w-]+"$/);
+      expect(headers.get('Cache-Control')).to.equal('public, max-age=30, stale-while-revalidate=300');
+      expect(headers.get('Vary')).to.equal('Accept-Encoding');
+    }
+  });
+
+  it('answers 304 to a client that has it, however it asks, and 200 to one that has another', async () => {
+    for (const path of ['/search?q=lib&limit=500', '/browse?limit=500']) {
+      const etag = (await suite.service.get(path)).headers.get('ETag') as string;
+      const opaque = etag.slice(2);
+      for (const condition of [etag, opaque, '*', `"other", ${etag}`]) {
+        const answer = await suite.service.get(path, { headers: { 'If-None-Match': condition } });
+        expect(answer.status, condition).to.equal(304);
+        expect(answer.text).to.equal('');
+        expect(answer.headers.get('ETag')).to.equal(etag);
+      }
+      const answer = await suite.service.get(path, { headers: { 'If-None-Match': '"other"' } });
+      expect(answer.status).to.equal(200);
+    }
+  });
+
+  it('gives equal requests one ETag, however they are written, and different ones different', async () => {
+    const etagOf = async (path: string) => (await suite.service.get(path)).headers.get('ETag');
+    expect(await etagOf('/search?q=lib')).to.equal(await etagOf('/search?limit=250&q=%20l%69b&x=y'));
+    expect(await etagOf('/browse')).to.equal(await etagOf('/browse?limit=0200&page=1'));
+    const different = [
+      '/search?q=lib',
+      '/search?q=Lib',
+      '/search?q=lib&limit=9',
+      '/browse',
+      '/browse?page=2',
+    ];
+    expect(new Set(await Promise.all(different.map(etagOf))).size).to.equal(different.length);
+  });
+
+  it('answers the second time what it answered the first time, truncation included', async () => {
+    const [first, second] = [
+      await suite.service.get('/search?q=-de&limit=20'),
+      await suite.service.get('/search?q=-de&limit=20'),
+    ];
+    expect(second.text).to.equal(first.text);
+    expect(second.headers.get('X-Results-Truncated')).to.equal('true');
+  });
+
+  it('compresses where the client can read it', async () => {
+    const path = '/search?q=python';
+    const plain = (await suite.service.get(path)).text;
+    const decoders = { gzip: gunzipSync, br: brotliDecompressSync, identity: (body: Buffer) => body };
+    for (const [accepted, expected] of [
+      ['gzip', 'gzip'],
+      ['br', 'br'],
+      ['gzip, deflate, br', 'br'],
+      ['br;q=0, gzip', 'gzip'],
+      ['identity', 'identity'],
+      ['deflate', 'identity'],
+    ] as const) {
+      const { body, headers } = await raw(suite.service.url + path, accepted);
+      expect(headers['content-encoding'] ?? 'identity', accepted).to.equal(expected);
+      expect(Number(headers['content-length'])).to.equal(body.length);
+      expect(decoders[expected](body).toString()).to.equal(plain);
+    }
+  });
+
+  it('never serves an answer of the old generation under an ETag of the new one, on any replica', async () => {
+    const paths = ['/search?q=-dev&limit=50', '/browse?limit=50', '/search?q=zz-only-new'];
+    const second = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
+    try {
+      await until(() => second.server.generations.engine === 'present', 'the second replica');
+      const seen = new Map<string, Set<string>>();
+      const ask = async (service: Service, path: string, condition?: string): Promise<Answer> => {
+        const headers = condition === undefined ? {} : { 'If-None-Match': condition };
+        const answer = await service.get(path, { headers });
+        expect(answer.status).to.be.oneOf([200, 304]);
+        const etag = answer.headers.get('ETag') as string;
+        if (answer.status === 200) seen.set(etag, (seen.get(etag) ?? new Set()).add(answer.text));
+        return answer;
+      };
+      const before = await Promise.all(paths.map((path) => ask(suite.service, path)));
+
+      const changed = [
+        ...packagesNamed(['zz-only-new', 'aa-new-dev']).map((p) => ({ ...p, no: 1_000_000 + p.no })),
+        ...old.slice(1),
+      ];
+      await suite.dataset.write(toCsv(changed));
+      const rebuilt = suite.service.rebuild();
+      const state = { done: false };
+      void rebuilt.finally(() => (state.done = true));
+      // The condition of the old generation is sent all the while: a 304 to it must end with the flip, too.
+      while (!state.done) {
+        for (const service of [suite.service, second]) {
+          await Promise.all(
+            paths.flatMap((path, i) => [
+              ask(service, path),
+              ask(service, path, before[i]?.headers.get('ETag') ?? ''),
+            ]),
+          );
+        }
+      }
+      await until(
+        () => second.server.generations.current?.index === suite.service.server.generations.current?.index,
+        'the second replica to follow',
+        2500,
+      );
+
+      for (const [i, path] of paths.entries()) {
+        const [one, other] = [await ask(suite.service, path), await ask(second, path)];
+        expect(one.headers.get('ETag')).to.equal(other.headers.get('ETag'));
+        expect(one.headers.get('ETag')).not.to.equal(before[i]?.headers.get('ETag'));
+        expect(one.text).to.equal(other.text).and.not.to.equal(before[i]?.text);
+        for (const service of [suite.service, second]) {
+          expect((await ask(service, path, before[i]?.headers.get('ETag') ?? '')).status).to.equal(200);
+        }
+      }
+      expect(seen.size).to.equal(2 * paths.length);
+      for (const texts of seen.values()) expect(texts.size, 'one ETag, one answer').to.equal(1);
+    } finally {
+      await second.server.stop();
+      await second.elasticsearch.close();
+    }
+  });
+});
+
+/** A request whose answer is not decoded. */
+function raw(url: string, acceptEncoding: string): Promise<{ body: Buffer; headers: IncomingHttpHeaders }> {
+  return new Promise((resolve, reject) => {
+    const request = rawRequest(url, { headers: { 'Accept-Encoding': acceptEncoding } }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => resolve({ body: Buffer.concat(chunks), headers: response.headers }));
+    });
+    request.on('error', reject).end();
+  });
+}

@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { IndexGone, runSearches } from '../../../src/catalog/engine.js';
+import { EngineUnavailable, SearchPool } from '../../../src/clients/search-pool.js';
+
+/** Runs two searches against a server that answers as the test wants. */
+async function ask(listener: RequestListener, nodes?: (url: string) => string[]) {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const pool = new SearchPool({ nodes: nodes?.(url) ?? [url], apiKey: 'key' });
+  try {
+    return await runSearches(pool, 'index', [{ size: 1 }, { size: 2 }]);
+  } catch (error) {
+    return error;
+  } finally {
+    await pool.close();
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+const answering =
+  (body: unknown, status = 200): RequestListener =>
+  (_request, response) => {
+    response.statusCode = status;
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+const hit = (entry: string, score: number | null) => ({ _score: score, fields: { entry: [entry] } });
+const good = (...hits: object[]) => ({
+  timed_out: false,
+  _shards: { failed: 0 },
+  hits: { hits },
+  status: 200,
+});
+
+describe('runSearches', () => {
+  it('cuts the entries out of an answer of the usual form', async () => {
+    // The engine writes scores with a fraction.
+    const text = JSON.stringify({
+      responses: [good(hit('AAAA', 2), hit('BBBB', 1)), good(hit('CCCC', null))],
+    });
+    const hits = await ask(
+      answering(text.replace('"_score":2', '"_score":2.0').replace('"_score":1', '"_score":1.0')),
+    );
+    expect(hits).to.deep.equal([
+      { entries: ['AAAA', 'BBBB'], exact: 1 },
+      { entries: ['CCCC'], exact: 0 },
+    ]);
+  });
+
+  it('reads the same from an answer of any other form', async () => {
+    const other = {
+      status: 200,
+      hits: { hits: [hit('AAAA', 2), hit('BBBB', 1)] },
+      _shards: { failed: 0 },
+      timed_out: false,
+    };
+    const hits = await ask(
+      answering(JSON.stringify({ responses: [other, { ...good(), hits: undefined }] }, null, 2)),
+    );
+    expect(hits).to.deep.equal([
+      { entries: ['AAAA', 'BBBB'], exact: 1 },
+      { entries: [], exact: 0 },
+    ]);
+  });
+
+  it('never takes a partial answer for a whole one', async () => {
+    for (const partial of [
+      { ...good(hit('AAAA', null)), timed_out: true },
+      { ...good(hit('AAAA', null)), _shards: { failed: 1 } },
+      { error: { type: 'es_rejected_execution_exception', reason: 'queue is full' }, status: 429 },
+      { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' }, status: 503 },
+    ]) {
+      expect(await ask(answering({ responses: [good(), partial] }))).to.be.instanceOf(EngineUnavailable);
+      expect(await ask(answering({ responses: [partial, good()] }))).to.be.instanceOf(EngineUnavailable);
+    }
+  });
+
+  it('tells an index that is gone, and a request that is refused', async () => {
+    const gone = { error: { type: 'index_not_found_exception', reason: 'no such index' }, status: 404 };
+    expect(await ask(answering({ responses: [gone, gone] }))).to.be.instanceOf(IndexGone);
+    const refused = { error: { type: 'parsing_exception', reason: 'unknown query' }, status: 400 };
+    const error = await ask(answering({ responses: [refused, refused] }));
+    expect(error).to.be.instanceOf(Error).and.not.to.be.instanceOf(EngineUnavailable);
+    for (const status of [429, 500, 503, 401]) {
+      expect(await ask(answering('{}', status)), String(status)).to.be.instanceOf(EngineUnavailable);
+    }
+  });
+
+  it('gives up a server that stalls, within two seconds', async function () {
+    this.timeout(5000);
+    const began = Date.now();
+    expect(await ask(() => undefined)).to.be.instanceOf(EngineUnavailable);
+    expect(Date.now() - began).to.be.lessThan(2000);
+  });
+
+  it('goes to the next node where one cannot be reached', async () => {
+    const body = { responses: [good(), good()] };
+    for (const nodes of [
+      (url: string) => ['http://127.0.0.1:1', url],
+      (url: string) => [url, 'http://127.0.0.1:1'],
+    ]) {
+      expect(await ask(answering(body), nodes)).to.deep.equal([
+        { entries: [], exact: 0 },
+        { entries: [], exact: 0 },
+      ]);
+    }
+  });
+
+  it('retries once on a connection that breaks, not twice', async () => {
+    let requests = 0;
+    const breaking: RequestListener = (request) => {
+      requests++;
+      request.socket.destroy();
+    };
+    expect(await ask(breaking)).to.be.instanceOf(EngineUnavailable);
+    expect(requests).to.equal(2);
+  });
+});

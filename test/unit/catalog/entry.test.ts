@@ -1,0 +1,48 @@
+import { expect } from 'chai';
+import { encodeEntry, writeAnswer } from '../../../src/catalog/entry.js';
+import { packagesNamed } from '../../support/datasets.js';
+
+describe('writeAnswer', () => {
+  // Of every length modulo three, in bytes, and with everything that JSON escapes.
+  const packages = packagesNamed([
+    'a',
+    'bb',
+    'ccc',
+    'dddd',
+    'é',
+    '🚀',
+    '"quoted"',
+    'back\\slash',
+    'new\nline',
+    'nul\0',
+  ]);
+  const entries = packages.map(encodeEntry);
+
+  it('makes base64 that can be joined: no entry is padded', () => {
+    for (const entry of entries) expect(entry).to.match(/^[A-Za-z0-9+/]+$/);
+  });
+
+  it('writes all groups in order, each entry with the rank of its group', () => {
+    const groups = [
+      { rank: 0 as const, entries: entries.slice(0, 1) },
+      { rank: 1 as const, entries: [] },
+      { rank: 2 as const, entries: entries.slice(1) },
+    ];
+    const answer = writeAnswer('{"query":"🚀","results":[', groups);
+    expect(JSON.parse(answer.toString())).to.deep.equal({
+      query: '🚀',
+      results: packages.map((entry, i) => ({ ...entry, rank: i === 0 ? 0 : 2 })),
+    });
+  });
+
+  it('leaves the rank out of a group without one', () => {
+    const answer = writeAnswer('{"results":[', [{ entries }]);
+    expect(JSON.parse(answer.toString())).to.deep.equal({ results: packages });
+  });
+
+  it('writes an empty array where there is no entry', () => {
+    for (const groups of [[], [{ entries: [] }], [{ rank: 0 as const, entries: [] }]]) {
+      expect(writeAnswer('{"results":[', groups).toString()).to.equal('{"results":[]}');
+    }
+  });
+});

@@ -1,0 +1,60 @@
+import { expect } from 'chai';
+import { Gate } from '../../../src/catalog/gate.js';
+import { Problem } from '../../../src/problem.js';
+
+/** Tasks that end when the test says so. */
+function tasks() {
+  const running = new Map<number, () => void>();
+  const started: number[] = [];
+  const task = (id: number) => () => {
+    started.push(id);
+    return new Promise<number>((resolve) => running.set(id, () => resolve(id)));
+  };
+  const end = async (id: number) => {
+    running.get(id)?.();
+    await new Promise(setImmediate);
+  };
+  return { task, end, started };
+}
+
+describe('Gate', () => {
+  it('runs so many tasks at a time, the others in their order', async () => {
+    const gate = new Gate({ running: 2, waiting: 10 });
+    const { task, end, started } = tasks();
+    const results = Promise.all([1, 2, 3, 4].map((id) => gate.run(task(id))));
+    expect(started).to.deep.equal([1, 2]);
+    await end(2);
+    expect(started).to.deep.equal([1, 2, 3]);
+    await end(1);
+    expect(started).to.deep.equal([1, 2, 3, 4]);
+    await end(3);
+    await end(4);
+    expect(await results).to.deep.equal([1, 2, 3, 4]);
+  });
+
+  it('refuses at once, 503 with Retry-After, what finds the queue full; later there is room again', async () => {
+    const gate = new Gate({ running: 1, waiting: 1 });
+    const { task, end, started } = tasks();
+    const first = gate.run(task(1));
+    const second = gate.run(task(2));
+    const refused = await gate.run(task(3)).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(Problem);
+    expect(refused).to.include({ status: 503, code: 'search_unavailable' });
+    expect((refused as Problem).headers).to.deep.equal({ 'Retry-After': '1' });
+    await end(1);
+    await end(2);
+    await Promise.all([first, second]);
+    const fourth = gate.run(task(4));
+    await end(4);
+    expect(await fourth).to.equal(4);
+    expect(started).to.deep.equal([1, 2, 4]);
+  });
+
+  it('gives the place of a failed task to the next', async () => {
+    const gate = new Gate({ running: 1, waiting: 1 });
+    const failing = gate.run(() => Promise.reject(new Error('broken')));
+    const next = gate.run(() => Promise.resolve('done'));
+    expect(await failing.catch((error: unknown) => (error as Error).message)).to.equal('broken');
+    expect(await next).to.equal('done');
+  });
+});

@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { AnswerCache, etagOf } from '../../../src/http/answer-cache.js';
+
+const body = (text: string) => ({ body: Buffer.from(text) });
+
+describe('AnswerCache', () => {
+  it('keeps an answer by its generation and its request', async () => {
+    const cache = new AnswerCache(100_000);
+    const made = await cache.make('g1', 'search 250 redis', () => Promise.resolve(body('one')));
+    expect(cache.get('g1', 'search 250 redis')).to.equal(made);
+    expect(cache.get('g2', 'search 250 redis')).to.be.undefined;
+    expect(cache.get('g1', 'search 500 redis')).to.be.undefined;
+  });
+
+  it('makes an answer once for all who ask for it at the same time', async () => {
+    for (const maxBytes of [0, 100_000]) {
+      const cache = new AnswerCache(maxBytes);
+      let made = 0;
+      const make = async () => {
+        made++;
+        await new Promise(setImmediate);
+        return body('one');
+      };
+      const answers = await Promise.all(Array.from({ length: 10 }, () => cache.make('g1', 'r', make)));
+      expect(made).to.equal(1);
+      expect(new Set(answers).size).to.equal(1);
+    }
+  });
+
+  it('tells a failure to all who wait, and keeps nothing of it', async () => {
+    const cache = new AnswerCache(100_000);
+    const fail = () => Promise.reject(new Error('broken'));
+    const outcomes = await Promise.allSettled([cache.make('g1', 'r', fail), cache.make('g1', 'r', fail)]);
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
+    expect((await cache.make('g1', 'r', () => Promise.resolve(body('mended')))).body.toString()).to.equal(
+      'mended',
+    );
+  });
+
+  it('keeps nothing at 0 bytes', async () => {
+    const cache = new AnswerCache(0);
+    await cache.make('g1', 'r', () => Promise.resolve(body('one')));
+    expect(cache.get('g1', 'r')).to.be.undefined;
+  });
+
+  it('is bounded in bytes, compressed bodies included, and drops what was not asked for longest', async () => {
+    const cache = new AnswerCache(50_000);
+    // Does not compress: what is kept beside it is as large as itself.
+    const noise = randomBytes(10_000);
+    for (const request of ['a', 'b', 'c'])
+      await cache.make('g1', request, () => Promise.resolve({ body: noise }));
+    const kept = cache.get('g1', 'b');
+    if (kept === undefined) throw new Error('not kept');
+    await cache.encode('g1', 'b', kept, 'gzip');
+    expect(cache.get('g1', 'a'), 'four bodies are not too many').not.to.be.undefined;
+    await cache.encode('g1', 'b', kept, 'br');
+    const left = ['a', 'b', 'c'].filter((request) => cache.get('g1', request) !== undefined);
+    expect(left, 'five are').to.deep.equal(['a', 'b']);
+  });
+
+  it('compresses once, and only what is worth it', async () => {
+    const cache = new AnswerCache(100_000);
+    const long = await cache.make('g1', 'long', () => Promise.resolve(body('abc'.repeat(1000))));
+    const [first, second] = [
+      cache.encode('g1', 'long', long, 'gzip'),
+      cache.encode('g1', 'long', long, 'gzip'),
+    ];
+    expect(first).to.equal(second);
+    expect(gunzipSync((await first) as Buffer).equals(long.body)).to.be.true;
+    const br = await cache.encode('g1', 'long', long, 'br');
+    expect(brotliDecompressSync(br as Buffer).equals(long.body)).to.be.true;
+    const short = await cache.make('g1', 'short', () => Promise.resolve(body('abc')));
+    expect(cache.encode('g1', 'short', short, 'gzip')).to.be.undefined;
+  });
+});
+
+describe('etagOf', () => {
+  it('is the same on every replica, and another for another generation or request', () => {
+    expect(etagOf('g1', 'r'))
+      .to.equal(etagOf('g1', 'r'))
+      .and.to.match(/^W\/"[\w-]+"$/);
+    expect(new Set([etagOf('g1', 'r'), etagOf('g2', 'r'), etagOf('g1', 's')]).size).to.equal(3);
+  });
+});
