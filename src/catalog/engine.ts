@@ -44,7 +44,7 @@ interface MultiSearchAnswer {
 }
 
 /** The request that runs searches side by side: its path and its newline-delimited body. */
-function multiSearch(index: string, bodies: SearchBody[]): { path: string; body: string } {
+export function multiSearch(index: string, bodies: SearchBody[]): { path: string; body: string } {
   return {
     path: `/${index}/_msearch?filter_path=${FILTER_PATH}`,
     body: bodies.map((body) => `{}\n${JSON.stringify(body)}\n`).join(''),

@@ -1,0 +1,309 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { SingleBar } from 'cli-progress';
+import { multiSearch } from '../src/catalog/engine.js';
+import { searchTiers, type SearchBody } from '../src/catalog/queries.js';
+import type { Engine } from '../src/local/engine.js';
+import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
+import { findPlaces, makeFolder } from '../src/local/places.js';
+import { Oracle, type RankedEntry } from '../test/support/oracle.js';
+import { generatedPackages, writeDataset } from './dataset.js';
+import { BareClient, hammer, mean, median, percentile, race, throughput } from './measure.js';
+import { ServerProcess } from './processes.js';
+import { makeQueries, type Query } from './queries.js';
+
+/**
+ * `npm run bench`: what the service costs beside its floors, on a real Elasticsearch and a real Redis. Every figure is a
+ * ratio (or, for the load, a rate) taken in this run; both sides of a ratio take turns, and medians over rounds count.
+ */
+
+const QUICK = process.argv.includes('--quick');
+const SIZES = QUICK ? [50_000, 250_000] : [250_000, 1_000_000, 4_000_000];
+const SMALLEST = Math.min(...SIZES);
+const LARGEST = Math.max(...SIZES);
+const ORACLE_SIZE = QUICK ? LARGEST : 1_000_000;
+const ROUNDS = QUICK ? 3 : 5;
+const SECONDS = QUICK ? 2 : 4;
+const QUERIES_PER_KIND = QUICK ? 40 : 100;
+const ORACLE_QUERIES = 100;
+const CONNECTIONS = 16;
+const LIMIT = 250;
+const HEAP = '2g';
+const SECRET = 'bench-change-me';
+const RESULTS = 'bench-results.json';
+
+interface Figure {
+  figure: string;
+  goal: string;
+  value: number;
+  met: boolean;
+}
+const figures: Figure[] = [];
+
+function record(figure: string, relation: '≤' | '≥', goal: number, value: number): void {
+  const met = relation === '≤' ? value <= goal : value >= goal;
+  figures.push({ figure, goal: `${relation} ${goal.toLocaleString('en')}`, value, met });
+  say(`${met ? '  ok   ' : '  SHORT'} ${value.toFixed(2).padStart(10)}  ${relation} ${goal}  ${figure}`);
+}
+
+function say(line: string): void {
+  console.log(line);
+}
+
+interface Loaded {
+  service: ServerProcess;
+  index: string;
+}
+
+/** Loads a generated dataset through a service of its own, which goes on to serve it without cache and limits. */
+async function load(size: number, folder: string, env: Record<string, string>): Promise<Loaded> {
+  const path = join(folder, `names-${size}.csv`);
+  await writeDataset(path, size);
+  const bar = new SingleBar({
+    format: `  ${size.toLocaleString('en').padStart(9)} names {bar} {percentage}% {phase}`,
+  });
+  bar.start(size, 0, { phase: '' });
+  const began = performance.now();
+  const service = await ServerProcess.start('dist/main.js', {
+    ...env,
+    REGISTRY_SLUG: slugOf(size),
+    DATASET_URL: pathToFileURL(path).href,
+    REBUILD_SECRET: SECRET,
+  });
+  for (;;) {
+    const health = await fetch(`${service.url}/health`);
+    await health.arrayBuffer();
+    if (health.ok) break;
+    const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
+    const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
+    bar.update(rows ?? 0, { phase });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  const seconds = (performance.now() - began) / 1000;
+  bar.update(size, { phase: `${Math.round(size / seconds).toLocaleString('en')} rows/s` });
+  bar.stop();
+  if (size === LARGEST) {
+    record(`load of ${size} rows, check to flip, rows a second`, '≥', 25_000, size / seconds);
+    record(`peak memory of the server during that load, MB`, '≤', 300, service.peakMegabytes);
+  }
+  await rm(path);
+  const alias = (await (
+    await fetch(`${env['ELASTICSEARCH_URL']}/${slugOf(size)}-packages`)
+  ).json()) as object;
+  return { service, index: Object.keys(alias)[0] as string };
+}
+
+function slugOf(size: number): string {
+  return `bench${size}`;
+}
+
+function searchPath({ q }: Query): string {
+  return `/search?limit=${LIMIT}&q=${encodeURIComponent(q)}`;
+}
+
+/** The ratio of a statistic of two ways, the median over rounds. */
+async function ratio<T>(
+  items: readonly T[],
+  ways: Parameters<typeof race<T>>[1],
+  statistics: readonly ((times: number[]) => number)[],
+): Promise<number[]> {
+  const rounds: number[][] = [];
+  await race(items, ways);
+  for (let round = 0; round < ROUNDS; round++) {
+    const [ours, theirs] = await race(items, ways);
+    rounds.push(statistics.map((statistic) => statistic(ours) / statistic(theirs)));
+  }
+  return statistics.map((_, i) => median(rounds.map((round) => round[i] as number)));
+}
+
+/** The median over rounds of one rate over another, measured in turn. */
+async function rateRatio(ours: () => Promise<number>, floor: () => Promise<number>): Promise<number> {
+  const rounds: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const [first, second] = round % 2 === 0 ? [ours, floor] : [floor, ours];
+    const [a, b] = [await first(), await second()];
+    rounds.push(round % 2 === 0 ? a / b : b / a);
+  }
+  return median(rounds);
+}
+
+async function coldSearch(
+  loaded: Map<number, Loaded>,
+  queries: Query[],
+  elasticsearch: Engine,
+): Promise<void> {
+  const large = loaded.get(LARGEST) as Loaded;
+  const small = loaded.get(SMALLEST) as Loaded;
+  const engine = new BareClient(elasticsearch.url, CONNECTIONS);
+  const ours = new BareClient(large.service.url, CONNECTIONS);
+  const oursSmall = new BareClient(small.service.url, CONNECTIONS);
+  const bare = async (query: Query) => {
+    const { path, body } = multiSearch(large.index, searchTiers(query.q, LIMIT + 1));
+    JSON.parse(await engine.post(path, body));
+  };
+  const served = (query: Query) => ours.get(searchPath(query));
+
+  const [p50, p99] = await ratio(queries, [served, bare], [median, (times) => percentile(times, 0.99)]);
+  record('cold search, p50 ÷ the same request to Elasticsearch, bare and parsed', '≤', 1.25, p50 as number);
+  record('the same at p99', '≤', 1.5, p99 as number);
+  record(
+    `cold searches a second over ${CONNECTIONS} connections ÷ the same requests bare`,
+    '≥',
+    0.8,
+    await rateRatio(
+      () => throughput(queries, served, CONNECTIONS, SECONDS),
+      () => throughput(queries, bare, CONNECTIONS, SECONDS),
+    ),
+  );
+  const bySize: Parameters<typeof race<Query>>[1] = [served, (query) => oursSmall.get(searchPath(query))];
+  const broad = queries.filter(({ kind }) => kind === 'broad');
+  const names = `${LARGEST} ÷ ${SMALLEST} names`;
+  record(
+    `cold search, ${names}, mean over the mix`,
+    '≤',
+    1.3,
+    (await ratio(queries, bySize, [mean]))[0] as number,
+  );
+  record(`the same, broad queries`, '≤', 1.3, (await ratio(broad, bySize, [mean]))[0] as number);
+
+  const byScore = async ({ q }: Query) => {
+    const { path, body } = multiSearch(large.index, [sortedByScore(q)]);
+    JSON.parse(await engine.post(path, body));
+  };
+  record(
+    'broad queries: one query sorted by _score ÷ ours',
+    '≥',
+    5,
+    (await ratio(broad, [byScore, bare], [mean]))[0] as number,
+  );
+
+  const pages = Array.from({ length: QUERIES_PER_KIND }, (_, i) => i);
+  const last = Math.floor(LARGEST / 200);
+  const browse = (page: number) => ours.get(`/browse?limit=200&page=${page}`);
+  const byPage: Parameters<typeof race<number>>[1] = [
+    (i) => browse(last - (i % 5)),
+    (i) => browse(1 + (i % 5)),
+  ];
+  record('browse, last page ÷ first page', '≤', 1.2, (await ratio(pages, byPage, [median]))[0] as number);
+  await Promise.all([engine.close(), ours.close(), oursSmall.close()]);
+}
+
+/** What the tiers are measured against: all ranks in one query. */
+function sortedByScore(q: string): SearchBody {
+  const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1) as unknown as {
+    query: { bool: Record<string, never> };
+  }[];
+  const contains = { constant_score: { filter: elsewhere?.query.bool['filter'], boost: 1 } };
+  const should = [startsWith?.query.bool['must'], startsWith?.query.bool['should']];
+  return {
+    ...startsWith,
+    query: { bool: { must: contains, should } },
+    sort: ['_score', 'name.lowercase', 'name', 'no'],
+  };
+}
+
+async function hotSearch(env: Record<string, string>, redis: Engine): Promise<void> {
+  const serve = (more: Record<string, string>) =>
+    ServerProcess.start('dist/main.js', {
+      ...env,
+      REGISTRY_SLUG: slugOf(LARGEST),
+      CACHE_MAX_BYTES: '67108864',
+      ...more,
+    });
+  const unlimited = await serve({});
+  const limited = await serve({ REDIS_URL: redis.url, RATE_LIMIT_POINTS: '1000000000' });
+  const path = `/search?limit=${LIMIT}&q=lib`;
+  const answer = await fetch(unlimited.url + path);
+  const bytes = await answer.text();
+  const etag = answer.headers.get('ETag') ?? '';
+  const koa = await ServerProcess.start('bench/bare-koa.ts', {}, bytes);
+  const koaPing = await ServerProcess.start('bench/bare-koa.ts', {}, '{"ping":"pong"}');
+  const floor = () => hammer(koa.url, 200, SECONDS);
+  const { count } = JSON.parse(bytes) as { count: number };
+  if (count !== LIMIT) throw new Error(`the hot answer has ${count} results`);
+
+  record(
+    'hot search, requests a second ÷ a bare Koa that serves the same bytes',
+    '≥',
+    0.75,
+    await rateRatio(() => hammer(unlimited.url + path, 200, SECONDS), floor),
+  );
+  record(
+    'the same with the limits on Redis',
+    '≥',
+    0.6,
+    await rateRatio(() => hammer(limited.url + path, 200, SECONDS), floor),
+  );
+  record(
+    '304 a second ÷ a bare Koa {ping:"pong"}',
+    '≥',
+    0.75,
+    await rateRatio(
+      () => hammer(unlimited.url + path, 304, SECONDS, { 'If-None-Match': etag }),
+      () => hammer(koaPing.url, 200, SECONDS),
+    ),
+  );
+  await Promise.all([unlimited, limited, koa, koaPing].map((server) => server.stop()));
+}
+
+/** Every answer must be that of a plain loop over all names. */
+async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void> {
+  const packages = [];
+  for await (const entry of generatedPackages(ORACLE_SIZE)) packages.push(entry);
+  const oracle = new Oracle(packages);
+  const client = new BareClient(service.url, 1);
+  for (const query of queries.slice(0, ORACLE_QUERIES)) {
+    const { results } = JSON.parse(await client.get(searchPath(query))) as { results: RankedEntry[] };
+    const expected = oracle.search(query.q).slice(0, LIMIT);
+    if (JSON.stringify(results) !== JSON.stringify(expected))
+      throw new Error(`a wrong answer to ${JSON.stringify(query.q)}`);
+  }
+  await client.close();
+  say(
+    `  ok    ${ORACLE_QUERIES} answers at ${ORACLE_SIZE.toLocaleString('en')} names equal a brute-force loop over them`,
+  );
+}
+
+async function main(): Promise<void> {
+  const places = findPlaces(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-bench-')), places.runAs);
+  const { signal } = new AbortController();
+  const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
+  const elasticsearch = await obtainElasticsearch(options);
+  const redis = await obtainRedis(options);
+  const env = {
+    ELASTICSEARCH_URL: elasticsearch.url,
+    PORT: '0',
+    CACHE_MAX_BYTES: '0',
+    RATE_LIMIT_POINTS: '0',
+    LOG_LEVEL: 'info',
+  };
+  const loaded = new Map<number, Loaded>();
+  try {
+    const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
+    for (const size of SIZES) loaded.set(size, await load(size, input, env));
+    await rm(input, { recursive: true });
+    const names: string[] = [];
+    for await (const { name } of generatedPackages(SMALLEST)) names.push(name);
+    const queries = makeQueries(names, QUERIES_PER_KIND);
+    await checkAnswers(loaded.get(ORACLE_SIZE) as Loaded, queries);
+    await coldSearch(loaded, queries, elasticsearch);
+    await hotSearch(env, redis);
+  } finally {
+    await Promise.all([...loaded.values()].map(({ service }) => service.stop()));
+    await Promise.all([elasticsearch.stop(), redis.stop()]);
+    await rm(folder, { recursive: true, force: true });
+  }
+  console.table(
+    figures.map(({ figure, goal, value, met }) => ({ figure, goal, value: Number(value.toFixed(2)), met })),
+  );
+  await writeFile(
+    RESULTS,
+    `${JSON.stringify({ taken_at: new Date().toISOString(), quick: QUICK, node: process.version, figures }, null, 2)}\n`,
+  );
+  say(`Written to ${RESULTS}.`);
+}
+
+await main();

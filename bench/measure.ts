@@ -1,0 +1,103 @@
+import autocannon from 'autocannon';
+import { Pool } from 'undici';
+
+/** The value below which `share` of the values lie. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** A way to get something done, and its name. */
+export type Way<T> = (item: T) => Promise<unknown>;
+
+/** How long two ways take for each item, in milliseconds: in turn, the first one being another each time. */
+export async function race<T>(
+  items: readonly T[],
+  ways: readonly [Way<T>, Way<T>],
+): Promise<[number[], number[]]> {
+  const times: [number[], number[]] = [[], []];
+  for (const [i, item] of items.entries()) {
+    for (const way of i % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+      const began = performance.now();
+      await ways[way](item);
+      times[way].push(performance.now() - began);
+    }
+  }
+  return times;
+}
+
+/** How many items a second a way gets through, with `connections` of them under way at a time. */
+export async function throughput<T>(
+  items: readonly T[],
+  way: Way<T>,
+  connections: number,
+  seconds: number,
+): Promise<number> {
+  const began = performance.now();
+  const end = began + seconds * 1000;
+  let next = 0;
+  let done = 0;
+  const worker = async () => {
+    while (performance.now() < end) {
+      await way(items[next++ % items.length] as T);
+      done++;
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, worker));
+  return done / ((performance.now() - began) / 1000);
+}
+
+/** Requests a second to one address, every answer being `status`. */
+export async function hammer(
+  url: string,
+  status: number,
+  seconds: number,
+  headers: Record<string, string> = {},
+): Promise<number> {
+  const result = await autocannon({ url, headers, connections: 16, duration: seconds });
+  const { statusCodeStats, errors, timeouts } = result as typeof result & {
+    statusCodeStats: Record<string, { count: number }>;
+  };
+  const others = Object.keys(statusCodeStats).filter((code) => code !== String(status));
+  if (others.length > 0 || errors > 0 || timeouts > 0) {
+    throw new Error(`${url} answered ${others.join(', ')}; ${errors} errors, ${timeouts} time-outs`);
+  }
+  return result.requests.average;
+}
+
+/** A bare client: as many connections as asked for, and the text of the answer. */
+export class BareClient {
+  readonly #pool: Pool;
+
+  constructor(origin: string, connections: number) {
+    this.#pool = new Pool(origin, { connections });
+  }
+
+  async get(path: string): Promise<string> {
+    const { statusCode, body } = await this.#pool.request({ method: 'GET', path });
+    const text = await body.text();
+    if (statusCode !== 200) throw new Error(`${path} was answered ${statusCode}: ${text.slice(0, 300)}`);
+    return text;
+  }
+
+  async post(path: string, body: string): Promise<string> {
+    const headers = { 'content-type': 'application/x-ndjson' };
+    const answer = await this.#pool.request({ method: 'POST', path, headers, body });
+    const text = await answer.body.text();
+    if (answer.statusCode !== 200)
+      throw new Error(`${path} was answered ${answer.statusCode}: ${text.slice(0, 300)}`);
+    return text;
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+}

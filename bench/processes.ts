@@ -1,0 +1,62 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const SAMPLE_MS = 250;
+
+/** A server in a process of its own. It says its address as `"url"` in a line of JSON. */
+export class ServerProcess {
+  url = '';
+  /** The largest resident memory that was seen, in megabytes. */
+  peakMegabytes = 0;
+  readonly #child: ChildProcess;
+  readonly #sampler: NodeJS.Timeout;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    this.#sampler = setInterval(() => void this.#sample(), SAMPLE_MS);
+  }
+
+  /** @param script relative to the project. @param input what it reads on standard input. */
+  static async start(script: string, env: Record<string, string>, input = ''): Promise<ServerProcess> {
+    const root = fileURLToPath(new URL('..', import.meta.url));
+    const args = script.endsWith('.ts') ? ['--import', 'tsx', script] : [script];
+    const { PATH, HOME } = process.env;
+    const child = spawn(process.execPath, args, {
+      cwd: root,
+      env: { PATH, HOME, NODE_ENV: 'production', ...env },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    child.stdin.end(input);
+    const server = new ServerProcess(child);
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { url, level, msg } = JSON.parse(line) as { url?: string; level?: number; msg?: string };
+      if (level !== undefined && level >= 50) throw new Error(`${script}: ${msg}`);
+      if (url !== undefined) {
+        server.url = url;
+        break;
+      }
+    }
+    child.stdout.resume();
+    if (server.url === '') throw new Error(`${script} ended without an address`);
+    return server;
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#sampler);
+    if (this.#child.exitCode !== null) return;
+    this.#child.kill('SIGTERM');
+    await once(this.#child, 'exit');
+  }
+
+  async #sample(): Promise<void> {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(this.#child.pid)]).catch(
+      () => ({
+        stdout: '0',
+      }),
+    );
+    this.peakMegabytes = Math.max(this.peakMegabytes, Number(stdout) / 1024);
+  }
+}
