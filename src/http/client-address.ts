@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 
@@ -26,7 +26,7 @@ export type ReadClientAddress = (request: IncomingMessage) => ClientAddress;
  */
 export function clientAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
   const trusted = proxyAddr.compile([...trustedProxies]);
-  return (request) => {
+  const read: ReadClientAddress = (request) => {
     const hops = proxyAddr.all(request, trusted);
     const ip = unwrap(hops.findLast((hop) => isIP(hop) !== 0) ?? '0.0.0.0');
     return {
@@ -35,6 +35,14 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
       forwardedFor: splitForwardedFor(request.headers['x-forwarded-for']),
       key: limitKey(ip),
     };
+  };
+  // Without the header, all requests of a connection come from the same client.
+  const ofConnections = new WeakMap<Socket, ClientAddress>();
+  return (request) => {
+    if (request.headers['x-forwarded-for'] !== undefined) return read(request);
+    let address = ofConnections.get(request.socket);
+    if (address === undefined) ofConnections.set(request.socket, (address = read(request)));
+    return address;
   };
 }
 

@@ -42,8 +42,8 @@ export class Limits {
     if (budget.points === 0) return (_ctx, next) => next();
     const limiter = this.#limiter(budget);
     return async (ctx, next) => {
-      if (ctx.state.bypassSecondsLeft === 0) {
-        const outcome = await this.#consume(limiter, ctx.state.client.key);
+      if (ctx.state.client.bypassSecondsLeft === 0) {
+        const outcome = await this.#consume(limiter, ctx.state.client.address.key);
         if (outcome !== undefined) {
           ctx.set(budgetHeaders(budget, outcome));
           if (outcome.consumedPoints > budget.points)
@@ -63,8 +63,8 @@ export class Limits {
     const lockedOut = (wrong: RateLimiterRes) =>
       rateLimited(wrong, 'too many wrong secrets from this address');
     return async (ctx, given, configured) => {
-      const { key } = ctx.state.client;
-      const limited = ctx.state.bypassSecondsLeft === 0;
+      const { key } = ctx.state.client.address;
+      const limited = ctx.state.client.bypassSecondsLeft === 0;
       const wrong = limited ? await this.#attempt(() => limiter.get(key)) : undefined;
       if (wrong && wrong.consumedPoints >= SECRETS_BUDGET.points) throw lockedOut(wrong);
       if (isSecret(given, configured)) return;

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { codePoints } from '../code-points.js';
 import { invalidParameter } from '../problem.js';
@@ -75,4 +76,25 @@ export function parseParams<Schema extends z.ZodObject>(
     issue?.path.map(String).join('.') ?? 'a parameter',
     issue?.message ?? 'is malformed',
   );
+}
+
+/** How many query strings are remembered, and how long they may be. */
+const REMEMBERED = 5000;
+const REMEMBERED_LENGTH = 256;
+
+/**
+ * `parseParams` that remembers what it has parsed: popular requests come as the same text again and again.
+ * @returns frozen parameters.
+ */
+export function rememberingParser<Schema extends z.ZodObject>(
+  schema: Schema,
+): (querystring: string) => Readonly<z.output<Schema>> {
+  const remembered = new LRUCache<string, Readonly<z.output<Schema>>>({ max: REMEMBERED });
+  return (querystring) => {
+    const known = remembered.get(querystring);
+    if (known !== undefined) return known;
+    const params = Object.freeze(parseParams(schema, querystring));
+    if (querystring.length <= REMEMBERED_LENGTH) remembered.set(querystring, params);
+    return params;
+  };
 }

@@ -1,22 +1,45 @@
+import type { IncomingMessage } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { BypassTokens } from './bypass-token.js';
 import type { ClientAddress, ReadClientAddress } from './client-address.js';
 
 /** What every handler may know of its request. */
 export interface RequestState {
-  client: ClientAddress;
-  /** Seconds for which the request's bypass token skips the limits; 0 without a valid one. */
-  bypassSecondsLeft: number;
+  client: Client;
 }
 
 export type Context = ParameterizedContext<RequestState>;
 
-/** Finds out who asks, and with what right. */
+/** Who asks, and with what right. Found out when first asked for: most requests need neither. */
+export class Client {
+  #address: ClientAddress | undefined;
+  #bypassSecondsLeft: number | undefined;
+
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly readAddress: ReadClientAddress,
+    private readonly tokens: BypassTokens,
+  ) {}
+
+  get address(): ClientAddress {
+    return (this.#address ??= this.readAddress(this.request));
+  }
+
+  /** Seconds for which the request's bypass token skips the limits; 0 without a valid one. */
+  get bypassSecondsLeft(): number {
+    return (this.#bypassSecondsLeft ??= this.tokens.secondsLeft(this.#token()));
+  }
+
+  #token(): string | undefined {
+    const token = this.request.headers['x-bypass-token'];
+    return Array.isArray(token) ? token[0] : token;
+  }
+}
+
+/** Gives each request its client. */
 export function identify(readAddress: ReadClientAddress, tokens: BypassTokens): Middleware<RequestState> {
   return (ctx, next) => {
-    const token = ctx.get('X-Bypass-Token');
-    ctx.state.client = readAddress(ctx.req);
-    ctx.state.bypassSecondsLeft = token === '' ? 0 : tokens.secondsLeft(token);
+    ctx.state.client = new Client(ctx.req, readAddress, tokens);
     return next();
   };
 }

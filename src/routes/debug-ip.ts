@@ -9,7 +9,8 @@ const REDACTED = /authorization|cookie|token|secret|api-?key/i;
 export function debugIp(limits: Limits, reading: Budget): Handler {
   const usage = limits.usage(reading);
   return async (ctx) => {
-    const { ip, peer, forwardedFor, key } = ctx.state.client;
+    const { address, bypassSecondsLeft } = ctx.state.client;
+    const { ip, peer, forwardedFor, key } = address;
     ctx.set('Cache-Control', 'no-store');
     ctx.body = {
       ip,
@@ -17,7 +18,7 @@ export function debugIp(limits: Limits, reading: Budget): Handler {
       forwarded_for: forwardedFor,
       limit_key: key,
       limit: await usage(key),
-      bypass: { valid: ctx.state.bypassSecondsLeft > 0, valid_for_seconds: ctx.state.bypassSecondsLeft },
+      bypass: { valid: bypassSecondsLeft > 0, valid_for_seconds: bypassSecondsLeft },
       headers: redact(ctx.headers),
     };
   };
