@@ -35,6 +35,9 @@ interface LimitsOptions {
 
 /** Makes limiters over one store. While Redis is away they count in this process. */
 export class Limits {
+  /** By budget: who asks twice for the same one shares its counts, also where this process keeps them. */
+  readonly #limiters = new Map<string, RateLimiterAbstract>();
+
   constructor(private readonly options: LimitsOptions) {}
 
   /** Counts every request, and answers 429 beyond the budget; 0 points let everything pass. */
@@ -90,7 +93,13 @@ export class Limits {
     };
   }
 
-  #limiter({ name, points, windowSeconds }: Budget): RateLimiterAbstract {
+  #limiter(budget: Budget): RateLimiterAbstract {
+    let limiter = this.#limiters.get(budget.name);
+    if (limiter === undefined) this.#limiters.set(budget.name, (limiter = this.#createLimiter(budget)));
+    return limiter;
+  }
+
+  #createLimiter({ name, points, windowSeconds }: Budget): RateLimiterAbstract {
     const { redis, slug } = this.options;
     const rule = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
     const memory = new RateLimiterMemory(rule);

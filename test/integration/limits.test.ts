@@ -149,8 +149,17 @@ describe('Rate limits', () => {
 describe('Rate limits without Redis', () => {
   const suite = useService(() => packagesNamed(['alpha']), { RATE_LIMIT_POINTS: '2', REDIS_URL: '' });
 
-  it('are kept by the process', async () => {
+  it('are kept by the process, and told by /debug-ip', async () => {
     for (let i = 0; i < 2; i++) expect((await suite.service.get('/stats')).status).to.equal(200);
     expectProblem(await suite.service.get('/stats'), 429, 'rate_limited');
+    expect((await suite.service.get('/debug-ip')).body.limit).to.include({ limit: 2, remaining: 0 });
+  });
+
+  it('count wrong secrets over both secret endpoints together', async () => {
+    for (let i = 0; i < 10; i++) {
+      const path = i % 2 === 0 ? '/get-bypass?secret=wrong' : '/rebuild?secret=wrong';
+      expectProblem(await suite.service.get(path), 403, 'forbidden');
+    }
+    expectProblem(await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`), 429, 'rate_limited');
   });
 });
