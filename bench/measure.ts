@@ -1,5 +1,5 @@
 import autocannon from 'autocannon';
-import { Pool } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
 
 /** The value below which `share` of the values lie. */
 export function percentile(values: readonly number[], share: number): number {
@@ -81,23 +81,21 @@ export class BareClient {
     this.#pool = new Pool(origin, { connections });
   }
 
-  async get(path: string): Promise<string> {
-    const { statusCode, body } = await this.#pool.request({ method: 'GET', path });
-    const text = await body.text();
-    if (statusCode !== 200) throw new Error(`${path} was answered ${statusCode}: ${text.slice(0, 300)}`);
-    return text;
+  get(path: string): Promise<string> {
+    return this.#send({ method: 'GET', path });
   }
 
-  async post(path: string, body: string): Promise<string> {
-    const headers = { 'content-type': 'application/x-ndjson' };
-    const answer = await this.#pool.request({ method: 'POST', path, headers, body });
-    const text = await answer.body.text();
-    if (answer.statusCode !== 200)
-      throw new Error(`${path} was answered ${answer.statusCode}: ${text.slice(0, 300)}`);
-    return text;
+  post(path: string, body: string): Promise<string> {
+    return this.#send({ method: 'POST', path, body, headers: { 'content-type': 'application/x-ndjson' } });
   }
 
   close(): Promise<void> {
     return this.#pool.destroy();
+  }
+  async #send(request: Dispatcher.RequestOptions): Promise<string> {
+    const { statusCode, body } = await this.#pool.request(request);
+    const text = await body.text();
+    if (statusCode === 200) return text;
+    throw new Error(`${request.path} was answered ${statusCode}: ${text.slice(0, 300)}`);
   }
 }

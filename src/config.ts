@@ -2,6 +2,8 @@ import { isIP } from 'node:net';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** A variable of the environment that is missing or malformed; the message is one line for the operator. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -109,6 +111,11 @@ function areAddresses(items: string[]): boolean {
   }
 }
 
+/** The variables that are set to something: an empty one counts as absent. */
+export function withoutEmpty(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+}
+
 /** Everything that can be configured, checked and frozen. The units are in the names. */
 export type Config = ReturnType<typeof readConfig>;
 
@@ -116,8 +123,8 @@ export type Config = ReturnType<typeof readConfig>;
  * Reads the environment into one typed, frozen object. An empty variable counts as absent.
  * @throws {ConfigError} that names the first variable that is missing or malformed, and what it must be.
  */
-export function readConfig(env: Readonly<Record<string, string | undefined>>) {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+export function readConfig(env: Environment) {
+  const given = withoutEmpty(env);
   const parsed = variables.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];

@@ -1,4 +1,5 @@
 import { Pool } from 'undici';
+import type { ElasticsearchAccess } from './elasticsearch.js';
 
 /**
  * Connections to each node that are kept open, and so the searches that one replica has in flight there. Elasticsearch
@@ -14,11 +15,6 @@ const TIMEOUT_MS = 1300;
 
 /** A node that could not be reached is left alone for so long, in milliseconds, as long as there is another. */
 const PENALTY_MS = 3000;
-
-export interface SearchPoolSettings {
-  nodes: readonly string[];
-  apiKey: string | undefined;
-}
 
 /** Elasticsearch cannot be reached, or cannot answer at the moment. */
 export class EngineUnavailable extends Error {
@@ -43,7 +39,7 @@ export class SearchPool {
   readonly #nodes: Node[];
   #turn = 0;
 
-  constructor({ nodes, apiKey }: SearchPoolSettings) {
+  constructor({ nodes, apiKey }: ElasticsearchAccess) {
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(

@@ -29,6 +29,7 @@ export interface Answer {
 
 /** An answer as it is kept, with the compressed bodies that were asked for so far. */
 export interface KeptAnswer extends Answer {
+  key: string;
   etag: string;
   encoded: Partial<Record<Encoding, Promise<Buffer>>>;
   /** Of those that are there. */
@@ -65,7 +66,7 @@ export class AnswerCache {
     if (coming === undefined) {
       coming = make()
         .then((answer) => {
-          const kept = { ...answer, etag: etagOf(generation, request), encoded: {}, encodedBytes: 0 };
+          const kept = { ...answer, key, etag: etagOf(generation, request), encoded: {}, encodedBytes: 0 };
           this.#kept?.set(key, kept);
           return kept;
         })
@@ -76,19 +77,13 @@ export class AnswerCache {
   }
 
   /** The body in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it. */
-  encode(
-    generation: string,
-    request: string,
-    answer: KeptAnswer,
-    encoding: Encoding,
-  ): Promise<Buffer> | undefined {
+  encode(answer: KeptAnswer, encoding: Encoding): Promise<Buffer> | undefined {
     if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;
     answer.encoded[encoding] ??= compressors[encoding](answer.body).then((body) => {
-      const key = keyOf(generation, request);
-      const kept = this.#kept?.peek(key);
+      const kept = this.#kept?.peek(answer.key);
       // It may have been dropped in the meantime. A copy, because the size of an equal object is not looked at again.
       if (kept?.body === answer.body) {
-        this.#kept?.set(key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
+        this.#kept?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
       }
       return body;
     });

@@ -34,7 +34,7 @@ export async function respond(
   setHeaders(ctx, answer.etag);
   if (answer.headers !== undefined) ctx.set(answer.headers);
   const encoding = encodingFor(ctx);
-  const encoded = encoding && (await cache.encode(generation, request, answer, encoding));
+  const encoded = encoding && (await cache.encode(answer, encoding));
   if (encoded !== undefined && encoding !== undefined) ctx.set('Content-Encoding', encoding);
   ctx.set('Content-Type', 'application/json; charset=utf-8');
   ctx.body = encoded ?? answer.body;

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import lockfile from 'proper-lockfile';
-import { ConfigError, readConfig, type Config } from '../config.js';
+import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
 import { createLogger } from '../log.js';
 import { startServer, type RunningServer } from '../server.js';
 import { LocalError } from './engine.js';
@@ -145,10 +145,6 @@ The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${met
 
 Elasticsearch: ${config.elasticsearch.nodes.join(', ')}   Redis: ${config.redisUrl}
 Ctrl-C stops everything that was started here.`);
-}
-
-function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
 async function undoAll(): Promise<void> {

@@ -36,7 +36,7 @@ export async function checkDataset(
 ): Promise<CheckedDataset> {
   const badRows = new BadRows(maxBadRows, log);
   const names = await Fingerprints.create();
-  const suspects: Suspects = { names: new Set(), numbers: new Set() };
+  const repeatedNames = new Set<string>();
   const numbers = new NumberList();
   let first: PackageEntry | undefined;
   let read = 0;
@@ -48,12 +48,12 @@ export async function checkDataset(
       }
       first ??= row.entry;
       numbers.push(row.entry.no);
-      if (!names.add(row.entry.name)) suspects.names.add(row.entry.name);
+      if (!names.add(row.entry.name)) repeatedNames.add(row.entry.name);
     }
     onRows((read += batch.length));
   }
   numbers.sort();
-  suspects.numbers = numbers.repeated();
+  const suspects = { names: repeatedNames, numbers: numbers.repeated() };
   const duplicates = await findDuplicates(rows, suspects, badRows);
   numbers.remove(duplicates.map(({ entry }) => entry.no));
   if (first === undefined) throw new DatasetError('the dataset has a header and no packages');
@@ -66,8 +66,8 @@ export async function checkDataset(
 }
 
 interface Suspects {
-  names: Set<string>;
-  numbers: Set<number>;
+  names: ReadonlySet<string>;
+  numbers: ReadonlySet<number>;
 }
 
 /** Reads again where something seemed to repeat, and finds the rows that really do: all but the first of each. */

@@ -12,6 +12,7 @@ const RETRIES = 5;
 const RETRY_PAUSE_MS = 1000;
 
 interface LoadOptions {
+  /** The rows stop by it, too. */
   signal: AbortSignal;
   /** Told how many packages have been sent. */
   onRows: (rows: number) => void;
@@ -42,7 +43,7 @@ export async function loadDataset(
   }
   const bulk = client.helpers.bulk<Document>({
     index,
-    datasource: quiet(documents(rows, dataset, signal, onRows)),
+    datasource: quiet(documents(rows, dataset, onRows)),
     onDocument: ({ id, body }) => [{ index: { _id: id } }, body],
     flushBytes: FLUSH_BYTES,
     concurrency: CONCURRENCY,
@@ -71,12 +72,10 @@ interface Document {
 async function* documents(
   rows: AsyncIterable<Row[]>,
   dataset: CheckedDataset,
-  signal: AbortSignal,
   onRows: (rows: number) => void,
 ): AsyncGenerator<Document> {
   let count = 0;
   for await (const batch of rows) {
-    signal.throwIfAborted();
     for (const row of batch) {
       if ('reason' in row || dataset.duplicateLines.has(row.line)) continue;
       yield toDocument(row.entry, dataset.ordinalOf(row.entry.no));
