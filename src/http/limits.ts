@@ -1,13 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { Middleware } from 'koa';
-import {
-  RateLimiterMemory,
-  RateLimiterRedis,
-  RateLimiterRes,
-  type RateLimiterAbstract,
-} from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import type { Logger } from '../log.js';
 import { Problem } from '../problem.js';
+import { JointCount, type Count } from './joint-count.js';
 import type { Context, RequestState } from './request-state.js';
 import { isSecret } from './secrets.js';
 
@@ -33,10 +29,16 @@ interface LimitsOptions {
   log: Logger;
 }
 
+/** One budget's counts: to add to them, and to look at them. */
+interface Limiter {
+  count: JointCount;
+  store: RateLimiterAbstract;
+}
+
 /** Makes limiters over one store. While Redis is away they count in this process. */
 export class Limits {
   /** By budget: who asks twice for the same one shares its counts, also where this process keeps them. */
-  readonly #limiters = new Map<string, RateLimiterAbstract>();
+  readonly #limiters = new Map<string, Limiter>();
 
   constructor(private readonly options: LimitsOptions) {}
 
@@ -46,11 +48,11 @@ export class Limits {
     const limiter = this.#limiter(budget);
     return async (ctx, next) => {
       if (ctx.state.client.bypassSecondsLeft === 0) {
-        const outcome = await this.#consume(limiter, ctx.state.client.address.key);
-        if (outcome !== undefined) {
-          ctx.set(budgetHeaders(budget, outcome));
-          if (outcome.consumedPoints > budget.points)
-            throw rateLimited(outcome, 'too many requests from this address');
+        // Undefined where no count could be had: an outage never blocks a client.
+        const count = await this.#attempt(() => limiter.count.add(ctx.state.client.address.key));
+        if (count !== undefined) {
+          setBudgetHeaders(ctx, budget, count);
+          if (count.consumed > budget.points) throw rateLimited(count, 'too many requests from this address');
         }
       }
       await next();
@@ -63,16 +65,16 @@ export class Limits {
    */
   secretCheck(): (ctx: Context, given: string | undefined, configured: string | undefined) => Promise<void> {
     const limiter = this.#limiter(SECRETS_BUDGET);
-    const lockedOut = (wrong: RateLimiterRes) =>
+    const lockedOut = (wrong: Pick<Count, 'msBeforeNext'>) =>
       rateLimited(wrong, 'too many wrong secrets from this address');
     return async (ctx, given, configured) => {
       const { key } = ctx.state.client.address;
       const limited = ctx.state.client.bypassSecondsLeft === 0;
-      const wrong = limited ? await this.#attempt(() => limiter.get(key)) : undefined;
+      const wrong = limited ? await this.#attempt(() => limiter.store.get(key)) : undefined;
       if (wrong && wrong.consumedPoints >= SECRETS_BUDGET.points) throw lockedOut(wrong);
       if (isSecret(given, configured)) return;
-      const counted = limited ? await this.#consume(limiter, key) : undefined;
-      if (counted !== undefined && counted.consumedPoints > SECRETS_BUDGET.points) throw lockedOut(counted);
+      const counted = limited ? await this.#attempt(() => limiter.count.add(key)) : undefined;
+      if (counted !== undefined && counted.consumed > SECRETS_BUDGET.points) throw lockedOut(counted);
       throw new Problem(403, 'forbidden', 'this needs the right secret');
     };
   }
@@ -84,7 +86,7 @@ export class Limits {
     if (budget.points === 0) return () => Promise.resolve(null);
     const limiter = this.#limiter(budget);
     return async (key) => {
-      const used = await this.#attempt(() => limiter.get(key));
+      const used = await this.#attempt(() => limiter.store.get(key));
       return {
         limit: budget.points,
         remaining: Math.max(0, budget.points - (used?.consumedPoints ?? 0)),
@@ -93,13 +95,17 @@ export class Limits {
     };
   }
 
-  #limiter(budget: Budget): RateLimiterAbstract {
+  #limiter(budget: Budget): Limiter {
     let limiter = this.#limiters.get(budget.name);
-    if (limiter === undefined) this.#limiters.set(budget.name, (limiter = this.#createLimiter(budget)));
+    if (limiter === undefined) {
+      const store = this.#createStore(budget);
+      limiter = { store, count: new JointCount(store) };
+      this.#limiters.set(budget.name, limiter);
+    }
     return limiter;
   }
 
-  #createLimiter({ name, points, windowSeconds }: Budget): RateLimiterAbstract {
+  #createStore({ name, points, windowSeconds }: Budget): RateLimiterAbstract {
     const { redis, slug } = this.options;
     const rule = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
     const memory = new RateLimiterMemory(rule);
@@ -109,18 +115,6 @@ export class Limits {
       storeClient: redis,
       insuranceLimiter: memory,
       rejectIfRedisNotReady: true,
-    });
-  }
-
-  /** Counts one. Undefined where no count could be had: an outage never blocks a client. */
-  async #consume(limiter: RateLimiterAbstract, key: string): Promise<RateLimiterRes | undefined> {
-    return this.#attempt(async () => {
-      try {
-        return await limiter.consume(key);
-      } catch (rejection) {
-        if (rejection instanceof RateLimiterRes) return rejection;
-        throw rejection;
-      }
     });
   }
 
@@ -134,22 +128,17 @@ export class Limits {
   }
 }
 
-function rateLimited(outcome: RateLimiterRes, detail: string): Problem {
-  return new Problem(429, 'rate_limited', detail, { headers: { 'Retry-After': String(seconds(outcome)) } });
+function rateLimited(count: Pick<Count, 'msBeforeNext'>, detail: string): Problem {
+  return new Problem(429, 'rate_limited', detail, { headers: { 'Retry-After': String(seconds(count)) } });
 }
 
 /** The fields of the IETF draft "RateLimit header fields for HTTP". */
-function budgetHeaders(
-  { name, points, windowSeconds }: Budget,
-  outcome: RateLimiterRes,
-): Record<string, string> {
-  return {
-    'RateLimit-Policy': `"${name}";q=${points};w=${windowSeconds}`,
-    RateLimit: `"${name}";r=${Math.max(0, outcome.remainingPoints)};t=${seconds(outcome)}`,
-  };
+function setBudgetHeaders(ctx: Context, { name, points, windowSeconds }: Budget, count: Count): void {
+  ctx.set('RateLimit-Policy', `"${name}";q=${points};w=${windowSeconds}`);
+  ctx.set('RateLimit', `"${name}";r=${Math.max(0, points - count.consumed)};t=${seconds(count)}`);
 }
 
 /** Until the window ends, rounded up. */
-function seconds(outcome: RateLimiterRes): number {
-  return Math.max(1, Math.ceil(outcome.msBeforeNext / 1000));
+function seconds({ msBeforeNext }: Pick<Count, 'msBeforeNext'>): number {
+  return Math.max(1, Math.ceil(msBeforeNext / 1000));
 }

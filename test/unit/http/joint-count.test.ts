@@ -1,0 +1,103 @@
+import { expect } from 'chai';
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { JointCount } from '../../../src/http/joint-count.js';
+
+/** A limiter of 5 points whose trips end when they are told to. */
+class SlowLimiter extends RateLimiterMemory {
+  readonly trips: { key: string; points: number; arrive: (error?: Error) => void }[] = [];
+
+  constructor() {
+    super({ points: 5, duration: 60 });
+  }
+
+  override async consume(key: string, points: number): Promise<RateLimiterRes> {
+    await new Promise<void>((resolve, reject) => {
+      this.trips.push({ key, points, arrive: (error) => (error === undefined ? resolve() : reject(error)) });
+    });
+    return super.consume(key, points);
+  }
+
+  async arrive(trip: number, error?: Error): Promise<void> {
+    this.trips[trip]?.arrive(error);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  get seen(): [key: string, points: number][] {
+    return this.trips.map(({ key, points }) => [key, points]);
+  }
+}
+
+describe('JointCount', () => {
+  const consumed = async (count: Promise<{ consumed: number }>) => (await count).consumed;
+
+  it('counts each request by itself where they come one after the other', async () => {
+    const counts = new JointCount(new RateLimiterMemory({ points: 2, duration: 60 }));
+    for (const expected of [1, 2, 3, 4]) {
+      const count = await counts.add('a');
+      expect(count.consumed).to.equal(expected);
+      expect(count.msBeforeNext).to.be.within(1, 60_000);
+    }
+  });
+
+  it('lets those that come during a trip share the next one, each with a count of its own', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new JointCount(limiter);
+    const all = Promise.all([1, 2, 3, 4].map(() => consumed(counts.add('a'))));
+    expect(limiter.seen).to.deep.equal([['a', 1]]);
+    await limiter.arrive(0);
+    expect(limiter.seen).to.deep.equal([['a', 1], ['a', 3]]); // prettier-ignore
+    const late = consumed(counts.add('a'));
+    await limiter.arrive(1);
+    expect(await all).to.deep.equal([1, 2, 3, 4]);
+    await limiter.arrive(2);
+    expect(await late).to.equal(5);
+    expect(limiter.seen).to.deep.equal([['a', 1], ['a', 3], ['a', 1]]); // prettier-ignore
+  });
+
+  it('gives counts beyond the budget within one trip, so that exactly the budget passes', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new JointCount(limiter);
+    const all = Promise.all(Array.from({ length: 9 }, () => consumed(counts.add('a'))));
+    await limiter.arrive(0);
+    await limiter.arrive(1);
+    expect(await all).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  it('does not let one client wait for another', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new JointCount(limiter);
+    void counts.add('a');
+    const other = consumed(counts.add('b'));
+    expect(limiter.seen).to.deep.equal([['a', 1], ['b', 1]]); // prettier-ignore
+    await limiter.arrive(1);
+    expect(await other).to.equal(1);
+  });
+
+  it('tells a failed trip to those who shared it, and goes on with the next', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new JointCount(limiter);
+    const outage = new Error('the store is away');
+    const settled = Promise.allSettled([1, 2, 3].map(() => consumed(counts.add('a'))));
+    await limiter.arrive(0);
+    const next = consumed(counts.add('a'));
+    await limiter.arrive(1, outage);
+    await limiter.arrive(2);
+    expect(await settled).to.deep.equal([
+      { status: 'fulfilled', value: 1 },
+      { status: 'rejected', reason: outage },
+      { status: 'rejected', reason: outage },
+    ]);
+    expect(await next).to.equal(2);
+  });
+
+  it('travels again after a pause', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new JointCount(limiter);
+    const first = consumed(counts.add('a'));
+    await limiter.arrive(0);
+    expect(await first).to.equal(1);
+    const second = consumed(counts.add('a'));
+    await limiter.arrive(1);
+    expect(await second).to.equal(2);
+  });
+});
