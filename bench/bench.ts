@@ -140,7 +140,7 @@ async function coldSearch(
   const ours = new BareClient(large.service.url, CONNECTIONS);
   const oursSmall = new BareClient(small.service.url, CONNECTIONS);
   const bare = async (query: Query) => {
-    const { path, body } = multiSearch(large.index, searchTiers(query.q, LIMIT + 1));
+    const { path, body } = multiSearch(large.index, searchTiers(query.q, LIMIT + 1, 1));
     JSON.parse(await engine.post(path, body));
   };
   const served = (query: Query) => ours.get(searchPath(query));
@@ -192,7 +192,7 @@ async function coldSearch(
 
 /** What the tiers are measured against: all ranks in one query. */
 function sortedByScore(q: string): SearchBody {
-  const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1) as unknown as {
+  const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1, 1) as unknown as {
     query: { bool: Record<string, never> };
   }[];
   const contains = { constant_score: { filter: elsewhere?.query.bool['filter'], boost: 1 } };

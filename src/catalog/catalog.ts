@@ -50,8 +50,8 @@ export class Catalog {
   }
 
   /** At most `limit` names of a generation that contain `q`, by rank and name. @throws {IndexGone} {EngineUnavailable} */
-  search({ index }: Generation, q: string, limit: number): Promise<SearchResults> {
-    return this.gate.run(() => searchIndex(this.pool, index, q, limit));
+  search(generation: Generation, q: string, limit: number): Promise<SearchResults> {
+    return this.gate.run(() => searchIndex(this.pool, generation, q, limit));
   }
 
   /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGone} {EngineUnavailable} */
@@ -65,12 +65,12 @@ export class Catalog {
 /** `Catalog.search` on one index. */
 export async function searchIndex(
   pool: SearchPool,
-  index: string,
+  { index, shards }: Pick<Generation, 'index' | 'shards'>,
   q: string,
   limit: number,
 ): Promise<SearchResults> {
   // One more than asked for tells whether the answer is truncated, without counting every match.
-  const [startsWith, containsElsewhere] = await runSearches(pool, index, searchTiers(q, limit + 1));
+  const [startsWith, containsElsewhere] = await runSearches(pool, index, searchTiers(q, limit + 1, shards));
   if (startsWith === undefined || containsElsewhere === undefined)
     throw new Error('two searches have two answers');
   const found = startsWith.entries.length + containsElsewhere.entries.length;

@@ -6,6 +6,9 @@ export interface PackageEntry {
   url: string;
 }
 
+/** A name has no more bytes than this in UTF-8. */
+export const MAX_NAME_BYTES = 512;
+
 /** Bytes that base64 writes as four characters, without padding. */
 const BASE64_UNIT = 3;
 

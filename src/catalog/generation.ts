@@ -25,6 +25,7 @@ export type GenerationMeta = z.infer<typeof generationMeta>;
 /** One build that is complete: an index that never changes again. */
 export interface Generation {
   index: string;
+  shards: number;
   meta: GenerationMeta;
 }
 
@@ -115,20 +116,32 @@ export class Generations {
  * @throws {EngineUnavailable} when Elasticsearch does not answer or cannot serve the alias.
  */
 export async function currentGeneration(client: Client, alias: string): Promise<Generation | undefined> {
-  const mappings = await reach(() => client.indices.getMapping({ index: alias }, WITHOUT_PAUSE)).catch(
-    emptyWhereAbsent,
-  );
-  const [index, ...others] = Object.keys(mappings).sort().reverse();
+  const found = await reach(() => client.indices.get(lookAt(alias), WITHOUT_PAUSE)).catch(emptyWhereAbsent);
+  const [index, ...others] = Object.keys(found).sort().reverse();
   if (index === undefined) return undefined;
   if (others.length > 0) {
     throw new EngineUnavailable(
       `the alias ${alias} points to more than one index: ${[index, ...others].join(', ')}`,
     );
   }
-  return { index, meta: readMeta(index, mappings[index]?.mappings._meta) };
+  const { mappings, settings } = found[index] ?? {};
+  return {
+    index,
+    shards: Number(settings?.index?.number_of_shards),
+    meta: readMeta(index, mappings?._meta),
+  };
 }
 
-function emptyWhereAbsent(error: unknown): estypes.IndicesGetMappingResponse {
+/** Asks for no more than what a generation is made of: every replica asks every second. */
+function lookAt(alias: string): estypes.IndicesGetRequest {
+  return {
+    index: alias,
+    features: ['mappings', 'settings'],
+    filter_path: ['*.mappings._meta', '*.settings.index.number_of_shards', 'error', 'status'],
+  };
+}
+
+function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
   if (error instanceof errors.ResponseError && error.statusCode === 404) return {};
   throw error;
 }

@@ -1,12 +1,19 @@
 import { codePoints } from '../code-points.js';
+import { MAX_NAME_BYTES } from './entry.js';
 
 /**
  * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that
  * both sides are lower-cased by the same code.
  */
 
-/** The index is sorted by these (mappings/packages.json): a search with the same sort stops as soon as it has its hits. */
+/**
+ * Name order. The index itself is sorted by these fields (mappings/packages.json), so that a search in this order stops as
+ * soon as it has its hits.
+ */
 const BY_NAME = ['name.lowercase', 'name', 'no'];
+
+/** The same where the whole index is one segment: its documents as they lie, without looking up what they are sorted by. */
+const AS_THEY_LIE = ['_doc'];
 
 /** How long a shard may search before it answers with what it has, which then counts as a failure. */
 const SHARD_TIMEOUT = '1200ms';
@@ -15,6 +22,9 @@ const SHARD_TIMEOUT = '1200ms';
 const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
 
 type Query = Record<string, unknown>;
+
+/** What stands for every possible continuation of a name: no name is long enough to come after it. */
+const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
 
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
@@ -29,16 +39,26 @@ export const EXACT_SCORE = STARTS_WITH_SCORE + EQUALS_EXTRA_SCORE;
  * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
  * being first in name order by nature; the second those that contain it elsewhere.
  * @param size how many hits each tier may return.
+ * @param shards of the index, each of one segment.
  */
 export function searchTiers(
   q: string,
   size: number,
+  shards: number,
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
-  const startsWith = { prefix: { 'name.lowercase': { value: q } } };
+  // A range of what the index is sorted by is found by bisection, however much it holds. A `prefix` visits every name.
+  const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
   const equals = { term: { 'name.lowercase': { value: q } } };
+  const tier = {
+    ...ONLY_ENTRY,
+    size,
+    sort: shards === 1 ? AS_THEY_LIE : BY_NAME,
+    track_total_hits: false,
+    timeout: SHARD_TIMEOUT,
+  };
   return [
     {
-      ...tier(size),
+      ...tier,
       query: {
         bool: {
           must: scored(startsWith, STARTS_WITH_SCORE),
@@ -47,7 +67,7 @@ export function searchTiers(
       },
       track_scores: true,
     },
-    { ...tier(size), query: { bool: { filter: contains(q), must_not: startsWith } } },
+    { ...tier, query: { bool: { filter: contains(q), must_not: startsWith } } },
   ];
 }
 
@@ -61,10 +81,6 @@ export function browsePage(from: number, size: number): SearchBody {
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
-}
-
-function tier(size: number): SearchBody {
-  return { ...ONLY_ENTRY, size, sort: BY_NAME, track_total_hits: false, timeout: SHARD_TIMEOUT };
 }
 
 /**

@@ -44,6 +44,20 @@ export async function settle(client: Client, index: string, replicas: string): P
       `the copies of the index are not complete after five minutes: INDEX_REPLICAS is ${replicas}`,
     );
   }
+  await requireOneSegment(client, index);
+}
+
+/** Searches rely on it: the order of documents in an index is that of each segment. @throws where a shard has more. */
+async function requireOneSegment(client: Client, index: string): Promise<void> {
+  const { indices } = await client.indices.segments({ index });
+  for (const copies of Object.values(indices[index]?.shards ?? {})) {
+    for (const { segments } of [copies].flat()) {
+      const searched = Object.values(segments).filter(({ search }) => search);
+      if (searched.length > 1) {
+        throw new Error(`a shard of ${index} has ${searched.length} segments after it was merged to one`);
+      }
+    }
+  }
 }
 
 /**

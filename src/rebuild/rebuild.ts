@@ -76,7 +76,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       progress.enter('merging');
       await seal(client, index);
       progress.enter('verifying');
-      await verify(client, pool, index, dataset.total);
+      await verify(client, pool, { index, shards: config.index.shards, meta });
       progress.enter('replicating');
       await settle(client, index, config.index.replicas);
       signal.throwIfAborted();

@@ -1,12 +1,10 @@
 import type { Readable } from 'node:stream';
-import type { PackageEntry } from '../catalog/entry.js';
+import { MAX_NAME_BYTES, type PackageEntry } from '../catalog/entry.js';
 import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
 
 /** One row of the dataset: the package, or why the row is wrong. `line` counts from 1, the header's. */
 export type Row = { line: number; entry: PackageEntry } | { line: number; reason: string };
-
-const MAX_NAME_BYTES = 512;
 
 /** Where a row has no version. */
 const DEFAULT_VERSION = 'latest';

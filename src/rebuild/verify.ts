@@ -3,6 +3,7 @@ import { writeAnswer, type EntryGroup, type PackageEntry } from '../catalog/entr
 import type { SearchPool } from '../clients/search-pool.js';
 import { codePoints } from '../code-points.js';
 import { browseIndex, searchIndex } from '../catalog/catalog.js';
+import type { Generation } from '../catalog/generation.js';
 import { DatasetError } from './dataset-error.js';
 
 /** How many packages of the new index are searched for. */
@@ -22,7 +23,9 @@ export function refuseShrunken(total: number, previous: number | undefined, maxP
  * all over the list are found by their whole name.
  * @throws {Error} that says what is missing.
  */
-export async function verify(client: Client, pool: SearchPool, index: string, total: number): Promise<void> {
+export async function verify(client: Client, pool: SearchPool, generation: Generation): Promise<void> {
+  const { index, meta } = generation;
+  const { total } = meta;
   const { count } = await client.count({ index });
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
   for (let sample = 0; sample < SAMPLES; sample++) {
@@ -31,7 +34,7 @@ export async function verify(client: Client, pool: SearchPool, index: string, to
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
     const characters = codePoints(entry.name);
     if (characters.length < 2) continue;
-    const { groups, truncated } = await searchIndex(pool, index, characters.slice(0, 100).join(''), 500);
+    const { groups, truncated } = await searchIndex(pool, generation, characters.slice(0, 100).join(''), 500);
     // Of a name that is longer than a query, many others may share the beginning.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);

@@ -15,6 +15,7 @@ const WILD_NAMES = [
   '\u{10400}deseret', '\u{10428}deseret', '\uE000private', 'zz\uFFFDreplacement', 'nul\u0000byte', 'Ǆungla', 'ǅungla', 'ǆungla',
   '<script>alert(1)</script>', '${jndi}', '{"a":1}', 'aa', 'AA', 'aaa', 'aaaa', 'aaaaa', 'ababab', 'abababab', 'x'.repeat(512),
   `${'long-'.repeat(30)}name`,
+  'top', 'top\u{10FFFF}', 'top\u{10FFFF}\u{10FFFF}\u{10FFFF}x', 'top\u{10FFFE}', `to${'\u{10FFFF}'.repeat(127)}`, 'toq',
   'ᏣᎳᎩ', 'ꮳꮃꭹ', 'K', 'kelvin', 'KELVIN', 'c++', 'g++-12', 'libstdc++6', 'with.dots.v1.2.3', '__proto__', 'constructor',
 ]; // prettier-ignore
 
@@ -22,14 +23,19 @@ const FRAGMENTS = [
   '-dev', '+', '++', '.', '..', '@b', '@', '/', '%', '%%', '_', '__', '*', '**', '?', '\\', '\\\\', '"', '""', "'", '🚀', '🚀🚀', '👩', 'é',
   'É', 'e\u0301', 'ß', 'ẞ', 'σ', 'Σ', 'ς', 'İ', 'i̇s', 'ﬁ', '日本', '本語', '\u{10400}', '\u{10428}', '\uE000p', '\u0000', 'l\u0000b', '<s', '${',
   '{"', 'no such name', 'zzzzzzzz', '&&', '||', '!', '(a)', '[a', '~', '^', ':', 'a OR b', 'lib*', '*lib', 'lib?', 'li%', 'aaa', 'abab',
-  'K', 'Ꮳ', 'ꮳ', 'ǅ', '\n', 'new\nline', '\t', 'com,ma',
+  'to', 'top', 'top\u{10FFFF}', '\u{10FFFF}x', 'to\u{10FFFF}', 'K', 'Ꮳ', 'ꮳ', 'ǅ', '\n', 'new\nline', '\t', 'com,ma',
 ]; // prettier-ignore
 
 const QUERIES_FROM_NAMES = 450;
 const QUERIES_OF_FRAGMENTS = 200;
 const MAX_LENGTH = 100;
 
-describe('GET /search against a brute-force oracle', function () {
+for (const shards of [1, 3]) {
+  describe(`GET /search against a brute-force oracle, over ${shards} ${shards === 1 ? 'shard' : 'shards'}`, () =>
+    compare(shards));
+}
+
+function compare(shards: number): void {
   const packages = bundledPackages();
   const bundledNames = new Set(packages.map(({ name }) => name));
   packages.push(
@@ -41,7 +47,7 @@ describe('GET /search against a brute-force oracle', function () {
     })),
   );
   const oracle = new Oracle(packages);
-  const suite = useService(() => packages);
+  const suite = useService(() => packages, { INDEX_SHARDS: String(shards) });
 
   async function expectSameAnswer(text: string, limit: number): Promise<void> {
     const q = text.trim();
@@ -127,4 +133,4 @@ describe('GET /search against a brute-force oracle', function () {
     }
     expect(seen).to.deep.equal(packages);
   });
-});
+}

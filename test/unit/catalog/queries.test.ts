@@ -1,21 +1,26 @@
 import { expect } from 'chai';
 import { browsePage, searchTiers } from '../../../src/catalog/queries.js';
 
+/** Names have up to 512 bytes, and this character has four. */
+const startingWith = (q: string) => ({
+  range: { 'name.lowercase': { gte: q, lt: q + '\u{10FFFF}'.repeat(128) } },
+});
+
 describe('searchTiers', () => {
   it('asks for names that start with the query, scored, and for those that contain it elsewhere', () => {
-    expect(searchTiers('lib', 251)).to.deep.equal([
+    expect(searchTiers('lib', 251, 1)).to.deep.equal([
       {
         _source: false,
         stored_fields: '_none_',
         docvalue_fields: ['entry'],
         size: 251,
-        sort: ['name.lowercase', 'name', 'no'],
+        sort: ['_doc'],
         track_total_hits: false,
         timeout: '1200ms',
         query: {
           bool: {
             must: {
-              constant_score: { filter: { prefix: { 'name.lowercase': { value: 'lib' } } }, boost: 1 },
+              constant_score: { filter: startingWith('lib'), boost: 1 },
             },
             should: {
               constant_score: { filter: { term: { 'name.lowercase': { value: 'lib' } } }, boost: 1 },
@@ -29,17 +34,23 @@ describe('searchTiers', () => {
         stored_fields: '_none_',
         docvalue_fields: ['entry'],
         size: 251,
-        sort: ['name.lowercase', 'name', 'no'],
+        sort: ['_doc'],
         track_total_hits: false,
         timeout: '1200ms',
         query: {
           bool: {
             filter: { match: { 'name.trigrams': 'lib' } },
-            must_not: { prefix: { 'name.lowercase': { value: 'lib' } } },
+            must_not: startingWith('lib'),
           },
         },
       },
     ]);
+  });
+
+  it('asks for the order of names where that of the documents is only one of each shard', () => {
+    for (const { sort } of searchTiers('lib', 251, 2)) {
+      expect(sort).to.deep.equal(['name.lowercase', 'name', 'no']);
+    }
   });
 
   const filters: [what: string, q: string, filter: object][] = [
@@ -54,24 +65,25 @@ describe('searchTiers', () => {
   ];
   for (const [what, q, filter] of filters) {
     it(`looks elsewhere for ${what}`, () => {
-      const [, containsElsewhere] = searchTiers(q, 10);
+      const [, containsElsewhere] = searchTiers(q, 10, 1);
       expect(containsElsewhere.query).to.deep.equal({
-        bool: { filter, must_not: { prefix: { 'name.lowercase': { value: q } } } },
+        bool: { filter, must_not: startingWith(q) },
       });
     });
   }
 
   it('leaves the case and the special characters of the query to the analysis of the index', () => {
     for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
-      const [startsWith, containsElsewhere] = searchTiers(q, 10);
-      const prefix = { prefix: { 'name.lowercase': { value: q } } };
+      const [startsWith, containsElsewhere] = searchTiers(q, 10, 1);
       expect(startsWith.query).to.deep.equal({
         bool: {
-          must: { constant_score: { filter: prefix, boost: 1 } },
+          must: { constant_score: { filter: startingWith(q), boost: 1 } },
           should: { constant_score: { filter: { term: { 'name.lowercase': { value: q } } }, boost: 1 } },
         },
       });
-      expect(containsElsewhere.query).to.have.nested.property('bool.must_not').that.deep.equals(prefix);
+      expect(containsElsewhere.query)
+        .to.have.nested.property('bool.must_not')
+        .that.deep.equals(startingWith(q));
     }
   });
 });
