@@ -4,7 +4,7 @@ import { clientAddressReader } from './http/client-address.js';
 import { problems } from './http/problems.js';
 import { identify, type RequestState } from './http/request-state.js';
 import type { Logger } from './log.js';
-import { createRouter, type RouteDeps } from './routes/index.js';
+import { createRouter, refuseOtherMethods, type RouteDeps } from './routes/index.js';
 
 export interface AppDeps extends RouteDeps {
   config: Config;
@@ -17,6 +17,7 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(problems(deps.log));
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
   app.use(createRouter(deps).routes());
+  app.use(refuseOtherMethods);
   app.on('error', (error: unknown) => deps.log.debug({ err: error }, 'a connection broke'));
   return app;
 }

@@ -64,6 +64,7 @@ export async function runSearches(pool: SearchPool, index: string, bodies: Searc
 
 const WHOLE = '"timed_out":false';
 const ALL_SHARDS = ',"_shards":{"failed":0}';
+const HITS = ',"hits":{"hits":[{';
 const ENTRY = '"entry":["';
 const EXACT = `"_score":${EXACT_SCORE.toFixed(1)}`;
 
@@ -73,7 +74,7 @@ const EXACT = `"_score":${EXACT_SCORE.toFixed(1)}`;
  */
 function scanAnswer(text: string, searches: number): Hits[] | undefined {
   const [, ...answers] = text.split(WHOLE);
-  if (answers.length !== searches || text.includes('"error":')) return undefined;
+  if (answers.length !== searches) return undefined;
   if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
   return answers.map((answer) => {
     const entries = answer.split(ENTRY);
@@ -82,7 +83,11 @@ function scanAnswer(text: string, searches: number): Hits[] | undefined {
       const entry = entries[i] as string;
       entries[i] = entry.slice(0, entry.indexOf('"'));
     }
-    return { entries, exact: answer.split(EXACT).length - 1 };
+    // Exact names are the first in name order, if there are any.
+    const exact = answer.startsWith(EXACT, ALL_SHARDS.length + HITS.length)
+      ? answer.split(EXACT).length - 1
+      : 0;
+    return { entries, exact };
   });
 }
 

@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
 import type { ElasticsearchAccess } from './elasticsearch.js';
 
 /**
@@ -98,12 +98,33 @@ export class SearchPool {
   }
 
   async #send({ pool, prefix, headers }: Node, path: string, body: string): Promise<string> {
-    const answer = await pool.request({ method: 'POST', path: prefix + path, headers, body });
-    const text = await answer.body.text();
-    if (answer.statusCode === 200) return text;
-    const description = `Elasticsearch answered ${answer.statusCode}: ${text.slice(0, 500)}`;
-    throw isTemporary(answer.statusCode) ? new EngineUnavailable(description) : new Error(description);
+    const { status, text } = await exchange(pool, { method: 'POST', path: prefix + path, headers, body });
+    if (status === 200) return text;
+    const description = `Elasticsearch answered ${status}: ${text.slice(0, 500)}`;
+    throw isTemporary(status) ? new EngineUnavailable(description) : new Error(description);
   }
+}
+
+/** undici's `request` with the text of the body, but for the streams and their promises: a sixth of its time. */
+function exchange(
+  pool: Pool,
+  request: Dispatcher.DispatchOptions,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    let status = 0;
+    const chunks: Buffer[] = [];
+    pool.dispatch(request, {
+      onRequestStart: () => undefined,
+      onResponseStart: (_controller, statusCode) => {
+        status = statusCode;
+      },
+      onResponseData: (_controller, chunk) => {
+        chunks.push(chunk);
+      },
+      onResponseEnd: () => resolve({ status, text: Buffer.concat(chunks).toString() }),
+      onResponseError: (_controller, error) => reject(error),
+    });
+  });
 }
 
 /** Statuses that say that the same request may go through later. A 401 or 403 is a wrong key: an operator can mend it. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
@@ -93,7 +93,7 @@ export class AnswerCache {
 
 /** Equal for equal requests to the same generation, on every replica. Weak, because it stands for all encodings. */
 export function etagOf(generation: string, request: string): string {
-  return `W/"${createHash('sha1').update(keyOf(generation, request)).digest('base64url')}"`;
+  return `W/"${hash('sha1', keyOf(generation, request), 'base64url')}"`;
 }
 
 function keyOf(generation: string, request: string): string {

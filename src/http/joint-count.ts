@@ -14,8 +14,9 @@ interface Waiting {
 }
 
 /**
- * Counts requests, many of one client in one trip to the store: those that come while a trip for the same client is
- * under way share the next one. Each gets the count that it would have got by itself, in the order of their coming.
+ * Counts requests, many of one client in one trip to the store: those that come in one turn of the event loop share it,
+ * and those that come while it is under way share the next one. Each gets the count that it would have got by itself, in
+ * the order of their coming.
  */
 export class JointCount {
   /** By the key of each client that a trip is under way for: who goes with the next. */
@@ -31,13 +32,13 @@ export class JointCount {
         next.push({ resolve, reject });
         return;
       }
-      this.#waiting.set(key, []);
-      void this.#travel(key, [{ resolve, reject }]);
+      this.#waiting.set(key, [{ resolve, reject }]);
+      setImmediate(() => void this.#travel(key));
     });
   }
 
-  async #travel(key: string, first: Waiting[]): Promise<void> {
-    for (let group = first; group.length > 0; group = this.#takeWaiting(key)) {
+  async #travel(key: string): Promise<void> {
+    for (let group = this.#take(key); group.length > 0; group = this.#take(key)) {
       try {
         const { consumedPoints, msBeforeNext } = await consume(this.limiter, key, group.length);
         const before = consumedPoints - group.length;
@@ -49,9 +50,9 @@ export class JointCount {
     this.#waiting.delete(key);
   }
 
-  #takeWaiting(key: string): Waiting[] {
+  #take(key: string): Waiting[] {
     const group = this.#waiting.get(key) ?? [];
-    if (group.length > 0) this.#waiting.set(key, []);
+    this.#waiting.set(key, []);
     return group;
   }
 }

@@ -1,4 +1,4 @@
-import Router from '@koa/router';
+import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Catalog } from '../catalog/catalog.js';
 import type { Generations } from '../catalog/generation.js';
@@ -50,15 +50,14 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   ];
 
   const router = new Router<RequestState>();
-  for (const [path, limit, handler] of endpoints) {
-    router.get(path, limit, handler);
-    router.all(path, refuseMethod);
-  }
+  for (const [path, limit, handler] of endpoints) router.get(path, limit, handler);
   return router;
 }
 
-function refuseMethod(): never {
+/** Comes after the router: answers 405 to what has found its path there, and no way for its method. */
+export const refuseOtherMethods: Middleware<RequestState, RouterContext> = (ctx, next) => {
+  if (ctx.matched === undefined || ctx.matched.length === 0) return next();
   throw new Problem(405, 'method_not_allowed', 'this path answers GET and HEAD only', {
     headers: { Allow: 'GET, HEAD' },
   });
-}
+};
