@@ -190,16 +190,20 @@ async function coldSearch(
   await Promise.all([engine.close(), ours.close(), oursSmall.close()]);
 }
 
-/** What the tiers are measured against: all ranks in one query. */
+/** What the tiers are measured against: the same clauses in one query, ranked by their scores. */
 function sortedByScore(q: string): SearchBody {
   const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1, 1) as unknown as {
-    query: { bool: Record<string, never> };
+    query: { bool: Record<'filter' | 'should', never> };
   }[];
-  const contains = { constant_score: { filter: elsewhere?.query.bool['filter'], boost: 1 } };
-  const should = [startsWith?.query.bool['must'], startsWith?.query.bool['should']];
+  const clauses = [
+    elsewhere?.query.bool.filter,
+    startsWith?.query.bool.filter,
+    startsWith?.query.bool.should,
+  ];
+  const [contains, starts, equals] = clauses.map((filter) => ({ constant_score: { filter, boost: 1 } }));
   return {
     ...startsWith,
-    query: { bool: { must: contains, should } },
+    query: { bool: { must: contains, should: [starts, equals] } },
     sort: ['_score', 'name.lowercase', 'name', 'no'],
   };
 }

@@ -1,6 +1,6 @@
 import { errors } from '@elastic/elasticsearch';
 import { EngineUnavailable, isTemporary, type SearchPool } from '../clients/search-pool.js';
-import { EXACT_SCORE, type SearchBody } from './queries.js';
+import { EXACT, type SearchBody } from './queries.js';
 
 /** The index is gone: it was pruned after a flip that this replica has not seen yet. */
 export class IndexGone extends Error {
@@ -11,7 +11,7 @@ export class IndexGone extends Error {
 export interface Hits {
   /** In base64, as the index keeps them (`encodeEntry`). */
   entries: string[];
-  /** How many of them, at the beginning, have the score of an exact name. */
+  /** How many of them, at the beginning, are exact names. */
   exact: number;
 }
 
@@ -25,8 +25,8 @@ export const WITHOUT_PAUSE = { retryBackoff: () => 0 };
 const FILTER_PATH = [
   'timed_out',
   '_shards.failed',
-  'hits.hits._score',
   'hits.hits.fields.entry',
+  'hits.hits.matched_queries',
   'error',
   'status',
 ]
@@ -39,7 +39,7 @@ interface MultiSearchAnswer {
     error?: { type: string; reason: string };
     timed_out?: boolean;
     _shards?: { failed: number };
-    hits?: { hits?: { _score?: number | null; fields: { entry: [base64: string] } }[] };
+    hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
   }[];
 }
 
@@ -64,9 +64,8 @@ export async function runSearches(pool: SearchPool, index: string, bodies: Searc
 
 const WHOLE = '"timed_out":false';
 const ALL_SHARDS = ',"_shards":{"failed":0}';
-const HITS = ',"hits":{"hits":[{';
 const ENTRY = '"entry":["';
-const EXACT = `"_score":${EXACT_SCORE.toFixed(1)}`;
+const EXACT_HIT = `"]},"matched_queries":["${EXACT}"]`;
 
 /**
  * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
@@ -84,9 +83,7 @@ function scanAnswer(text: string, searches: number): Hits[] | undefined {
       entries[i] = entry.slice(0, entry.indexOf('"'));
     }
     // Exact names are the first in name order, if there are any.
-    const exact = answer.startsWith(EXACT, ALL_SHARDS.length + HITS.length)
-      ? answer.split(EXACT).length - 1
-      : 0;
+    const exact = answer.startsWith(EXACT_HIT, answer.indexOf('"]')) ? answer.split(EXACT_HIT).length - 1 : 0;
     return { entries, exact };
   });
 }
@@ -105,7 +102,7 @@ function parseAnswer(text: string, index: string): Hits[] {
     const hits = response.hits?.hits ?? [];
     return {
       entries: hits.map((hit) => hit.fields.entry[0]),
-      exact: hits.filter((hit) => hit._score === EXACT_SCORE).length,
+      exact: hits.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
     };
   });
 }

@@ -29,11 +29,8 @@ const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
 
-const STARTS_WITH_SCORE = 1;
-const EQUALS_EXTRA_SCORE = 1;
-
-/** What tells rank 0 from rank 1 among the names that start with the query. */
-export const EXACT_SCORE = STARTS_WITH_SCORE + EQUALS_EXTRA_SCORE;
+/** What Elasticsearch says of a hit whose name equals the query: it tells rank 0 from rank 1. */
+export const EXACT = 'exact';
 
 /**
  * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
@@ -48,7 +45,8 @@ export function searchTiers(
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
   // A range of what the index is sorted by is found by bisection, however much it holds. A `prefix` visits every name.
   const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
-  const equals = { term: { 'name.lowercase': { value: q } } };
+  // Told by its name, not by a score: with `track_scores` a search visits every match to find the best score.
+  const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
   const tier = {
     ...ONLY_ENTRY,
     size,
@@ -57,16 +55,7 @@ export function searchTiers(
     timeout: SHARD_TIMEOUT,
   };
   return [
-    {
-      ...tier,
-      query: {
-        bool: {
-          must: scored(startsWith, STARTS_WITH_SCORE),
-          should: scored(equals, EQUALS_EXTRA_SCORE),
-        },
-      },
-      track_scores: true,
-    },
+    { ...tier, query: { bool: { filter: startsWith, should: equals } } },
     { ...tier, query: { bool: { filter: contains(q), must_not: startsWith } } },
   ];
 }
@@ -92,8 +81,4 @@ function contains(q: string): Query {
   if (length === 2) return { match: { 'name.bigrams': q } };
   if (length === 3) return { match: { 'name.trigrams': q } };
   return { match_phrase: { 'name.trigrams': q } };
-}
-
-function scored(filter: Query, boost: number): Query {
-  return { constant_score: { filter, boost } };
 }

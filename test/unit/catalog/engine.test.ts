@@ -28,7 +28,8 @@ const answering =
     response.statusCode = status;
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
-const hit = (entry: string, score: number | null) => ({ _score: score, fields: { entry: [entry] } });
+const hit = (entry: string) => ({ fields: { entry: [entry] } });
+const exactHit = (entry: string) => ({ ...hit(entry), matched_queries: ['exact'] });
 const good = (...hits: object[]) => ({
   timed_out: false,
   _shards: { failed: 0 },
@@ -38,23 +39,19 @@ const good = (...hits: object[]) => ({
 
 describe('runSearches', () => {
   it('cuts the entries out of an answer of the usual form', async () => {
-    // The engine writes scores with a fraction.
-    const text = JSON.stringify({
-      responses: [good(hit('AAAA', 2), hit('BBBB', 1)), good(hit('CCCC', null))],
-    });
-    const hits = await ask(
-      answering(text.replace('"_score":2', '"_score":2.0').replace('"_score":1', '"_score":1.0')),
-    );
-    expect(hits).to.deep.equal([
-      { entries: ['AAAA', 'BBBB'], exact: 1 },
-      { entries: ['CCCC'], exact: 0 },
+    const answer = {
+      responses: [good(exactHit('AAAA'), exactHit('aaaa'), hit('BBBB')), good(hit('CCCC'), hit('DDDD'))],
+    };
+    expect(await ask(answering(answer))).to.deep.equal([
+      { entries: ['AAAA', 'aaaa', 'BBBB'], exact: 2 },
+      { entries: ['CCCC', 'DDDD'], exact: 0 },
     ]);
   });
 
   it('reads the same from an answer of any other form', async () => {
     const other = {
       status: 200,
-      hits: { hits: [hit('AAAA', 2), hit('BBBB', 1)] },
+      hits: { hits: [exactHit('AAAA'), hit('BBBB')] },
       _shards: { failed: 0 },
       timed_out: false,
     };
@@ -69,8 +66,8 @@ describe('runSearches', () => {
 
   it('never takes a partial answer for a whole one', async () => {
     for (const partial of [
-      { ...good(hit('AAAA', null)), timed_out: true },
-      { ...good(hit('AAAA', null)), _shards: { failed: 1 } },
+      { ...good(hit('AAAA')), timed_out: true },
+      { ...good(hit('AAAA')), _shards: { failed: 1 } },
       { error: { type: 'es_rejected_execution_exception', reason: 'queue is full' }, status: 429 },
       { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' }, status: 503 },
     ]) {

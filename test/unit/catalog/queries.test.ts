@@ -6,8 +6,10 @@ const startingWith = (q: string) => ({
   range: { 'name.lowercase': { gte: q, lt: q + '\u{10FFFF}'.repeat(128) } },
 });
 
+const equalling = (q: string) => ({ term: { 'name.lowercase': { value: q, _name: 'exact' } } });
+
 describe('searchTiers', () => {
-  it('asks for names that start with the query, scored, and for those that contain it elsewhere', () => {
+  it('asks for names that start with the query, the exact ones by name, and for those that contain it elsewhere', () => {
     expect(searchTiers('lib', 251, 1)).to.deep.equal([
       {
         _source: false,
@@ -17,17 +19,7 @@ describe('searchTiers', () => {
         sort: ['_doc'],
         track_total_hits: false,
         timeout: '1200ms',
-        query: {
-          bool: {
-            must: {
-              constant_score: { filter: startingWith('lib'), boost: 1 },
-            },
-            should: {
-              constant_score: { filter: { term: { 'name.lowercase': { value: 'lib' } } }, boost: 1 },
-            },
-          },
-        },
-        track_scores: true,
+        query: { bool: { filter: startingWith('lib'), should: equalling('lib') } },
       },
       {
         _source: false,
@@ -76,10 +68,7 @@ describe('searchTiers', () => {
     for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
       const [startsWith, containsElsewhere] = searchTiers(q, 10, 1);
       expect(startsWith.query).to.deep.equal({
-        bool: {
-          must: { constant_score: { filter: startingWith(q), boost: 1 } },
-          should: { constant_score: { filter: { term: { 'name.lowercase': { value: q } } }, boost: 1 } },
-        },
+        bool: { filter: startingWith(q), should: equalling(q) },
       });
       expect(containsElsewhere.query)
         .to.have.nested.property('bool.must_not')
