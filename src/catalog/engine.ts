@@ -64,8 +64,12 @@ export async function runSearches(pool: SearchPool, index: string, bodies: Searc
 
 const WHOLE = '"timed_out":false';
 const ALL_SHARDS = ',"_shards":{"failed":0}';
-const ENTRY = '"entry":["';
-const EXACT_HIT = `"]},"matched_queries":["${EXACT}"]`;
+/** What surrounds the entries of hits, all of the same form but for those of exact names. */
+const BEFORE_ENTRY = '{"fields":{"entry":["';
+const AFTER_ENTRY = '"]}';
+const AFTER_EXACT = `${AFTER_ENTRY},"matched_queries":["${EXACT}"]`;
+const BETWEEN = `${AFTER_ENTRY}},${BEFORE_ENTRY}`;
+const BETWEEN_EXACT = `${AFTER_EXACT}},${BEFORE_ENTRY}`;
 
 /**
  * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
@@ -75,17 +79,22 @@ function scanAnswer(text: string, searches: number): Hits[] | undefined {
   const [, ...answers] = text.split(WHOLE);
   if (answers.length !== searches) return undefined;
   if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
-  return answers.map((answer) => {
-    const entries = answer.split(ENTRY);
-    entries.shift();
-    for (let i = 0; i < entries.length; i++) {
-      const entry = entries[i] as string;
-      entries[i] = entry.slice(0, entry.indexOf('"'));
-    }
-    // Exact names are the first in name order, if there are any.
-    const exact = answer.startsWith(EXACT_HIT, answer.indexOf('"]')) ? answer.split(EXACT_HIT).length - 1 : 0;
-    return { entries, exact };
-  });
+  return answers.map(scanHits);
+}
+
+function scanHits(answer: string): Hits {
+  const first = answer.indexOf(BEFORE_ENTRY);
+  if (first === -1) return { entries: [], exact: 0 };
+  const [beginning = '', ...others] = answer.slice(first + BEFORE_ENTRY.length).split(BETWEEN);
+  // Exact names are the first in name order, if there are any.
+  const entries = beginning.split(BETWEEN_EXACT);
+  let exact = entries.length - 1;
+  for (const entry of others) entries.push(entry);
+  const last = entries.pop() ?? '';
+  const end = last.indexOf('"');
+  if (last.startsWith(AFTER_EXACT, end)) exact++;
+  entries.push(last.slice(0, end));
+  return { entries, exact };
 }
 
 function parseAnswer(text: string, index: string): Hits[] {

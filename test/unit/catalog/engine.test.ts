@@ -48,6 +48,20 @@ describe('runSearches', () => {
     ]);
   });
 
+  it('finds where the exact names end, none, one or all of the hits being exact', async () => {
+    for (const [hits, expected] of [
+      [[], { entries: [], exact: 0 }],
+      [[hit('AAAA')], { entries: ['AAAA'], exact: 0 }],
+      [[exactHit('AAAA')], { entries: ['AAAA'], exact: 1 }],
+      [[exactHit('AAAA'), hit('BBBB')], { entries: ['AAAA', 'BBBB'], exact: 1 }],
+      [[exactHit('AAAA'), exactHit('BBBB')], { entries: ['AAAA', 'BBBB'], exact: 2 }],
+    ] as const) {
+      const none = { ...good(), hits: undefined };
+      const answer = { responses: [hits.length === 0 ? none : good(...hits), none] };
+      expect(await ask(answering(answer))).to.deep.equal([expected, { entries: [], exact: 0 }]);
+    }
+  });
+
   it('reads the same from an answer of any other form', async () => {
     const other = {
       status: 200,
