@@ -12,13 +12,18 @@ export const MAX_NAME_BYTES = 512;
 /** Bytes that base64 writes as four characters, without padding. */
 const BASE64_UNIT = 3;
 
+/** The JSON of an entry without its braces, members in the order of the contract. */
+export function entryMembers({ no, name, version, url }: PackageEntry): string {
+  return JSON.stringify({ no, name, version, url }).slice(1, -1);
+}
+
 /**
- * What the index keeps of a package for answers: its JSON, members in the order of the contract, in base64. The closing
- * brace is left out and the length made a multiple of three by spaces, so that the base64 of many entries, and of what
- * goes between them, can be joined as text and decoded as one.
+ * What the index keeps of a package for answers: its JSON in base64. The closing brace is left out and the length made a
+ * multiple of three by spaces, so that the base64 of many entries, and of what goes between them, can be joined as text
+ * and decoded as one.
+ * @param members by `entryMembers`.
  */
-export function encodeEntry({ no, name, version, url }: PackageEntry): string {
-  const members = JSON.stringify({ no, name, version, url }).slice(1, -1);
+export function encodeEntry(members: string): string {
   const missing = BASE64_UNIT - ((Buffer.byteLength(members) + 1) % BASE64_UNIT);
   return Buffer.from(`{${' '.repeat(missing % BASE64_UNIT)}${members}`).toString('base64');
 }

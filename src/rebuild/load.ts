@@ -1,20 +1,21 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
-import { encodeEntry, type PackageEntry } from '../catalog/entry.js';
+import { encodeEntry, entryMembers, type PackageEntry } from '../catalog/entry.js';
 import type { CheckedDataset } from './check.js';
 import type { Row } from './rows.js';
 
-/** Bytes of one bulk request: large enough that the round trip does not count, small against the engine's heap. */
-const FLUSH_BYTES = 2_000_000;
+/** Characters of one bulk request: large enough that the round trip does not count, small against the engine's heap. */
+const BULK_LENGTH = 1_000_000;
 /** Bulk requests in flight. */
 const CONCURRENCY = 2;
-/** How often a document that the engine was too busy for is sent again, and the pause before, in milliseconds. */
+/** How often a bulk request that the engine was too busy for is sent again, and the pause before, in milliseconds. */
 const RETRIES = 5;
 const RETRY_PAUSE_MS = 1000;
 
 interface LoadOptions {
   /** The rows stop by it, too. */
   signal: AbortSignal;
-  /** Told how many packages have been sent. */
+  /** Told how many packages are in the index. */
   onRows: (rows: number) => void;
 }
 
@@ -30,64 +31,79 @@ export async function loadDataset(
   dataset: CheckedDataset,
   { signal, onRows }: LoadOptions,
 ): Promise<void> {
-  let refused: string | undefined;
-  let broken: Error | undefined;
-  /** Ends instead of throwing: where its source throws, the helper leaves its flush timer running for 30 seconds. */
-  async function* quiet(source: AsyncIterable<Document>): AsyncGenerator<Document> {
-    try {
-      yield* source;
-    } catch (error) {
-      broken = error as Error;
-      void bulk.abort();
+  let loaded = 0;
+  const bulks = bulkRequests(rows, dataset);
+  // All take from the same requests. Who fails ends them for the others, too; what is in flight is waited for.
+  const sender = async () => {
+    for await (const { body, count } of bulks) {
+      await send(client, index, body, signal);
+      onRows((loaded += count));
     }
-  }
-  const bulk = client.helpers.bulk<Document>({
-    index,
-    datasource: quiet(documents(rows, dataset, onRows)),
-    onDocument: ({ id, body }) => [{ index: { _id: id } }, body],
-    flushBytes: FLUSH_BYTES,
-    concurrency: CONCURRENCY,
-    retries: RETRIES,
-    wait: RETRY_PAUSE_MS,
-    onDrop: ({ operation, error, status }) => {
-      refused ??= `${JSON.stringify(operation)}: ${error?.reason ?? `status ${status}`}`;
-      void bulk.abort();
-    },
-  });
-  const { failed, aborted, successful } = await bulk;
-  signal.throwIfAborted();
-  if (broken !== undefined) throw broken;
-  if (refused !== undefined) throw new Error(`Elasticsearch refused a document: ${refused}`);
-  if (failed > 0 || aborted || successful !== dataset.total) {
-    throw new Error(`${successful} of ${dataset.total} packages were loaded, ${failed} failed`);
-  }
+  };
+  const outcomes = await Promise.allSettled(Array.from({ length: CONCURRENCY }, sender));
+  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  if (loaded !== dataset.total) throw new Error(`${loaded} of ${dataset.total} packages were loaded`);
 }
 
-interface Document {
-  id: string;
-  /** JSON text. */
+interface BulkRequest {
+  /** Newline-delimited JSON. */
   body: string;
+  /** Documents in it. */
+  count: number;
 }
 
-async function* documents(
+async function* bulkRequests(
   rows: AsyncIterable<Row[]>,
   dataset: CheckedDataset,
-  onRows: (rows: number) => void,
-): AsyncGenerator<Document> {
+): AsyncGenerator<BulkRequest> {
+  let body = '';
   let count = 0;
   for await (const batch of rows) {
     for (const row of batch) {
       if ('reason' in row || dataset.duplicateLines.has(row.line)) continue;
-      yield toDocument(row.entry, dataset.ordinalOf(row.entry.no));
+      body += indexAction(row.entry, dataset.ordinalOf(row.entry.no));
       count++;
+      if (body.length < BULK_LENGTH) continue;
+      yield { body, count };
+      body = '';
+      count = 0;
     }
-    onRows(count);
   }
+  if (count > 0) yield { body, count };
 }
 
-/** The fields of mappings/packages.json: the entry's own, where they can be searched, and the answer's JSON beside them. */
-function toDocument(entry: PackageEntry, ordinal: number): Document {
-  const { no, name, version, url } = entry;
-  const body = JSON.stringify({ no, ordinal, name, version, url, entry: encodeEntry(entry) });
-  return { id: String(no), body };
+/** The fields of mappings/packages.json: the entry's own, for people, and the answer's JSON beside them. */
+function indexAction(entry: PackageEntry, ordinal: number): string {
+  const members = entryMembers(entry);
+  const document = `{${members},"ordinal":${ordinal},"entry":"${encodeEntry(members)}"}`;
+  return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
+}
+
+interface BulkAnswer {
+  errors: boolean;
+  items?: { index: { error: { type: string; reason: string } } }[];
+}
+
+/** Of a good answer nothing but that it is one; otherwise what was refused. */
+const FILTER_PATH = 'errors,items.*.error';
+
+/** What Elasticsearch says where it has no room at the moment. */
+const TOO_BUSY = ['es_rejected_execution_exception', 'circuit_breaking_exception'];
+
+/** Sends a bulk request, again where the engine was too busy for a part. @throws {Error} naming a refusal that stays. */
+async function send(client: Client, index: string, body: string, signal: AbortSignal): Promise<void> {
+  const path = `/${index}/_bulk`;
+  for (let attempt = 0; ; attempt++) {
+    const answer = await client.transport.request<BulkAnswer>(
+      { method: 'POST', path, querystring: { filter_path: FILTER_PATH }, bulkBody: body },
+      { signal },
+    );
+    if (!answer.errors) return;
+    const refusals = (answer.items ?? []).map(({ index: { error } }) => error);
+    const refusal = refusals.find(({ type }) => !TOO_BUSY.includes(type)) ?? refusals[0];
+    if (refusal === undefined || !TOO_BUSY.includes(refusal.type) || attempt === RETRIES) {
+      throw new Error(`Elasticsearch refused a document: ${refusal?.type}: ${refusal?.reason}`);
+    }
+    await pause(RETRY_PAUSE_MS, undefined, { signal });
+  }
 }
