@@ -7,7 +7,7 @@ import type { Row } from './rows.js';
 /** Characters of one bulk request: large enough that the round trip does not count, small against the engine's heap. */
 const BULK_LENGTH = 1_000_000;
 /** Bulk requests in flight. */
-const CONCURRENCY = 2;
+const CONCURRENCY = 4;
 /** How often a bulk request that the engine was too busy for is sent again, and the pause before, in milliseconds. */
 const RETRIES = 5;
 const RETRY_PAUSE_MS = 1000;
