@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { Client } from '@elastic/elasticsearch';
+import { expect } from 'chai';
+import type { CheckedDataset } from '../../../src/rebuild/check.js';
+import { loadDataset } from '../../../src/rebuild/load.js';
+import type { Row } from '../../../src/rebuild/rows.js';
+import { packagesNamed } from '../../support/datasets.js';
+
+const packages = packagesNamed(Array.from({ length: 30_000 }, (_, i) => `package-${i}`));
+const dataset: CheckedDataset = {
+  total: packages.length,
+  duplicateLines: new Set(),
+  urlHost: 'registry.example',
+  ordinalOf: (no) => no - 1,
+};
+
+async function* rows(): AsyncGenerator<Row[]> {
+  for (let from = 0; from < packages.length; from += 1000) {
+    yield packages.slice(from, from + 1000).map((entry, i) => ({ line: from + i + 2, entry }));
+    await Promise.resolve();
+  }
+}
+
+const GOOD = { errors: false };
+const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { type, reason: 'why' } } }] });
+
+/** Loads all packages into an engine that answers the n-th bulk request as the test wants. */
+async function load(
+  answer: (n: number) => object,
+  options: Partial<{ dataset: CheckedDataset; signal: AbortSignal; rows: AsyncIterable<Row[]> }> = {},
+) {
+  const bodies: string[] = [];
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      bodies.push(body);
+      response.setHeader('X-Elastic-Product', 'Elasticsearch');
+      response.setHeader('Content-Type', 'application/json');
+      response.end(JSON.stringify(answer(bodies.length)));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = new Client({ node: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  const counts: number[] = [];
+  const failure = await loadDataset(client, 'index', options.rows ?? rows(), options.dataset ?? dataset, {
+    signal: options.signal ?? new AbortController().signal,
+    onRows: (count) => counts.push(count),
+  }).catch((error: unknown) => error);
+  await client.close();
+  server.close();
+  server.closeAllConnections();
+  return { bodies, counts, failure };
+}
+
+const documents = (bodies: string[]) =>
+  bodies.flatMap((body) => body.trimEnd().split('\n')).map((line) => JSON.parse(line) as object);
+
+describe('loadDataset', function () {
+  this.timeout(10_000);
+
+  it('sends every package once, under its number, in requests of bounded size', async () => {
+    const { bodies, counts, failure } = await load(() => GOOD);
+    expect(failure).to.be.undefined;
+    expect(bodies.length).to.be.greaterThan(3);
+    for (const body of bodies) expect(body.length).to.be.lessThan(1_001_000);
+    const lines = documents(bodies);
+    expect(lines).to.have.length(2 * packages.length);
+    expect(counts.at(-1)).to.equal(packages.length);
+    const first = lines.findIndex((line) => 'index' in line && (line.index as { _id: string })._id === '1');
+    expect(lines[first + 1]).to.include({ ...packages[0], ordinal: 0 });
+    const { entry } = lines[first + 1] as { entry: string };
+    expect(JSON.parse(`${Buffer.from(entry, 'base64').toString()}}`)).to.deep.equal(packages[0]);
+  });
+
+  it('leaves out wrong rows and duplicates', async () => {
+    const some = async function* (): AsyncGenerator<Row[]> {
+      yield [
+        { line: 2, entry: packages[0]! },
+        { line: 3, reason: 'wrong' },
+        { line: 4, entry: packages[1]! },
+      ];
+      await Promise.resolve();
+    };
+    const { bodies, failure } = await load(() => GOOD, {
+      rows: some(),
+      dataset: { ...dataset, total: 1, duplicateLines: new Set([4]) },
+    });
+    expect(failure).to.be.undefined;
+    expect(documents(bodies)).to.have.length(2);
+  });
+
+  it('sends a request again that the engine was too busy for', async () => {
+    const { bodies, failure } = await load((n) =>
+      n === 1 ? refusal('es_rejected_execution_exception') : GOOD,
+    );
+    expect(failure).to.be.undefined;
+    expect(new Set(bodies).size).to.equal(bodies.length - 1);
+  });
+
+  it('fails at a document that is refused, and says why', async () => {
+    const { bodies, failure } = await load((n) => (n === 2 ? refusal('document_parsing_exception') : GOOD));
+    expect(failure).to.be.instanceOf(Error);
+    expect((failure as Error).message).to.equal(
+      'Elasticsearch refused a document: document_parsing_exception: why',
+    );
+    const all = await load(() => GOOD);
+    expect(bodies.length, 'requests after the refusal').to.be.lessThan(all.bodies.length);
+  });
+
+  it('fails where rows and dataset do not agree, and where the rows end in an error', async () => {
+    const fewer = await load(() => GOOD, { dataset: { ...dataset, total: packages.length + 1 } });
+    expect(fewer.failure).to.have.property('message', '30000 of 30001 packages were loaded');
+    const broken = async function* (): AsyncGenerator<Row[]> {
+      yield* rows();
+      throw new Error('the file is gone');
+    };
+    expect((await load(() => GOOD, { rows: broken() })).failure).to.have.property(
+      'message',
+      'the file is gone',
+    );
+  });
+
+  it('stops at once when it is told to', async () => {
+    const stop = new AbortController();
+    const { bodies, failure } = await load(
+      () => {
+        stop.abort(new Error('stopped'));
+        return GOOD;
+      },
+      { signal: stop.signal },
+    );
+    expect(failure).to.be.instanceOf(Error);
+    expect(bodies.length).to.be.lessThan(6);
+  });
+});
