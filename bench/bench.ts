@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
+import { searchTierByTier } from '../src/catalog/catalog.js';
 import { multiSearch } from '../src/catalog/engine.js';
+import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
 import { searchTiers, type SearchBody } from '../src/catalog/queries.js';
 import type { Engine } from '../src/local/engine.js';
 import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
@@ -139,10 +141,8 @@ async function coldSearch(
   const engine = new BareClient(elasticsearch.url, CONNECTIONS);
   const ours = new BareClient(large.service.url, CONNECTIONS);
   const oursSmall = new BareClient(small.service.url, CONNECTIONS);
-  const bare = async (query: Query) => {
-    const { path, body } = multiSearch(large.index, searchTiers(query.q, LIMIT + 1, 1));
-    JSON.parse(await engine.post(path, body));
-  };
+  const odds = new FirstTierOdds();
+  const bare = ({ q }: Query) => searchTierByTier(parsedSearches(engine, large.index), 1, q, LIMIT, odds);
   const served = (query: Query) => ours.get(searchPath(query));
 
   const [p50, p99] = await ratio(queries, [served, bare], [median, (times) => percentile(times, 0.99)]);
@@ -188,6 +188,17 @@ async function coldSearch(
   ];
   record('browse, last page ÷ first page', '≤', 1.2, (await ratio(pages, byPage, [median]))[0] as number);
   await Promise.all([engine.close(), ours.close(), oursSmall.close()]);
+}
+
+/** Sends searches and parses the answers as any client would. */
+function parsedSearches(engine: BareClient, index: string) {
+  return async (bodies: SearchBody[]) => {
+    const { path, body } = multiSearch(index, bodies);
+    const { responses } = JSON.parse(await engine.post(path, body)) as {
+      responses: { hits?: { hits?: never[] } }[];
+    };
+    return responses.map(({ hits }) => ({ entries: hits?.hits ?? [], exact: 0 }));
+  };
 }
 
 /** What the tiers are measured against: the same clauses in one query, ranked by their scores. */

@@ -1,10 +1,12 @@
 import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
 import { initializing, searchUnavailable } from '../problem.js';
-import { IndexGone, runSearches } from './engine.js';
+import { codePoints } from '../code-points.js';
+import { IndexGone, runSearches, type Hits } from './engine.js';
 import type { EntryGroup } from './entry.js';
 import type { Gate } from './gate.js';
 import type { Generation, Generations } from './generation.js';
-import { browsePage, searchTiers } from './queries.js';
+import { FirstTierOdds } from './first-tier-odds.js';
+import { browsePage, searchTiers, type SearchBody } from './queries.js';
 
 /** The answer to a search: entries by rank, best first. */
 export interface SearchResults {
@@ -16,6 +18,8 @@ export interface SearchResults {
 
 /** Reads the current generation, only so many searches at a time. */
 export class Catalog {
+  readonly #odds = new FirstTierOdds();
+
   constructor(
     private readonly pool: SearchPool,
     private readonly generations: Generations,
@@ -50,8 +54,9 @@ export class Catalog {
   }
 
   /** At most `limit` names of a generation that contain `q`, by rank and name. @throws {IndexGone} {EngineUnavailable} */
-  search(generation: Generation, q: string, limit: number): Promise<SearchResults> {
-    return this.gate.run(() => searchIndex(this.pool, generation, q, limit));
+  search({ index, shards }: Generation, q: string, limit: number): Promise<SearchResults> {
+    const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies);
+    return this.gate.run(() => searchTierByTier(run, shards, q, limit, this.#odds));
   }
 
   /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGone} {EngineUnavailable} */
@@ -62,23 +67,38 @@ export class Catalog {
   }
 }
 
-/** `Catalog.search` on one index. */
-export async function searchIndex(
-  pool: SearchPool,
-  { index, shards }: Pick<Generation, 'index' | 'shards'>,
+/** Runs searches side by side on one index, and returns the hits of each. */
+type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
+
+/**
+ * `Catalog.search` on one index. Both tiers are asked for side by side, but for queries of which the first is likely to
+ * fill the answer: then the second follows only where it does not.
+ * @param odds learns from this search.
+ */
+export async function searchTierByTier(
+  run: RunSearches,
+  shards: number,
   q: string,
   limit: number,
+  odds = new FirstTierOdds(),
 ): Promise<SearchResults> {
   // One more than asked for tells whether the answer is truncated, without counting every match.
-  const [startsWith, containsElsewhere] = await runSearches(pool, index, searchTiers(q, limit + 1, shards));
-  if (startsWith === undefined || containsElsewhere === undefined)
-    throw new Error('two searches have two answers');
-  const found = startsWith.entries.length + containsElsewhere.entries.length;
+  const [first, second] = searchTiers(q, limit + 1, shards);
+  const { length } = codePoints(q);
+  const firstAlone = odds.areGood(length);
+  const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
+  if (startsWith === undefined) throw new Error('a search has no answer');
+  const full = startsWith.entries.length > limit;
+  odds.learn(length, full);
+  const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
+
+  const others = elsewhere?.entries ?? [];
+  const found = startsWith.entries.length + others.length;
   const { exact } = startsWith;
   const groups: EntryGroup[] = [
     { rank: 0, entries: startsWith.entries.slice(0, Math.min(exact, limit)) },
     { rank: 1, entries: startsWith.entries.slice(exact, limit) },
-    { rank: 2, entries: containsElsewhere.entries.slice(0, Math.max(0, limit - startsWith.entries.length)) },
+    { rank: 2, entries: others.slice(0, Math.max(0, limit - startsWith.entries.length)) },
   ];
   return { groups, count: Math.min(found, limit), truncated: found > limit };
 }

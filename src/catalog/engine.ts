@@ -25,7 +25,7 @@ export const WITHOUT_PAUSE = { retryBackoff: () => 0 };
 const FILTER_PATH = [
   'timed_out',
   '_shards.failed',
-  'hits.hits.fields.entry',
+  'hits.hits.fields',
   'hits.hits.matched_queries',
   'error',
   'status',

@@ -2,7 +2,9 @@ import type { Client } from '@elastic/elasticsearch';
 import { writeAnswer, type EntryGroup, type PackageEntry } from '../catalog/entry.js';
 import type { SearchPool } from '../clients/search-pool.js';
 import { codePoints } from '../code-points.js';
-import { browseIndex, searchIndex } from '../catalog/catalog.js';
+import { browseIndex, searchTierByTier } from '../catalog/catalog.js';
+import { runSearches } from '../catalog/engine.js';
+import type { SearchBody } from '../catalog/queries.js';
 import type { Generation } from '../catalog/generation.js';
 import { DatasetError } from './dataset-error.js';
 
@@ -24,8 +26,9 @@ export function refuseShrunken(total: number, previous: number | undefined, maxP
  * @throws {Error} that says what is missing.
  */
 export async function verify(client: Client, pool: SearchPool, generation: Generation): Promise<void> {
-  const { index, meta } = generation;
+  const { index, shards, meta } = generation;
   const { total } = meta;
+  const run = (bodies: SearchBody[]) => runSearches(pool, index, bodies);
   const { count } = await client.count({ index });
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
   for (let sample = 0; sample < SAMPLES; sample++) {
@@ -34,7 +37,7 @@ export async function verify(client: Client, pool: SearchPool, generation: Gener
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
     const characters = codePoints(entry.name);
     if (characters.length < 2) continue;
-    const { groups, truncated } = await searchIndex(pool, generation, characters.slice(0, 100).join(''), 500);
+    const { groups, truncated } = await searchTierByTier(run, shards, characters.slice(0, 100).join(''), 500);
     // Of a name that is longer than a query, many others may share the beginning.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
+import type { PackageEntry } from '../../../src/catalog/entry.js';
 import type { CheckedDataset } from '../../../src/rebuild/check.js';
 import { loadDataset } from '../../../src/rebuild/load.js';
 import type { Row } from '../../../src/rebuild/rows.js';
@@ -75,11 +76,12 @@ describe('loadDataset', function () {
   });
 
   it('leaves out wrong rows and duplicates', async () => {
+    const [one, other] = packagesNamed(['one', 'other']) as [PackageEntry, PackageEntry];
     const some = async function* (): AsyncGenerator<Row[]> {
       yield [
-        { line: 2, entry: packages[0]! },
+        { line: 2, entry: one },
         { line: 3, reason: 'wrong' },
-        { line: 4, entry: packages[1]! },
+        { line: 4, entry: other },
       ];
       await Promise.resolve();
     };

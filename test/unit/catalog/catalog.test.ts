@@ -1,0 +1,74 @@
+import { expect } from 'chai';
+import { searchTierByTier } from '../../../src/catalog/catalog.js';
+import type { Hits } from '../../../src/catalog/engine.js';
+import { FirstTierOdds } from '../../../src/catalog/first-tier-odds.js';
+import { searchTiers, type SearchBody } from '../../../src/catalog/queries.js';
+
+const LIMIT = 3;
+const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);
+
+/** Searches an index of which each tier has so many names, the first of them exact; keeps what was asked for. */
+async function search(first: number, second: number, odds: FirstTierOdds) {
+  const asked: SearchBody[][] = [];
+  const hits = (tier: string, count: number, exact: number): Hits => ({
+    entries: Array.from({ length: Math.min(count, LIMIT + 1) }, (_, i) => `${tier}${i}`),
+    exact,
+  });
+  const run = (bodies: SearchBody[]) => {
+    asked.push(bodies);
+    return Promise.resolve(
+      bodies.map((body) =>
+        'should' in (body['query'] as { bool: object }).bool
+          ? hits('first', first, Math.min(first, 1))
+          : hits('second', second, 0),
+      ),
+    );
+  };
+  return { asked, results: await searchTierByTier(run, 1, 'lib', LIMIT, odds) };
+}
+
+/** Odds for which the first tier of a query of three characters is likely to be full, or not. */
+function odds(good: boolean): FirstTierOdds {
+  const all = new FirstTierOdds();
+  for (let i = 0; i < 50; i++) all.learn(3, good);
+  return all;
+}
+
+describe('searchTierByTier', () => {
+  const cases: [first: number, second: number, ranks: string[][], count: number, truncated: boolean][] = [
+    [0, 0, [[], [], []], 0, false],
+    [1, 0, [['first0'], [], []], 1, false],
+    [2, 1, [['first0'], ['first1'], ['second0']], 3, false],
+    [2, 2, [['first0'], ['first1'], ['second0']], 3, true],
+    [0, 9, [[], [], ['second0', 'second1', 'second2']], 3, true],
+    [3, 0, [['first0'], ['first1', 'first2'], []], 3, false],
+    [3, 1, [['first0'], ['first1', 'first2'], []], 3, true],
+    [4, 0, [['first0'], ['first1', 'first2'], []], 3, true],
+    [9, 9, [['first0'], ['first1', 'first2'], []], 3, true],
+  ];
+  for (const [first, second, ranks, count, truncated] of cases) {
+    it(`gives the same of ${first} and ${second} names, however it asks`, async () => {
+      for (const good of [false, true]) {
+        const { results } = await search(first, second, odds(good));
+        expect(results.groups.map(({ entries }) => entries)).to.deep.equal(ranks);
+        expect(results.groups.map(({ rank }) => rank)).to.deep.equal([0, 1, 2]);
+        expect(results).to.include({ count, truncated });
+      }
+    });
+  }
+
+  it('asks for both tiers side by side as long as the first is not likely to be full', async () => {
+    expect((await search(9, 9, odds(false))).asked).to.deep.equal([[FIRST, SECOND]]);
+  });
+
+  it('asks for the first alone where it is, and for the second only where it was not', async () => {
+    expect((await search(9, 9, odds(true))).asked).to.deep.equal([[FIRST]]);
+    expect((await search(1, 9, odds(true))).asked).to.deep.equal([[FIRST], [SECOND]]);
+  });
+
+  it('learns from what it finds', async () => {
+    const learning = new FirstTierOdds();
+    for (let i = 0; i < 20; i++) await search(9, 9, learning);
+    expect((await search(9, 9, learning)).asked).to.deep.equal([[FIRST]]);
+  });
+});
