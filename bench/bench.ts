@@ -157,6 +157,23 @@ async function coldSearch(
       () => throughput(queries, bare, CONNECTIONS, SECONDS),
     ),
   );
+  const relay = await ServerProcess.start('bench/bare-relay.ts', {
+    ELASTICSEARCH_URL: elasticsearch.url,
+    INDEX: large.index,
+    LIMIT: String(LIMIT),
+    CONNECTIONS: String(CONNECTIONS),
+  });
+  const throughRelay = new BareClient(relay.url, CONNECTIONS);
+  record(
+    'the same ÷ a bare Koa that sends the same requests and hands on the answers as they are',
+    '≥',
+    0.8,
+    await rateRatio(
+      () => throughput(queries, served, CONNECTIONS, SECONDS),
+      () => throughput(queries, (query) => throughRelay.get(searchPath(query)), CONNECTIONS, SECONDS),
+    ),
+  );
+  await Promise.all([relay.stop(), throughRelay.close()]);
   const bySize: Parameters<typeof race<Query>>[1] = [served, (query) => oursSmall.get(searchPath(query))];
   const broad = queries.filter(({ kind }) => kind === 'broad');
   const names = `${LARGEST} ÷ ${SMALLEST} names`;

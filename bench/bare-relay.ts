@@ -1,0 +1,45 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Koa from 'koa';
+import { searchTierByTier } from '../src/catalog/catalog.js';
+import { multiSearch } from '../src/catalog/engine.js';
+import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
+import { BareClient } from './measure.js';
+
+/**
+ * What a hop through Koa costs a search, whatever is done there: it sends the requests that the service would send, and
+ * hands on the engine's own answer, as many bytes of it as the service's would have. What it answers is no JSON.
+ */
+const { ELASTICSEARCH_URL = '', INDEX = '', LIMIT = '', CONNECTIONS = '' } = process.env;
+const engine = new BareClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
+const odds = new FirstTierOdds();
+
+/** Base64 and the hits around it, over the JSON that the service makes of it. */
+const ENGINE_TO_SERVICE = 1.5;
+
+const app = new Koa();
+app.use(async (ctx) => {
+  const q = new URLSearchParams(ctx.querystring).get('q') ?? '';
+  let answer = '';
+  await searchTierByTier(
+    async (bodies) => {
+      const { path, body } = multiSearch(INDEX, bodies);
+      answer = await engine.post(path, body);
+      return answer
+        .split('"timed_out"')
+        .slice(1)
+        .map((hits) => ({ entries: hits.split('"entry"').slice(1), exact: 0 }));
+    },
+    1,
+    q,
+    Number(LIMIT),
+    odds,
+  );
+  ctx.type = 'json';
+  ctx.body = answer.slice(0, answer.length / ENGINE_TO_SERVICE);
+});
+const respond = app.callback();
+const server = createServer((request, response) => void respond(request, response));
+server.listen(0, '127.0.0.1', () => {
+  console.log(JSON.stringify({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }));
+});
