@@ -38,7 +38,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/main.ts', 'src/local/start.ts', 'test/support/*.ts', 'bench/*.ts'],
+    files: ['src/main.ts', 'src/cli/*.ts', 'src/local/start.ts', 'test/support/*.ts', 'bench/*.ts'],
     rules: { 'no-restricted-properties': 'off' },
   },
   {

@@ -5,7 +5,7 @@ import { createApp } from './app.js';
 import { Catalog } from './catalog/catalog.js';
 import { Gate } from './catalog/gate.js';
 import { Generations } from './catalog/generation.js';
-import { createReadClient, createRebuildClient } from './clients/elasticsearch.js';
+import { createReadClient } from './clients/elasticsearch.js';
 import { createRedis } from './clients/redis.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
@@ -14,8 +14,9 @@ import { BypassTokens } from './http/bypass-token.js';
 import { Limits } from './http/limits.js';
 import type { Logger } from './log.js';
 import { aliasOf } from './rebuild/index-names.js';
+import { createBuilder } from './rebuild/builder.js';
 import type { ProgressReport } from './rebuild/progress.js';
-import { Rebuilds } from './rebuild/rebuilds.js';
+import type { Rebuilds } from './rebuild/rebuilds.js';
 
 /** How long requests in flight may take to finish when the server stops, in milliseconds. */
 const DRAIN_MS = 10_000;
@@ -44,21 +45,15 @@ export async function startServer(
 ): Promise<RunningServer> {
   const { slug } = config.registry;
   const alias = aliasOf(slug);
-  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
+  const { nodes, apiKey } = config.elasticsearch;
   const reader = createReadClient({ nodes, apiKey });
-  const builder = createRebuildClient({ nodes, apiKey: rebuildApiKey });
-  const redis = config.redisUrl === undefined ? undefined : createRedis(config.redisUrl, log);
+  const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
   if (redis === undefined)
     log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
 
   const pool = new SearchPool({ nodes, apiKey });
-  const buildersPool = new SearchPool({ nodes, apiKey: rebuildApiKey });
   const generations = new Generations(reader, alias, log);
-  const rebuilds = new Rebuilds(
-    { client: builder, pool: buildersPool, alias, config, log },
-    generations,
-    onRebuild,
-  );
+  const builder = createBuilder({ config, log, redis, generations, onRebuild });
   const app = createApp({
     config,
     log,
@@ -69,7 +64,7 @@ export async function startServer(
     ),
     cache: new AnswerCache(config.cacheMaxBytes),
     generations,
-    rebuilds,
+    rebuilds: builder.rebuilds,
     limits: new Limits({ redis, slug, log }),
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
@@ -79,9 +74,9 @@ export async function startServer(
   const stop = async () => {
     await close(server);
     generations.stop();
-    await rebuilds.stop();
+    await builder.close();
     redis?.disconnect();
-    await Promise.all([reader.close(), builder.close(), pool.close(), buildersPool.close()]);
+    await Promise.all([reader.close(), pool.close()]);
   };
   try {
     server.listen(config.port, config.host);
@@ -91,10 +86,10 @@ export async function startServer(
     throw error;
   }
   await generations.start();
-  rebuilds.automate(config.rebuild.intervalSeconds);
+  builder.rebuilds.automate(config.rebuild.intervalSeconds);
   const url = urlOf(server.address() as AddressInfo);
   log.info({ url, alias }, 'listening');
-  return { url, generations, rebuilds, stop };
+  return { url, generations, rebuilds: builder.rebuilds, stop };
 }
 
 async function close(server: Server): Promise<void> {

@@ -4,13 +4,15 @@ import type { Logger } from '../log.js';
 /**
  * A connection that fails fast: a command on a lost connection is an error at once, never a queue that grows.
  * The connection itself comes back by itself.
+ * @returns when the first attempt to connect has ended, well or not.
  */
-export function createRedis(url: string, log: Logger): Redis {
+export async function createRedis(url: string, log: Logger): Promise<Redis> {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
+    commandTimeout: 1000,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
   });
   let lost = false;
@@ -22,6 +24,10 @@ export function createRedis(url: string, log: Logger): Redis {
   redis.on('ready', () => {
     if (lost) log.info('Redis answers again');
     lost = false;
+  });
+  await new Promise<void>((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('close', resolve);
   });
   return redis;
 }

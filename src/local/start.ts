@@ -8,7 +8,7 @@ import { createLogger } from '../log.js';
 import { startServer, type RunningServer } from '../server.js';
 import { LocalError } from './engine.js';
 import { obtainElasticsearch, obtainRedis } from './engines.js';
-import { LoadBar } from './load-bar.js';
+import { LoadBar } from '../cli/load-bar.js';
 import { findPlaces } from './places.js';
 
 /** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */

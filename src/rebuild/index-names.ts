@@ -5,6 +5,11 @@ export function aliasOf(slug: string): string {
   return `${slug}-packages`;
 }
 
+/** The alias of the generation before the one that is served: the way back. */
+export function previousAliasOf(alias: string): string {
+  return `${alias}-previous`;
+}
+
 /** A new index of the alias: `<alias>-<utc time>-<random>`, in the order of time. */
 export function newIndexName(alias: string, now: Date): string {
   const time = now

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Client, estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../catalog/generation.js';
-import { isBuildOf } from './index-names.js';
+import { isBuildOf, previousAliasOf } from './index-names.js';
 
 /** The verbs of a build's index, from its creation to its end. Each throws what Elasticsearch's client throws. */
 
@@ -62,7 +62,8 @@ async function requireOneSegment(client: Client, index: string): Promise<void> {
 
 /**
  * Lets the alias point to the new index instead of the old one, in one step that fails whole where the alias no longer
- * points to `from`: the fence against a builder that does not know that another one has flipped.
+ * points to `from`: the fence against a builder that does not know that another one has flipped. The old one becomes the
+ * previous generation.
  */
 export async function flip(
   client: Client,
@@ -72,7 +73,15 @@ export async function flip(
 ): Promise<void> {
   // Of two first builds only one can have the alias: an alias has one write index at the most.
   const add = { add: { index: to, alias, is_write_index: true } };
-  const remove = from === undefined ? [] : [{ remove: { index: from, alias, must_exist: true } }];
+  const previous = previousAliasOf(alias);
+  const remove =
+    from === undefined
+      ? []
+      : [
+          { remove: { index: from, alias, must_exist: true } },
+          { remove: { index: `${alias}-*`, alias: previous, must_exist: false } },
+          { add: { index: from, alias: previous } },
+        ];
   try {
     await client.indices.updateAliases({ actions: [...remove, add] });
   } catch (error) {
@@ -84,6 +93,12 @@ export async function flip(
 /** Removes the index of a failed build, unless readers are served from it after all. @throws where that cannot be told. */
 export async function discard(client: Client, alias: string, index: string): Promise<void> {
   if (!(await isServed(client, alias, index))) await deleteIndex(client, index);
+}
+
+/** The one index that an alias points to; undefined where there is no such alias. */
+export async function indexOf(client: Client, alias: string): Promise<string | undefined> {
+  const found = await client.indices.getAlias({ name: alias }, { ignore: [404] });
+  return Object.entries(found).find(([, value]) => typeof value === 'object' && 'aliases' in value)?.[0];
 }
 
 async function isServed(client: Client, alias: string, index: string): Promise<boolean> {

@@ -1,14 +1,17 @@
 /** The steps of a rebuild, in their order. */
-export type Phase =
-  | 'downloading'
-  | 'checking'
-  | 'creating'
-  | 'loading'
-  | 'merging'
-  | 'verifying'
-  | 'replicating'
-  | 'flipping'
-  | 'pruning';
+export const PHASES = [
+  'downloading',
+  'checking',
+  'creating',
+  'loading',
+  'merging',
+  'verifying',
+  'replicating',
+  'flipping',
+  'pruning',
+] as const;
+
+export type Phase = (typeof PHASES)[number];
 
 /** How far a rebuild is. */
 export interface ProgressReport {
@@ -16,7 +19,7 @@ export interface ProgressReport {
   /** Rows read or written so far in this phase. */
   rows: number;
   /** How many there will be, once that is known. */
-  total: number | undefined;
+  total?: number | undefined;
   /** ISO 8601. */
   startedAt: string;
 }

@@ -21,11 +21,11 @@ export interface RebuildDeps {
   log: Logger;
 }
 
-interface RebuildOptions {
+export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the one before. */
   force: boolean;
-  /** Stop where the dataset is the one that is served already. */
-  skipUnchanged: boolean;
+  /** When nothing is built after all: where the dataset is the one that is served already, or where anything is served. */
+  unless?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the build before the flip. */
   signal: AbortSignal;
@@ -34,7 +34,7 @@ interface RebuildOptions {
 /**
  * Builds a new generation from the dataset and lets the alias point to it. Whatever fails before that leaves the old
  * generation serving, and nothing of the new one behind.
- * @returns the new index, or undefined where the dataset is unchanged.
+ * @returns the new index, or undefined where there was nothing to build.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
   const { client, pool, alias, config, log } = deps;
@@ -42,9 +42,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
 
   progress.enter('downloading');
   const previous = await currentGeneration(client, alias);
+  if (options.unless === 'served' && previous !== undefined) return undefined;
   const snapshot = await download(config.dataset.url, signal);
   try {
-    if (options.skipUnchanged && snapshot.digest === previous?.meta.dataset_digest) return undefined;
+    if (options.unless === 'unchanged' && snapshot.digest === previous?.meta.dataset_digest) return undefined;
     const rows = async function* () {
       for await (const batch of readRows(await snapshot.read(), config.dataset.packageUrlTemplate)) {
         signal.throwIfAborted();

@@ -1,6 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Generations } from '../catalog/generation.js';
+import type { Board, Failure } from './board.js';
+import type { HeldLock, RebuildLock } from './lock.js';
 import { Progress, type ProgressReport } from './progress.js';
-import { rebuild, type RebuildDeps } from './rebuild.js';
+import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
 
 /** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
@@ -8,48 +11,73 @@ const LAST_RETRY_MS = 300_000;
 /** How often to look whether a first build is needed, in milliseconds. */
 const COLD_START_POLL_MS = 500;
 
-export interface Failure {
-  /** ISO 8601. */
-  at: string;
-  reason: string;
+/** How often to ask who has the lock and says nothing of its rebuild, and the pause between, in milliseconds. */
+const ATTEMPTS = 5;
+const ATTEMPT_PAUSE_MS = 50;
+
+/** How a rebuild ended: with a new index, with nothing to do (undefined), stopped, or failed. */
+export type Outcome = { index: string | undefined } | { stopped: true } | { failure: Failure };
+
+/** What became of the wish to rebuild. */
+export type StartAnswer = { progress: ProgressReport; lastFailure: Failure | undefined } & (
+  | { accepted: true; outcome: Promise<Outcome> }
+  /** One is running, here or on another replica, and this is how far it is. */
+  | { accepted: false }
+);
+
+export type StartOptions = Pick<RebuildOptions, 'force' | 'unless'>;
+
+interface Deps extends RebuildDeps {
+  lock: RebuildLock;
+  board: Board;
+  generations: Generations;
 }
 
-/** `accepted`: a rebuild has begun. Otherwise one is running, and this is how far it is. */
-export interface StartAnswer {
-  accepted: boolean;
-  progress: ProgressReport;
-}
-
-/** Runs rebuilds in the background, one at a time in this process. */
+/** Runs rebuilds in the background, one at a time over all replicas. */
 export class Rebuilds {
-  #running: { progress: Progress; done: Promise<void> } | undefined;
+  #running: { progress: Progress; outcome: Promise<Outcome> } | undefined;
   #lastFailure: Failure | undefined;
   readonly #stopping = new AbortController();
   readonly #timers = new Set<NodeJS.Timeout>();
 
   constructor(
-    private readonly deps: RebuildDeps,
-    private readonly generations: Generations,
+    private readonly deps: Deps,
     private readonly listener?: (report: ProgressReport) => void,
   ) {}
 
-  /** How far the running rebuild is, or undefined where none runs. */
+  /** How far the rebuild of this process is, or undefined where none runs. */
   get progress(): ProgressReport | undefined {
     return this.#running?.progress.report;
   }
 
-  /** Why the last rebuild failed; undefined after one that succeeded. */
+  /** Why the last rebuild of this process failed; undefined after one that succeeded. */
   get lastFailure(): Failure | undefined {
     return this.#lastFailure;
   }
 
-  /** Begins a rebuild unless one is running. It goes on in the background; its outcome is logged. */
-  start(options: { force: boolean; skipUnchanged: boolean }): StartAnswer {
-    if (this.#running !== undefined) return { accepted: false, progress: this.#running.progress.report };
-    const progress = new Progress(new Date(), this.listener);
-    const done = this.#run(progress, options).finally(() => (this.#running = undefined));
-    this.#running = { progress, done };
-    return { accepted: true, progress: progress.report };
+  /**
+   * Begins a rebuild unless one is running. It goes on in the background; its outcome is logged.
+   * @throws {LockUnavailable} where that cannot be told.
+   */
+  async start(options: StartOptions): Promise<StartAnswer> {
+    const { lock, board } = this.deps;
+    const lastFailure = await board.lastFailure();
+    for (let attempt = 1; ; attempt++) {
+      const held = await lock.acquire();
+      if (held !== undefined) {
+        const progress = new Progress(new Date(), this.listener);
+        const outcome = this.#run(held, progress, options);
+        this.#running = { progress, outcome };
+        return { accepted: true, outcome, progress: progress.report, lastFailure };
+      }
+      const report = this.progress ?? (await board.progress());
+      if (report !== undefined) return { accepted: false, progress: report, lastFailure };
+      // It has the lock and says nothing: it has only just begun, or is ending, or is gone, and its lock will end.
+      if (attempt === ATTEMPTS) {
+        return { accepted: false, progress: new Progress(new Date()).report, lastFailure };
+      }
+      await pause(ATTEMPT_PAUSE_MS);
+    }
   }
 
   /**
@@ -59,23 +87,17 @@ export class Rebuilds {
   automate(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;
     const coldStart = async () => {
-      if (this.generations.engine !== 'absent') {
-        retryMs = FIRST_RETRY_MS;
-        this.#after(COLD_START_POLL_MS, coldStart);
-        return;
-      }
-      this.start({ force: false, skipUnchanged: false });
-      await this.#running?.done;
-      const failed = this.#lastFailure !== undefined;
+      const { engine } = this.deps.generations;
+      const failed = engine === 'absent' && (await this.#attempt({ force: false, unless: 'served' }));
       this.#after(failed ? retryMs : COLD_START_POLL_MS, coldStart);
+      if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
       if (failed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
     };
     void coldStart();
 
     if (intervalSeconds === 0) return;
     const refresh = async () => {
-      this.start({ force: false, skipUnchanged: true });
-      await this.#running?.done;
+      await this.#attempt({ force: false, unless: 'unchanged' });
       this.#after(intervalSeconds * 1000, refresh);
     };
     this.#after(intervalSeconds * 1000, refresh);
@@ -85,31 +107,55 @@ export class Rebuilds {
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the server is stopping'));
     for (const timer of this.#timers) clearTimeout(timer);
-    await this.#running?.done;
+    await this.#running?.outcome;
   }
 
-  async #run(progress: Progress, options: { force: boolean; skipUnchanged: boolean }): Promise<void> {
-    const { log } = this.deps;
+  /** Rebuilds where no other replica does, and waits for the end. @returns whether that failed. */
+  async #attempt(options: StartOptions): Promise<boolean> {
+    try {
+      const answer = await this.start(options);
+      return answer.accepted && 'failure' in (await answer.outcome);
+    } catch (error) {
+      this.deps.log.error({ err: error }, 'no rebuild could be begun');
+      return true;
+    }
+  }
+
+  /** Never rejects. */
+  async #run(held: HeldLock, progress: Progress, options: StartOptions): Promise<Outcome> {
+    const { log, board, generations } = this.deps;
+    const unfollow = board.follow(() => progress.report);
     const began = Date.now();
     try {
-      // A signal of its own, so that listeners do not pile up on the one that lives as long as the server.
-      const signal = AbortSignal.any([this.#stopping.signal]);
+      const signal = AbortSignal.any([this.#stopping.signal, held.lost]);
+      signal.throwIfAborted();
       const index = await rebuild(this.deps, { ...options, progress, signal });
       this.#lastFailure = undefined;
-      await this.generations.refresh();
+      await generations.refresh();
       const seconds = (Date.now() - began) / 1000;
-      if (index === undefined) log.info('the dataset has not changed: nothing to rebuild');
+      if (index === undefined) log.info('nothing to rebuild');
       else log.info({ index, seconds }, 'rebuilt');
+      await board.end(undefined);
+      return { index };
     } catch (error) {
       if (this.#stopping.signal.aborted) {
         log.info({ phase: progress.report.phase }, 'the rebuild was stopped; what was served before stays');
-        return;
+        return { stopped: true };
       }
-      this.#lastFailure = { at: new Date().toISOString(), reason: (error as Error).message };
+      const reason = held.lost.aborted ? (held.lost.reason as Error).message : (error as Error).message;
+      const failure = { at: new Date().toISOString(), reason };
+      this.#lastFailure = failure;
       log.error(
-        { err: error, phase: progress.report.phase },
+        { err: error, reason, phase: progress.report.phase },
         'the rebuild failed; what was served before is served on',
       );
+      await board.end(failure);
+      return { failure };
+    } finally {
+      await unfollow();
+      await held.release();
+      // The lock is free: another rebuild may have begun here already.
+      if (this.#running?.progress === progress) this.#running = undefined;
     }
   }
 

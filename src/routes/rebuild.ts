@@ -2,8 +2,8 @@ import type { Generations } from '../catalog/generation.js';
 import type { Limits } from '../http/limits.js';
 import { parseParams, rebuildParams } from '../http/params.js';
 import { searchUnavailable, unavailable } from '../problem.js';
-import type { ProgressReport } from '../rebuild/progress.js';
-import type { Rebuilds } from '../rebuild/rebuilds.js';
+import { LockUnavailable } from '../rebuild/lock.js';
+import type { Rebuilds, StartAnswer } from '../rebuild/rebuilds.js';
 import type { Handler } from './handler.js';
 
 const RETRY_AFTER_SECONDS = 5;
@@ -20,24 +20,35 @@ export function startRebuild(
     const params = parseParams(rebuildParams, ctx.querystring);
     await checkSecret(ctx, params.secret, secret);
     if (generations.engine === 'unreachable') throw searchUnavailable();
-    const lastFailure = rebuilds.lastFailure ?? null;
-    const { accepted, progress } = rebuilds.start({ force: params.force === 'true', skipUnchanged: false });
-    if (!accepted) {
+    const answer = await rebuilds.start({ force: params.force === 'true' }).catch((error: unknown) => {
+      if (!(error instanceof LockUnavailable)) throw error;
+      throw unavailable(
+        'search_unavailable',
+        'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds',
+        RETRY_AFTER_SECONDS,
+      );
+    });
+    if (!answer.accepted) {
       throw unavailable(
         'rebuilding',
         'a rebuild is running; the snapshot before it is served',
         RETRY_AFTER_SECONDS,
-        {
-          members: { ...describe(progress), last_failure: lastFailure },
-        },
+        { members: describe(answer) },
       );
     }
     ctx.status = 202;
     ctx.set('Cache-Control', 'no-store');
-    ctx.body = { status: 'rebuilding', ...describe(progress), last_failure: lastFailure };
+    ctx.body = { status: 'rebuilding', ...describe(answer) };
   };
 }
 
-function describe({ phase, rows, total, startedAt }: ProgressReport) {
-  return { phase, rows, total_rows: total ?? null, started_at: startedAt };
+function describe({ progress, lastFailure }: StartAnswer) {
+  const { phase, rows, total, startedAt } = progress;
+  return {
+    phase,
+    rows,
+    total_rows: total ?? null,
+    started_at: startedAt,
+    last_failure: lastFailure ?? null,
+  };
 }

@@ -44,8 +44,12 @@ export class Program {
     return this.#child.exitCode;
   }
 
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+  signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.signal(signal);
     return this.exit();
   }
 }

@@ -1,0 +1,101 @@
+import type { Redis } from 'ioredis';
+import { Mutex } from 'redis-semaphore';
+import type { Logger } from '../log.js';
+
+/** For so long a lock outlives its last renewal, in milliseconds. */
+export const LOCK_MS = 10_000;
+
+/** Three of these may fail before the lock is lost. */
+const RENEWAL_MS = 2_500;
+
+/** Redis is configured and does not answer, so that nobody can tell whether another replica is rebuilding. */
+export class LockUnavailable extends Error {
+  override readonly name = 'LockUnavailable';
+}
+
+/** The right to rebuild, until it is released or lost. */
+export interface HeldLock {
+  /** Aborts when the lock is lost: another replica may have it. */
+  readonly lost: AbortSignal;
+  /** Never throws: a lock that cannot be released ends by itself. */
+  release(): Promise<void>;
+}
+
+/** Lets one rebuild of a registry run at a time. */
+export interface RebuildLock {
+  /** @returns undefined where another rebuild has it. @throws {LockUnavailable} */
+  acquire(): Promise<HeldLock | undefined>;
+}
+
+/** Over all replicas on one Redis: a key with an owner's token and a time to live, renewed while the rebuild runs. */
+export class SharedLock implements RebuildLock {
+  constructor(
+    private readonly redis: Redis,
+    private readonly slug: string,
+    private readonly log: Logger,
+  ) {}
+
+  async acquire(): Promise<HeldLock | undefined> {
+    const mutex = this.#mutex({ acquireAttemptsLimit: 1 });
+    const asked = performance.now();
+    const acquired = await mutex.tryAcquire().catch((error: unknown) => {
+      throw new LockUnavailable('Redis does not answer', { cause: error });
+    });
+    if (!acquired) return undefined;
+
+    const lost = new AbortController();
+    const lose = () => lost.abort(new Error('the lock was lost: another replica may be rebuilding'));
+    // By the clock of this process, so that it stops in time also where Redis is away or was itself asleep.
+    const until = (renewed: number) => setTimeout(lose, renewed + LOCK_MS - performance.now());
+    let deadline = until(asked);
+    const renewal = setInterval(() => {
+      const began = performance.now();
+      this.#renew(mutex.identifier).then(
+        (renewed) => {
+          clearTimeout(deadline);
+          if (renewed) deadline = until(began);
+          else lose();
+        },
+        (error: unknown) => this.log.warn({ err: error }, 'the lock of the rebuild could not be renewed'),
+      );
+    }, RENEWAL_MS);
+    const stop = () => {
+      clearInterval(renewal);
+      clearTimeout(deadline);
+    };
+    lost.signal.addEventListener('abort', stop);
+    const release = async () => {
+      stop();
+      await mutex.release().catch((error: unknown) => {
+        this.log.warn({ err: error }, 'the lock of the rebuild could not be released; it ends by itself');
+      });
+    };
+    return { lost: lost.signal, release };
+  }
+
+  /** @returns false where another has the lock, or nobody. */
+  #renew(identifier: string): Promise<boolean> {
+    return this.#mutex({ identifier, acquiredExternally: true }).tryAcquire();
+  }
+
+  /** Renewed here: its own renewal ends the process where Redis does not answer. */
+  #mutex(options: ConstructorParameters<typeof Mutex>[2]): Mutex {
+    const key = `${this.slug}:rebuild`;
+    return new Mutex(this.redis, key, { ...options, lockTimeout: LOCK_MS, refreshInterval: 0 });
+  }
+}
+
+/** Within this process: for a single replica without Redis. */
+export class OwnLock implements RebuildLock {
+  #held = false;
+
+  acquire(): Promise<HeldLock | undefined> {
+    if (this.#held) return Promise.resolve(undefined);
+    this.#held = true;
+    const release = () => {
+      this.#held = false;
+      return Promise.resolve();
+    };
+    return Promise.resolve({ lost: new AbortController().signal, release });
+  }
+}

@@ -1,0 +1,272 @@
+import { Redis } from 'ioredis';
+import { expect } from 'chai';
+import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { datasetServer, heldBack } from '../support/dataset-server.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { Program } from '../support/program.js';
+import {
+  newSlug,
+  REBUILD_SECRET,
+  startService,
+  useService,
+  type Answer,
+  type Service,
+} from '../support/service.js';
+import { until } from '../support/until.js';
+
+const REBUILD = `/rebuild?secret=${REBUILD_SECRET}`;
+
+/** The indices of a registry, whatever became of them. */
+async function indicesOf({ elasticsearch, alias }: Service): Promise<string[]> {
+  return Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
+}
+
+async function servedIndex({ elasticsearch, alias }: Service): Promise<string | undefined> {
+  return Object.keys(await elasticsearch.indices.getAlias({ name: alias }))[0];
+}
+
+describe('Three replicas', function () {
+  this.timeout(120_000);
+  const suite = useService(() => bundledPackages().slice(0, 5000));
+  const replicas: Service[] = [];
+
+  before(async () => {
+    const { slug } = suite.service;
+    replicas.push(suite.service);
+    for (let i = 0; i < 2; i++) replicas.push(await startService({ DATASET_URL: suite.dataset.url }, slug));
+  });
+
+  after(async () => {
+    for (const { server, elasticsearch } of replicas.slice(1)) {
+      await server.stop();
+      await elasticsearch.close();
+    }
+  });
+
+  const idle = async () => {
+    for (const { server } of replicas) {
+      await until(() => server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+    }
+  };
+
+  it('accept one of twenty rebuilds asked for at once, and build one generation', async () => {
+    const before = await servedIndex(suite.service);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => (replicas[i % 3] as Service).get(REBUILD)),
+    );
+    const accepted = answers.filter(({ status }) => status === 202);
+    expect(accepted).to.have.length(1);
+    for (const answer of answers.filter((one) => one !== accepted[0])) {
+      expectProblem(answer, 503, 'rebuilding');
+      expect(answer.headers.get('Retry-After')).to.equal('5');
+    }
+    await idle();
+    const index = await servedIndex(suite.service);
+    expect(index).not.to.equal(before);
+    expect((await indicesOf(suite.service)).sort()).to.deep.equal([before, index].sort());
+    for (const { server } of replicas) {
+      await until(() => server.generations.current?.index === index, 'every replica to notice', 3000);
+    }
+  });
+
+  it('tell the same progress, whichever of them rebuilds', async () => {
+    const held = heldBack(() => toCsv(packagesNamed(['only'])));
+    const origin = await datasetServer(held.listener);
+    const slug = newSlug();
+    const first = await startService({ DATASET_URL: origin.url }, slug);
+    const second = await startService({ DATASET_URL: origin.url }, slug);
+    try {
+      await until(
+        () => [first, second].some(({ server }) => server.rebuilds.progress !== undefined),
+        'the first build to begin',
+      );
+      const told: Answer[] = [await first.get(REBUILD), await second.get(REBUILD)];
+      for (const answer of told) {
+        expectProblem(answer, 503, 'rebuilding');
+        expect(answer.body).to.include({ phase: 'downloading', rows: 0 });
+      }
+      expect(told[0]?.body.started_at).to.equal(told[1]?.body.started_at);
+    } finally {
+      held.release();
+      await second.server.stop();
+      await second.elasticsearch.close();
+      await first.end();
+      await origin.close();
+    }
+  });
+
+  it('tell why the last rebuild failed, whichever of them it was', async () => {
+    const good = toCsv(bundledPackages().slice(0, 5000));
+    await suite.dataset.write('package_no,name,version,url\n1,broken\n');
+    expect((await (replicas[1] as Service).get(REBUILD)).status).to.equal(202);
+    await idle();
+    await suite.dataset.write(good);
+    const accepted = await (replicas[2] as Service).get(REBUILD);
+    expect(accepted.status).to.equal(202);
+    expect(accepted.body.last_failure.reason).to.equal('line 2: 2 fields instead of 4');
+    await idle();
+    expect((await suite.service.get(REBUILD)).body.last_failure).to.equal(null);
+    await idle();
+  });
+});
+
+describe('A cold start of three replicas at once', function () {
+  this.timeout(120_000);
+
+  it('builds once, and all are ready within two seconds of the flip', async () => {
+    const dataset = await datasetFile(toCsv(bundledPackages().slice(0, 20_000)));
+    const slug = newSlug();
+    const replicas = await Promise.all(
+      Array.from({ length: 3 }, () => startService({ DATASET_URL: dataset.url }, slug)),
+    );
+    try {
+      const [first] = replicas as [Service];
+      await until(
+        async () => (await servedIndex(first).catch(() => undefined)) !== undefined,
+        'the flip',
+        60_000,
+      );
+      const flipped = Date.now();
+      await Promise.all(
+        replicas.map((replica) =>
+          until(async () => (await replica.get('/health')).status === 200, 'a replica', 5000),
+        ),
+      );
+      expect(Date.now() - flipped, 'milliseconds').to.be.lessThan(2000);
+      await until(() => replicas.every(({ server }) => server.rebuilds.progress === undefined), 'the end');
+      expect(await indicesOf(first)).to.have.length(1);
+    } finally {
+      for (const { server, elasticsearch } of replicas.slice(1)) {
+        await server.stop();
+        await elasticsearch.close();
+      }
+      await replicas[0]?.end();
+      await dataset.remove();
+    }
+  });
+});
+
+describe('The lock of a rebuild', function () {
+  this.timeout(120_000);
+  const suite = useService(() => packagesNamed(['alpha', 'beta']));
+  let redis: Redis;
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    redis = new Redis((await engines()).redis.url);
+  });
+
+  after(() => {
+    redis.disconnect();
+  });
+
+  /** A second replica on a dataset that is held back, with a rebuild of it begun. */
+  async function heldRebuild() {
+    const held = heldBack(() => toCsv(packagesNamed(['gamma', 'delta', 'epsilon'])));
+    const origin = await datasetServer(held.listener);
+    const replica = await startService({ DATASET_URL: origin.url }, suite.service.slug);
+    expect((await replica.get(REBUILD)).status).to.equal(202);
+    const end = async () => {
+      held.release();
+      await replica.server.stop();
+      await replica.elasticsearch.close();
+      await origin.close();
+    };
+    return { held, replica, end };
+  }
+
+  it('ends the rebuild before the flip when it is lost', async () => {
+    const { held, replica, end } = await heldRebuild();
+    try {
+      const served = await servedIndex(suite.service);
+      await redis.set(`mutex:${suite.service.slug}:rebuild`, 'another', 'PX', 8000);
+      await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 5000);
+      held.release();
+      expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
+      expect(await servedIndex(suite.service)).to.equal(served);
+      expect(await indicesOf(suite.service)).to.deep.equal([served]);
+      expectProblem(await suite.service.get(REBUILD), 503, 'rebuilding');
+    } finally {
+      await redis.del(`mutex:${suite.service.slug}:rebuild`);
+      await end();
+    }
+  });
+
+  it('is free again as soon as a rebuild has ended, well or not', async () => {
+    for (let i = 0; i < 2; i++) expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(await redis.exists(`mutex:${suite.service.slug}:rebuild`)).to.equal(0);
+  });
+
+  it('cannot be had while Redis is away: /rebuild says so, and reading goes on', async () => {
+    const engine = (await engines()).redis;
+    await engine.kill();
+    try {
+      const answer = await suite.service.get(REBUILD);
+      expectProblem(answer, 503, 'search_unavailable');
+      expect(answer.body.detail).to.contain('Redis');
+      expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
+      expect((await suite.service.get('/health')).status).to.equal(200);
+    } finally {
+      await engine.revive();
+    }
+    await until(
+      async () => (await suite.service.get(REBUILD)).status === 202,
+      'rebuilds to be possible',
+      5000,
+    );
+    await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end');
+  });
+});
+
+describe('A replica that sleeps through the time of its lock', function () {
+  this.timeout(180_000);
+  let dataset: DatasetFile;
+  const suite = useService(() => bundledPackages().slice(0, 2000));
+
+  before(async () => {
+    dataset = await datasetFile(toCsv(bundledPackages()));
+  });
+  after(() => dataset.remove());
+
+  it('does not flip over another one that has rebuilt meanwhile, and cleans up', async () => {
+    const { elasticsearch, redis } = await engines();
+    const sleeper = new Program('src/main.ts', {
+      PORT: '0',
+      ELASTICSEARCH_URL: elasticsearch.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: suite.service.slug,
+      DATASET_URL: dataset.url,
+      REBUILD_SECRET,
+    });
+    try {
+      const [, url] = await sleeper.prints(/"url":"([^"]+)"/, 30_000);
+      const rebuild = `${url}${REBUILD}`;
+      expect((await fetch(rebuild)).status).to.equal(202);
+      await until(
+        async () => ((await (await fetch(rebuild)).json()) as { phase: string }).phase === 'loading',
+        'the load',
+      );
+      sleeper.signal('SIGSTOP');
+      expect(await indicesOf(suite.service)).to.have.length(2);
+
+      await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
+      await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+      const flipped = await servedIndex(suite.service);
+
+      sleeper.signal('SIGCONT');
+      await sleeper.prints(/the rebuild failed/, 30_000);
+      expect(await servedIndex(suite.service)).to.equal(flipped);
+      // The one that is served and the one before it; nothing of the sleeper's.
+      await until(
+        async () => (await indicesOf(suite.service)).length === 2,
+        'the sleeper to clean up',
+        10_000,
+      );
+      expect((await suite.service.get('/health')).body.total_packages).to.equal(2000);
+    } finally {
+      sleeper.signal('SIGCONT');
+      await sleeper.stop();
+    }
+  });
+});
