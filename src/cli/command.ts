@@ -50,6 +50,12 @@ export async function runCommand(
     process.once('SIGINT', stop);
     process.once('SIGTERM', stop);
     try {
+      await generations.refresh();
+      if (generations.engine === 'unreachable') {
+        throw new Error(
+          'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias',
+        );
+      }
       process.exitCode = await command({ ...builder, config, alias });
     } finally {
       process.off('SIGINT', stop);

@@ -3,7 +3,7 @@ import { Mutex } from 'redis-semaphore';
 import type { Logger } from '../log.js';
 
 /** For so long a lock outlives its last renewal, in milliseconds. */
-export const LOCK_MS = 10_000;
+const LOCK_MS = 10_000;
 
 /** Three of these may fail before the lock is lost. */
 const RENEWAL_MS = 2_500;

@@ -13,9 +13,9 @@ export class Program {
   readonly #exited: Promise<unknown[]>;
 
   /** @param script such as `src/main.ts`. @param env the whole environment beside PATH and HOME. */
-  constructor(script: string, env: Record<string, string>) {
+  constructor(script: string, env: Record<string, string>, args: string[] = []) {
     const { PATH, HOME } = process.env;
-    this.#child = spawn(process.execPath, ['--import', 'tsx', script], {
+    this.#child = spawn(process.execPath, ['--import', 'tsx', script, ...args], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
