@@ -18,6 +18,10 @@ const generationMeta = z.object({
   taken_at: z.iso.datetime(),
   /** SHA-256 of the file as it came, in hexadecimal: equal digests, equal datasets. */
   dataset_digest: z.string(),
+  /** What its origin said of it, to ask whether it has changed: its address as SHA-256, `ETag` and `Last-Modified`. */
+  dataset_validators: z
+    .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
+    .optional(),
 });
 
 export type GenerationMeta = z.infer<typeof generationMeta>;

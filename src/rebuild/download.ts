@@ -1,21 +1,31 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { mkdtemp, open, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
-import { Agent, interceptors, request, type Dispatcher } from 'undici';
+import { Agent, interceptors, request } from 'undici';
 import { DatasetError } from './dataset-error.js';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A server that sends nothing for so long has stalled. */
 const IDLE_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTIONS = 5;
-/** Of the file as it comes: forty times a registry of 4,000,000 names. */
+/** Of the file as it comes, and of its text: forty times a registry of 4,000,000 names. */
 const MAX_BYTES = 16 * 2 ** 30;
+/** What is left to others of the room for temporary files. */
+const ROOM_FOR_OTHERS = 64 * 2 ** 20;
+
+/** What the origin of a dataset said of it, to ask later whether it has changed. */
+export interface Validators {
+  /** SHA-256 of the address, which may hold a secret. */
+  origin: string;
+  etag?: string | undefined;
+  lastModified?: string | undefined;
+}
 
 /** A dataset as it came, in a temporary file of this build's own. */
 export interface Snapshot {
@@ -23,33 +33,58 @@ export interface Snapshot {
   takenAt: Date;
   /** SHA-256 in hexadecimal. */
   digest: string;
+  /** Undefined where the origin says nothing. */
+  validators: Validators | undefined;
   /** The text from its beginning, decompressed where the file is gzip. Can be read more than once. */
   read(): Promise<Readable>;
   /** Removes the temporary file. */
   remove(): Promise<void>;
 }
 
+interface DownloadOptions {
+  /** Of the dataset that is served: nothing is fetched where it is the same. */
+  known?: Validators | undefined;
+  /** Of the file as it comes, and of its text. */
+  maxBytes?: number;
+}
+
 /**
  * Fetches a dataset into a temporary file.
  * @param url `http(s)://…` or `file:…`, plain or gzip.
+ * @returns undefined where the origin says that it has not changed since it was known.
  * @throws {DatasetError} that says why it cannot be had; nothing is left behind.
  */
-export async function download(url: string, signal: AbortSignal): Promise<Snapshot> {
+export async function download(
+  url: string,
+  signal: AbortSignal,
+  { known, maxBytes = MAX_BYTES }: DownloadOptions = {},
+): Promise<Snapshot | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'snapshot');
   try {
-    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, signal);
+    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, signal, known);
+    if (origin === undefined) {
+      await remove();
+      return undefined;
+    }
     const hash = createHash('sha256');
-    await pipeline(
-      origin.body,
-      measured((chunk) => hash.update(chunk)),
-      createWriteStream(path),
-      {
-        signal,
-      },
-    ).finally(origin.close);
-    return { takenAt: origin.takenAt, digest: hash.digest('hex'), read: () => openText(path), remove };
+    try {
+      await requireRoom(folder, origin.bytes);
+      const passed = capped(maxBytes, (chunk) => hash.update(chunk));
+      await pipeline(origin.body, passed, createWriteStream(path), { signal });
+    } finally {
+      // It says so where it is left before its end.
+      origin.body.on('error', () => undefined).destroy();
+      await origin.close();
+    }
+    return {
+      takenAt: origin.takenAt,
+      digest: hash.digest('hex'),
+      validators: origin.validators,
+      read: () => openText(path, maxBytes),
+      remove,
+    };
   } catch (error) {
     await remove();
     if (error instanceof DatasetError || signal.aborted) throw error;
@@ -59,50 +94,99 @@ export async function download(url: string, signal: AbortSignal): Promise<Snapsh
   }
 }
 
+/** Beforehand, so that a download does not fill the disk of others before it fails. */
+async function requireRoom(folder: string, bytes: number | undefined): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const room = bavail * bsize - ROOM_FOR_OTHERS;
+  if ((bytes ?? 0) <= room) return;
+  throw new DatasetError(
+    `the dataset has ${bytes} bytes, and there is room for ${Math.max(0, room)} in the folder of temporary files`,
+  );
+}
+
 interface Origin {
   body: Readable;
   takenAt: Date;
+  /** As far as is known beforehand. */
+  bytes: number | undefined;
+  validators: Validators | undefined;
   close: () => Promise<void>;
 }
 
 async function openFile(url: string): Promise<Origin> {
   const path = fileURLToPath(url);
-  const { mtime } = await stat(path);
-  return { body: createReadStream(path), takenAt: mtime, close: () => Promise.resolve() };
+  const { mtime, size } = await stat(path);
+  return {
+    body: createReadStream(path),
+    takenAt: mtime,
+    bytes: size,
+    validators: undefined,
+    close: () => Promise.resolve(),
+  };
 }
 
-async function openHttp(url: string, signal: AbortSignal): Promise<Origin> {
+/** @returns undefined where the dataset is the known one. */
+async function openHttp(
+  url: string,
+  signal: AbortSignal,
+  known: Validators | undefined,
+): Promise<Origin | undefined> {
   const agent = new Agent({
     connect: { timeout: CONNECT_TIMEOUT_MS },
     headersTimeout: IDLE_TIMEOUT_MS,
     bodyTimeout: IDLE_TIMEOUT_MS,
   });
   const dispatcher = agent.compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTIONS }));
+  const origin = createHash('sha256').update(url).digest('hex');
+  const condition = known?.origin === origin ? conditions(known) : {};
   try {
-    const answer = await request(url, { dispatcher, signal });
-    if (answer.statusCode !== 200) {
-      throw new DatasetError(`the dataset's server answered ${answer.statusCode} instead of 200`);
+    const { statusCode, headers, body } = await request(url, { dispatcher, signal, headers: condition });
+    if (statusCode === 304 && Object.keys(condition).length > 0) {
+      await agent.destroy();
+      return undefined;
     }
-    return { body: answer.body, takenAt: lastModified(answer.headers), close: () => agent.destroy() };
+    if (statusCode !== 200) {
+      throw new DatasetError(`the dataset's server answered ${statusCode} instead of 200`);
+    }
+    const etag = single(headers['etag']);
+    const lastModified = single(headers['last-modified']);
+    const length = single(headers['content-length']);
+    return {
+      body,
+      takenAt: takenAt(lastModified),
+      bytes: length === undefined ? undefined : Number(length),
+      validators:
+        etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
+      close: () => agent.destroy(),
+    };
   } catch (error) {
     await agent.destroy();
     throw error;
   }
 }
 
-function lastModified(headers: Dispatcher.ResponseData['headers']): Date {
-  const date = new Date(String(headers['last-modified']));
+function conditions({ etag, lastModified }: Validators): Record<string, string> {
+  if (etag !== undefined) return { 'if-none-match': etag };
+  return lastModified === undefined ? {} : { 'if-modified-since': lastModified };
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+function takenAt(lastModified: string | undefined): Date {
+  const date = new Date(lastModified ?? NaN);
   return Number.isNaN(date.getTime()) ? new Date() : date;
 }
 
-/** Passes bytes on, shows them to `see`, and fails beyond `MAX_BYTES`. */
-function measured(see: (chunk: Buffer) => unknown): Transform {
+/** Passes bytes on, shows them to `see`, and fails beyond `maxBytes`. */
+function capped(maxBytes: number, see: (chunk: Buffer) => unknown = () => undefined): Transform {
   let bytes = 0;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
-      if (bytes > MAX_BYTES) {
-        done(new DatasetError(`the dataset is larger than ${MAX_BYTES} bytes`));
+      if (bytes > maxBytes) {
+        done(new DatasetError(`the dataset is larger than ${maxBytes} bytes`));
         return;
       }
       see(chunk);
@@ -112,13 +196,16 @@ function measured(see: (chunk: Buffer) => unknown): Transform {
 }
 
 /** Gzip is told by its magic bytes, whatever the file or the server calls itself. */
-async function openText(path: string): Promise<Readable> {
+async function openText(path: string, maxBytes: number): Promise<Readable> {
   const handle = await open(path);
   const { buffer } = await handle.read({ buffer: Buffer.alloc(2), length: 2, position: 0 });
   await handle.close();
   const file = createReadStream(path, { highWaterMark: 256 * 1024 });
   if (buffer.readUInt16BE() !== 0x1f8b) return file;
-  const text = createGunzip({ chunkSize: 256 * 1024 });
-  pipeline(file, text).catch((error: unknown) => text.destroy(error as Error));
+  // A little gzip may be a lot of text.
+  const text = capped(maxBytes);
+  pipeline(file, createGunzip({ chunkSize: 256 * 1024 }), text).catch((error: unknown) =>
+    text.destroy(error as Error),
+  );
   return text;
 }

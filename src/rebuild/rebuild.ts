@@ -43,7 +43,9 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   progress.enter('downloading');
   const previous = await currentGeneration(client, alias);
   if (options.unless === 'served' && previous !== undefined) return undefined;
-  const snapshot = await download(config.dataset.url, signal);
+  const known = options.unless === 'unchanged' ? previous?.meta.dataset_validators : undefined;
+  const snapshot = await download(config.dataset.url, signal, { known });
+  if (snapshot === undefined) return undefined;
   try {
     if (options.unless === 'unchanged' && snapshot.digest === previous?.meta.dataset_digest) return undefined;
     const rows = async function* () {
@@ -66,6 +68,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       source: config.registry.source ?? dataset.urlHost,
       taken_at: snapshot.takenAt.toISOString(),
       dataset_digest: snapshot.digest,
+      dataset_validators: snapshot.validators,
     };
 
     const index = newIndexName(alias, new Date());

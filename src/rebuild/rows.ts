@@ -51,8 +51,10 @@ class RowParser {
       return index === -1 ? undefined : index;
     };
     const name = column('name');
-    if (name === undefined)
-      throw new DatasetError('line 1: the header has no column `name`: this is no such CSV');
+    if (name === undefined) {
+      const what = header[0]?.trimStart().startsWith('<') ? 'an HTML page' : 'no such CSV';
+      throw new DatasetError(`line 1: the header has no column \`name\`: this is ${what}`);
+    }
     this.#width = header.length;
     this.#name = name;
     this.#no = column('package_no');

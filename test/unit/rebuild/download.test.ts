@@ -56,6 +56,7 @@ describe('download', () => {
 
   async function snapshotOf(url: string, signal = NEVER): Promise<Snapshot> {
     const snapshot = await download(url, signal);
+    if (snapshot === undefined) throw new Error('nothing was known of it');
     snapshots.push(snapshot);
     return snapshot;
   }
@@ -240,6 +241,79 @@ describe('download', () => {
       const server = await datasetServer(() => undefined);
       await server.close();
       await expectRefused(server.url, /^the dataset could not be downloaded: .*ECONNREFUSED/);
+    });
+
+    it('asks whether it has changed, by ETag or Last-Modified, and only the origin that said so', async () => {
+      const asked: (string | undefined)[] = [];
+      let headers: Record<string, string> = {
+        ETag: '"one"',
+        'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT',
+      };
+      const url = await serve((request, response) => {
+        const condition = request.headers['if-none-match'] ?? request.headers['if-modified-since'];
+        asked.push(condition);
+        const same = condition !== undefined && Object.values(headers).includes(condition);
+        response.writeHead(same ? 304 : 200, headers).end(same ? undefined : CSV);
+      });
+      const { validators: known } = await snapshotOf(url);
+      expect(await download(url, NEVER, { known })).to.be.undefined;
+      headers = { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' };
+      const { validators: dated } = await snapshotOf(url);
+      expect(await download(url, NEVER, { known: dated })).to.be.undefined;
+      headers = { ETag: '"two"' };
+      for (const [address, before] of [
+        [url, known],
+        [`${url}?other`, known],
+        [url, undefined],
+      ] as const) {
+        const changed = await download(address, NEVER, { known: before });
+        if (changed === undefined) throw new Error('it has changed');
+        snapshots.push(changed);
+        expect(await textOf(changed)).to.equal(CSV);
+      }
+      const modified = 'Wed, 01 Jul 2026 00:00:00 GMT';
+      expect(asked).to.deep.equal([undefined, '"one"', undefined, modified, '"one"', undefined, undefined]);
+    });
+
+    it('knows nothing of an origin that says nothing', async () => {
+      expect((await snapshotOf(await serve((_request, response) => response.end(CSV)))).validators).to.be
+        .undefined;
+    });
+
+    it('refuses a 304 that it did not ask for', async () => {
+      const url = await serve((_request, response) => response.writeHead(304).end());
+      await expectRefused(url, "the dataset's server answered 304 instead of 200");
+    });
+
+    it('refuses what there is no room for, before the first byte of it', async () => {
+      const url = await serve((_request, response) => {
+        response.writeHead(200, { 'Content-Length': String(2 ** 52) }).write('name,url\n');
+      });
+      await expectRefused(
+        url,
+        /^the dataset has 4503599627370496 bytes, and there is room for \d+ in the folder/,
+      );
+    });
+
+    it('refuses what is larger than it may be, as it comes and as text', async () => {
+      const plain = await serve((_request, response) => response.end(LONG_CSV));
+      await rejects(download(plain, NEVER, { maxBytes: 10_000 }), {
+        name: 'DatasetError',
+        message: 'the dataset is larger than 10000 bytes',
+      });
+      expect(await downloads(), 'left behind').to.deep.equal([]);
+
+      const bomb = gzipSync(LONG_CSV);
+      const maxBytes = LONG_CSV.length - 1;
+      expect(bomb.length).to.be.lessThan(maxBytes);
+      const url = await serve((_request, response) => response.end(bomb));
+      const snapshot = await download(url, NEVER, { maxBytes });
+      if (snapshot === undefined) throw new Error('nothing was known of it');
+      snapshots.push(snapshot);
+      await rejects(textOf(snapshot), {
+        name: 'DatasetError',
+        message: `the dataset is larger than ${maxBytes} bytes`,
+      });
     });
 
     it('stops when it is told to, before the answer and within it', async () => {
