@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+/** A request that is held, on its way to the engine or its answer on the way back. */
+export interface Hold {
+  /** Resolves when the request is there. */
+  arrived: Promise<void>;
+  /** Lets it go on, if its sender is still there. */
+  release(): void;
+}
+
+interface Rule {
+  matches: (method: string, path: string) => boolean;
+  when: 'before' | 'after';
+  arrive: () => void;
+  released: Promise<void>;
+}
+
+/** Stands between a server and a real Elasticsearch, and holds chosen requests, so that a test can act right then. */
+export class EngineProxy {
+  readonly #server: Server;
+  readonly #rules: Rule[] = [];
+
+  private constructor(private readonly engine: string) {
+    this.#server = createServer((incoming, response) => {
+      this.#handle(incoming, response).catch(() => response.destroy());
+    });
+  }
+
+  static async start(engine: string): Promise<EngineProxy> {
+    const proxy = new EngineProxy(engine);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Holds the next request that matches: before the engine sees it, or after it has answered. */
+  hold(when: 'before' | 'after', matches: (method: string, path: string) => boolean): Hold {
+    let arrive: () => void = () => undefined;
+    let release: () => void = () => undefined;
+    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const released = new Promise<void>((resolve) => (release = resolve));
+    this.#rules.push({ matches, when, arrive, released });
+    return { arrived, release };
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+
+  async #handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = incoming;
+    const body = await buffer(incoming);
+    const at = this.#rules.findIndex(({ matches }) => matches(method, url));
+    const rule = at === -1 ? undefined : this.#rules.splice(at, 1)[0];
+    const wait = async (when: 'before' | 'after') => {
+      if (rule?.when !== when) return;
+      rule.arrive();
+      await rule.released;
+    };
+
+    const gone = () => response.destroyed;
+    await wait('before');
+    if (gone()) return;
+    const forwarded = request(`${this.engine}${url}`, { method, headers }).end(body);
+    const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
+    const answered = await buffer(answer);
+    await wait('after');
+    if (response.destroyed) return;
+    const { 'transfer-encoding': _chunked, ...rest } = answer.headers;
+    response
+      .writeHead(answer.statusCode ?? 502, { ...rest, 'content-length': answered.length })
+      .end(answered);
+  }
+}
