@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, open, rm, stat, statfs } from 'node:fs/promises';
+import { mkdtemp, open, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Transform, type Readable } from 'node:stream';
@@ -16,6 +16,9 @@ const IDLE_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTIONS = 5;
 /** Of the file as it comes, and of its text: forty times a registry of 4,000,000 names. */
 const MAX_BYTES = 16 * 2 ** 30;
+/** The folders of temporary files begin with it; the number of their process follows. */
+const FOLDER = 'package-registry-search-snapshot-';
+
 /** What is left to others of the room for temporary files. */
 const ROOM_FOR_OTHERS = 64 * 2 ** 20;
 
@@ -59,7 +62,8 @@ export async function download(
   signal: AbortSignal,
   { known, maxBytes = MAX_BYTES }: DownloadOptions = {},
 ): Promise<Snapshot | undefined> {
-  const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-'));
+  await removeOrphans();
+  const folder = await mkdtemp(join(tmpdir(), `${FOLDER}${process.pid}-`));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'snapshot');
   try {
@@ -91,6 +95,24 @@ export async function download(
     throw new DatasetError(`the dataset could not be downloaded: ${(error as Error).message}`, {
       cause: error,
     });
+  }
+}
+
+/** Removes the temporary files of processes that were killed. */
+async function removeOrphans(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const pid = name.startsWith(FOLDER) ? parseInt(name.slice(FOLDER.length), 10) : NaN;
+    if (Number.isNaN(pid) || isAlive(pid)) continue;
+    await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // It may be another user's.
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }
 

@@ -75,9 +75,10 @@ export class EngineProxy {
     const answered = await buffer(answer);
     await wait('after');
     if (response.destroyed) return;
-    const { 'transfer-encoding': _chunked, ...rest } = answer.headers;
-    response
-      .writeHead(answer.statusCode ?? 502, { ...rest, 'content-length': answered.length })
-      .end(answered);
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (name !== 'transfer-encoding' && value !== undefined) response.setHeader(name, value);
+    }
+    response.setHeader('content-length', answered.length);
+    response.writeHead(answer.statusCode ?? 502).end(answered);
   }
 }

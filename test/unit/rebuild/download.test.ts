@@ -1,6 +1,8 @@
 import { rejects } from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFile, mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises';
+import { once } from 'node:events';
+import { copyFile, mkdir, mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -342,6 +344,21 @@ describe('download', () => {
       await snapshot.remove();
       expect(await downloads()).to.deep.equal([]);
       await snapshot.remove();
+    });
+
+    it('removes what killed processes have left, and nothing of those that live', async () => {
+      const ended = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+      await once(ended, 'exit');
+      const folders = [ended.pid, process.pid].map((pid) =>
+        join(scratch, `package-registry-search-snapshot-${pid}-abc`),
+      ) as [string, string];
+      for (const folder of folders) await mkdir(folder);
+      const file = await fileOf(CSV);
+      await snapshotOf(file.url);
+      expect((await readdir(scratch)).map((name) => join(scratch, name)))
+        .to.include(folders[1])
+        .and.not.to.include(folders[0]);
+      await rm(folders[1], { recursive: true });
     });
 
     it('leaves the original and other snapshots of it', async () => {
