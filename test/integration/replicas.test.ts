@@ -155,6 +155,8 @@ describe('The lock of a rebuild', function () {
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     redis = new Redis((await engines()).redis.url);
+    // Some of these tests take Redis away.
+    redis.on('error', () => undefined);
   });
 
   after(() => {
@@ -189,6 +191,33 @@ describe('The lock of a rebuild', function () {
       expectProblem(await suite.service.get(REBUILD), 503, 'rebuilding');
     } finally {
       await redis.del(`mutex:${suite.service.slug}:rebuild`);
+      await end();
+    }
+  });
+
+  it('is lost where Redis stays away for longer than it lasts; the next rebuild goes through', async () => {
+    const { held, replica, end } = await heldRebuild();
+    const engine = (await engines()).redis;
+    try {
+      const served = await servedIndex(suite.service);
+      await engine.kill();
+      try {
+        await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 15_000);
+        expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
+      } finally {
+        await engine.revive();
+      }
+      held.release();
+      expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
+      expect(await servedIndex(suite.service)).to.equal(served);
+      await until(
+        async () => (await suite.service.get(REBUILD)).status === 202,
+        'rebuilds to be possible',
+        15_000,
+      );
+      await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end');
+      expect(await servedIndex(suite.service)).not.to.equal(served);
+    } finally {
       await end();
     }
   });
