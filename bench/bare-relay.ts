@@ -1,10 +1,9 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import { searchTierByTier } from '../src/catalog/catalog.js';
 import { multiSearch } from '../src/catalog/engine.js';
 import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
 import { BareClient } from './measure.js';
+import { serve } from './serve.js';
 
 /**
  * What a hop through Koa costs a search, whatever is done there: it sends the requests that the service would send, and
@@ -38,8 +37,4 @@ app.use(async (ctx) => {
   ctx.type = 'json';
   ctx.body = answer.slice(0, answer.length / ENGINE_TO_SERVICE);
 });
-const respond = app.callback();
-const server = createServer((request, response) => void respond(request, response));
-server.listen(0, '127.0.0.1', () => {
-  console.log(JSON.stringify({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }));
-});
+serve(app);

@@ -1,6 +1,5 @@
 import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
 import { initializing, searchUnavailable } from '../problem.js';
-import { codePoints } from '../code-points.js';
 import { IndexGone, runSearches, type Hits } from './engine.js';
 import type { EntryGroup } from './entry.js';
 import type { Gate } from './gate.js';
@@ -84,12 +83,11 @@ export async function searchTierByTier(
 ): Promise<SearchResults> {
   // One more than asked for tells whether the answer is truncated, without counting every match.
   const [first, second] = searchTiers(q, limit + 1, shards);
-  const { length } = codePoints(q);
-  const firstAlone = odds.areGood(length);
+  const firstAlone = odds.areGood(q.length);
   const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
   if (startsWith === undefined) throw new Error('a search has no answer');
   const full = startsWith.entries.length > limit;
-  odds.learn(length, full);
+  odds.learn(q.length, full);
   const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
 
   const others = elsewhere?.entries ?? [];

@@ -9,7 +9,7 @@ const NOVELTY = 1 / 16;
  * a query and the larger the registry, the more often that is so.
  */
 export class FirstTierOdds {
-  /** By the length of queries, in characters. */
+  /** By the length of queries, in UTF-16 units: near enough for odds. */
   readonly #share = new Map<number, number>();
 
   /** Whether the first tier alone is likely to fill the answer to a query of this length. */

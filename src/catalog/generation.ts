@@ -36,6 +36,10 @@ export interface Generation {
 /** `absent`: Elasticsearch answers and has no complete index. `unreachable`: it does not answer; a generation seen before is kept. */
 export type EngineState = 'unknown' | 'present' | 'absent' | 'unreachable';
 
+/** What `unreachable` means, for an operator. */
+export const UNREACHABLE =
+  'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias';
+
 /** Knows which generation is current: looks every second, and at once when asked to. */
 export class Generations {
   #current: Generation | undefined;

@@ -1,7 +1,7 @@
-import { Generations } from '../catalog/generation.js';
+import { Generations, UNREACHABLE } from '../catalog/generation.js';
 import { createReadClient } from '../clients/elasticsearch.js';
 import { createRedis } from '../clients/redis.js';
-import { ConfigError, readConfig, type Config } from '../config.js';
+import { ConfigError, readConfig } from '../config.js';
 import { createLogger } from '../log.js';
 import { createBuilder, type Builder } from '../rebuild/builder.js';
 import { aliasOf } from '../rebuild/index-names.js';
@@ -12,20 +12,9 @@ import type { ProgressReport } from '../rebuild/progress.js';
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** The command was called in a way that it does not understand; the message is one line. */
-export class Misuse extends Error {
-  override readonly name = 'Misuse';
-}
-
 interface CommandOptions {
   env: NodeJS.ProcessEnv;
   onRebuild?: (report: ProgressReport) => void;
-}
-
-/** What a command works with. */
-export interface Workplace extends Builder {
-  config: Config;
-  alias: string;
 }
 
 /**
@@ -34,7 +23,7 @@ export interface Workplace extends Builder {
  */
 export async function runCommand(
   { env, onRebuild }: CommandOptions,
-  command: (workplace: Workplace) => Promise<Exit>,
+  command: (builder: Builder) => Promise<Exit>,
 ): Promise<void> {
   try {
     const config = readConfig(env);
@@ -43,8 +32,7 @@ export async function runCommand(
     const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
     const { nodes, apiKey } = config.elasticsearch;
     const reader = createReadClient({ nodes, apiKey });
-    const alias = aliasOf(config.registry.slug);
-    const generations = new Generations(reader, alias, log);
+    const generations = new Generations(reader, aliasOf(config.registry.slug), log);
     const builder = createBuilder({ config, log, redis, generations, onRebuild });
     const stop = () => void builder.rebuilds.stop();
     process.once('SIGINT', stop);
@@ -52,11 +40,9 @@ export async function runCommand(
     try {
       await generations.refresh();
       if (generations.engine === 'unreachable') {
-        throw new Error(
-          'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias',
-        );
+        throw new Error(UNREACHABLE);
       }
-      process.exitCode = await command({ ...builder, config, alias });
+      process.exitCode = await command(builder);
     } finally {
       process.off('SIGINT', stop);
       process.off('SIGTERM', stop);
@@ -64,8 +50,7 @@ export async function runCommand(
       redis?.disconnect();
     }
   } catch (error) {
-    const misused = error instanceof Misuse || error instanceof ConfigError;
-    process.exitCode = misused ? EXIT.misused : EXIT.failed;
+    process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
     const reason = (error as Error).message;
     console.error(
       error instanceof LockUnavailable ? `${reason}: it tells whether another rebuild is running` : reason,

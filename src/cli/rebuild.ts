@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { EXIT, Misuse, runCommand, type Exit, type Workplace } from './command.js';
+import { EXIT, runCommand, type Exit } from './command.js';
+import type { Builder } from '../rebuild/builder.js';
 import { LoadBar } from './load-bar.js';
 
 /**
@@ -13,14 +14,16 @@ const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
 const bar = new LoadBar(process.stdout);
 
-function readArguments(): { dataset: string | undefined; force: boolean } {
+/** @returns undefined where they cannot be understood, which has been said then. */
+function readArguments(): { dataset?: string | undefined; force: boolean } | undefined {
   try {
-    const { values } = parseArgs({
+    return parseArgs({
       options: { dataset: { type: 'string' }, force: { type: 'boolean', default: false } },
-    });
-    return { dataset: values.dataset, force: values.force };
+    }).values;
   } catch (error) {
-    throw new Misuse(`${(error as Error).message}\n${USAGE}`);
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exitCode = EXIT.misused;
+    return undefined;
   }
 }
 
@@ -30,7 +33,7 @@ function urlOf(dataset: string): string {
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
 }
 
-async function rebuild({ rebuilds }: Workplace, force: boolean): Promise<Exit> {
+async function rebuild({ rebuilds }: Builder, force: boolean): Promise<Exit> {
   const answer = await rebuilds.start({ force });
   if (!answer.accepted) {
     const { phase, rows, startedAt } = answer.progress;
@@ -51,12 +54,9 @@ async function rebuild({ rebuilds }: Workplace, force: boolean): Promise<Exit> {
   return EXIT.done;
 }
 
-try {
-  const { dataset, force } = readArguments();
+const given = readArguments();
+if (given !== undefined) {
+  const { dataset, force } = given;
   const env = { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) };
-  await runCommand({ env, onRebuild: bar.show }, (workplace) => rebuild(workplace, force));
-} catch (error) {
-  if (!(error instanceof Misuse)) throw error;
-  console.error(error.message);
-  process.exitCode = EXIT.misused;
+  await runCommand({ env, onRebuild: bar.show }, (builder) => rebuild(builder, force));
 }

@@ -1,11 +1,12 @@
+import type { Builder } from '../rebuild/builder.js';
 import { rollBack } from '../rebuild/rollback.js';
-import { EXIT, runCommand, type Exit, type Workplace } from './command.js';
+import { EXIT, runCommand, type Exit } from './command.js';
 
 /**
  * `npm run rollback`: serves the generation before the current one, at once; called again, it goes back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
-async function rollback({ client, lock, alias }: Workplace): Promise<Exit> {
+async function rollback({ client, lock, alias }: Builder): Promise<Exit> {
   const held = await lock.acquire();
   if (held === undefined) {
     console.error('a rebuild is running: wait for its end, or stop it');

@@ -19,7 +19,7 @@ interface Waiting {
  * the order of their coming.
  */
 export class JointCount {
-  /** By the key of each client that a trip is under way for: who goes with the next. */
+  /** By the key of each client for whom a trip is under way or about to begin: who goes with the next. */
   readonly #waiting = new Map<string, Waiting[]>();
 
   constructor(private readonly limiter: RateLimiterAbstract) {}

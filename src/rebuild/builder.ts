@@ -13,6 +13,7 @@ import { Rebuilds } from './rebuilds.js';
 
 /** What changes a registry's data, with the right to do so: clients of its own, the lock, the rebuilds. */
 export interface Builder {
+  alias: string;
   client: Client;
   lock: RebuildLock;
   rebuilds: Rebuilds;
@@ -43,5 +44,5 @@ export function createBuilder({ config, log, redis, generations, onRebuild }: Bu
     await rebuilds.stop();
     await Promise.all([client.close(), pool.close()]);
   };
-  return { client, lock, rebuilds, close };
+  return { alias, client, lock, rebuilds, close };
 }

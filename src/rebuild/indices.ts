@@ -74,7 +74,7 @@ export async function flip(
   // Of two first builds only one can have the alias: an alias has one write index at the most.
   const add = { add: { index: to, alias, is_write_index: true } };
   const previous = previousAliasOf(alias);
-  const remove =
+  const leave =
     from === undefined
       ? []
       : [
@@ -83,7 +83,7 @@ export async function flip(
           { add: { index: from, alias: previous } },
         ];
   try {
-    await client.indices.updateAliases({ actions: [...remove, add] });
+    await client.indices.updateAliases({ actions: [...leave, add] });
   } catch (error) {
     // A lost answer, or a retry after one, is an error although the alias has moved.
     if (!(await isServed(client, alias, to))) throw error;
@@ -93,12 +93,6 @@ export async function flip(
 /** Removes the index of a failed build, unless readers are served from it after all. @throws where that cannot be told. */
 export async function discard(client: Client, alias: string, index: string): Promise<void> {
   if (!(await isServed(client, alias, index))) await deleteIndex(client, index);
-}
-
-/** The one index that an alias points to; undefined where there is no such alias. */
-export async function indexOf(client: Client, alias: string): Promise<string | undefined> {
-  const found = await client.indices.getAlias({ name: alias }, { ignore: [404] });
-  return Object.entries(found).find(([, value]) => typeof value === 'object' && 'aliases' in value)?.[0];
 }
 
 async function isServed(client: Client, alias: string, index: string): Promise<boolean> {

@@ -1,5 +1,6 @@
 import type { Client } from '@elastic/elasticsearch';
-import { flip, indexOf } from './indices.js';
+import { currentGeneration } from '../catalog/generation.js';
+import { flip } from './indices.js';
 import { previousAliasOf } from './index-names.js';
 
 /**
@@ -9,11 +10,11 @@ import { previousAliasOf } from './index-names.js';
  * @throws {Error} where there is none.
  */
 export async function rollBack(client: Client, alias: string): Promise<string> {
-  const current = await indexOf(client, alias);
-  const previous = await indexOf(client, previousAliasOf(alias));
+  const current = await currentGeneration(client, alias);
+  const previous = await currentGeneration(client, previousAliasOf(alias));
   if (current === undefined || previous === undefined) {
-    throw new Error(`there is no generation before ${current ?? 'the first one'}`);
+    throw new Error(`there is no generation before ${current?.index ?? 'the first one'}`);
   }
-  await flip(client, alias, current, previous);
-  return previous;
+  await flip(client, alias, current.index, previous.index);
+  return previous.index;
 }

@@ -129,8 +129,7 @@ describe('Caching', function () {
       expect(seen.size).to.equal(2 * paths.length);
       for (const texts of seen.values()) expect(texts.size, 'one ETag, one answer').to.equal(1);
     } finally {
-      await second.server.stop();
-      await second.elasticsearch.close();
+      await second.stop();
     }
   });
 });

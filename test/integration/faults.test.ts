@@ -5,20 +5,14 @@ import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { Program } from '../support/program.js';
 import { Reader } from '../support/reader.js';
-import { REBUILD_SECRET, useService, type Service } from '../support/service.js';
+import { REBUILD, REBUILD_SECRET, useService } from '../support/service.js';
 import { until } from '../support/until.js';
-
-const REBUILD = `/rebuild?secret=${REBUILD_SECRET}`;
 
 /** Longer than a lock outlives the process that had it. */
 const LOCK_TIMEOUT_MS = 15_000;
 
 const OLD = bundledPackages().slice(0, 3000);
 const NEW = bundledPackages().slice(0, 20_000);
-
-async function indicesOf({ elasticsearch, alias }: Service): Promise<string[]> {
-  return Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
-}
 
 describe('A rebuilding process that is killed', function () {
   this.timeout(90_000);
@@ -62,11 +56,11 @@ describe('A rebuilding process that is killed', function () {
       'the lock to end',
       LOCK_TIMEOUT_MS,
     );
-    await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+    await suite.service.idle();
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
     expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
     // What is served, and the generation before it.
-    expect(await indicesOf(suite.service)).to.have.length(2);
+    expect(await suite.service.indices()).to.have.length(2);
   }
 
   it('while it downloads', async () => {
@@ -143,7 +137,7 @@ describe('A rebuild that meets a fault', function () {
   /** A rebuild in which the new index is changed while it is loaded. */
   async function rebuildDisturbed(settings: object): Promise<string | undefined> {
     const { elasticsearch, server, alias } = suite.service;
-    const served = await indicesOf(suite.service);
+    const served = await suite.service.indices();
     await suite.dataset.write(toCsv(bundledPackages()));
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
     let index: string | undefined;
@@ -153,8 +147,8 @@ describe('A rebuild that meets a fault', function () {
       return index !== undefined;
     }, 'the new index');
     await elasticsearch.indices.putSettings({ index: index as string, settings });
-    await until(() => server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
-    expect(await indicesOf(suite.service)).to.deep.equal(served);
+    await suite.service.idle();
+    expect(await suite.service.indices()).to.deep.equal(served);
     return server.rebuilds.lastFailure?.reason;
   }
 

@@ -83,8 +83,7 @@ describe('Rate limits', () => {
       expect((await second.get('/stats', client)).status).to.equal(429);
       expect((await suite.service.get('/stats', client)).status).to.equal(429);
     } finally {
-      await second.server.stop();
-      await second.elasticsearch.close();
+      await second.stop();
     }
   });
 

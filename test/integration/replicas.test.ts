@@ -7,6 +7,7 @@ import { expectProblem } from '../support/expect-problem.js';
 import { Program } from '../support/program.js';
 import {
   newSlug,
+  REBUILD,
   REBUILD_SECRET,
   startService,
   useService,
@@ -14,13 +15,6 @@ import {
   type Service,
 } from '../support/service.js';
 import { until } from '../support/until.js';
-
-const REBUILD = `/rebuild?secret=${REBUILD_SECRET}`;
-
-/** The indices of a registry, whatever became of them. */
-async function indicesOf({ elasticsearch, alias }: Service): Promise<string[]> {
-  return Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
-}
 
 async function servedIndex({ elasticsearch, alias }: Service): Promise<string | undefined> {
   return Object.keys(await elasticsearch.indices.getAlias({ name: alias }))[0];
@@ -38,16 +32,11 @@ describe('Three replicas', function () {
   });
 
   after(async () => {
-    for (const { server, elasticsearch } of replicas.slice(1)) {
-      await server.stop();
-      await elasticsearch.close();
-    }
+    for (const replica of replicas.slice(1)) await replica.stop();
   });
 
   const idle = async () => {
-    for (const { server } of replicas) {
-      await until(() => server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
-    }
+    for (const replica of replicas) await replica.idle();
   };
 
   it('accept one of twenty rebuilds asked for at once, and build one generation', async () => {
@@ -64,7 +53,7 @@ describe('Three replicas', function () {
     await idle();
     const index = await servedIndex(suite.service);
     expect(index).not.to.equal(before);
-    expect((await indicesOf(suite.service)).sort()).to.deep.equal([before, index].sort());
+    expect((await suite.service.indices()).sort()).to.deep.equal([before, index].sort());
     for (const { server } of replicas) {
       await until(() => server.generations.current?.index === index, 'every replica to notice', 3000);
     }
@@ -89,8 +78,7 @@ describe('Three replicas', function () {
       expect(told[0]?.body.started_at).to.equal(told[1]?.body.started_at);
     } finally {
       held.release();
-      await second.server.stop();
-      await second.elasticsearch.close();
+      await second.stop();
       await first.end();
       await origin.close();
     }
@@ -135,12 +123,9 @@ describe('A cold start of three replicas at once', function () {
       );
       expect(Date.now() - flipped, 'milliseconds').to.be.lessThan(2000);
       await until(() => replicas.every(({ server }) => server.rebuilds.progress === undefined), 'the end');
-      expect(await indicesOf(first)).to.have.length(1);
+      expect(await first.indices()).to.have.length(1);
     } finally {
-      for (const { server, elasticsearch } of replicas.slice(1)) {
-        await server.stop();
-        await elasticsearch.close();
-      }
+      for (const replica of replicas.slice(1)) await replica.stop();
       await replicas[0]?.end();
       await dataset.remove();
     }
@@ -171,8 +156,7 @@ describe('The lock of a rebuild', function () {
     expect((await replica.get(REBUILD)).status).to.equal(202);
     const end = async () => {
       held.release();
-      await replica.server.stop();
-      await replica.elasticsearch.close();
+      await replica.stop();
       await origin.close();
     };
     return { held, replica, end };
@@ -187,7 +171,7 @@ describe('The lock of a rebuild', function () {
       held.release();
       expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
       expect(await servedIndex(suite.service)).to.equal(served);
-      expect(await indicesOf(suite.service)).to.deep.equal([served]);
+      expect(await suite.service.indices()).to.deep.equal([served]);
       expectProblem(await suite.service.get(REBUILD), 503, 'rebuilding');
     } finally {
       await redis.del(`mutex:${suite.service.slug}:rebuild`);
@@ -215,7 +199,7 @@ describe('The lock of a rebuild', function () {
         'rebuilds to be possible',
         15_000,
       );
-      await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end');
+      await suite.service.idle(10_000);
       expect(await servedIndex(suite.service)).not.to.equal(served);
     } finally {
       await end();
@@ -244,7 +228,7 @@ describe('The lock of a rebuild', function () {
       'rebuilds to be possible',
       5000,
     );
-    await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end');
+    await suite.service.idle(10_000);
   });
 });
 
@@ -277,10 +261,10 @@ describe('A replica that sleeps through the time of its lock', function () {
         'the load',
       );
       sleeper.signal('SIGSTOP');
-      expect(await indicesOf(suite.service)).to.have.length(2);
+      expect(await suite.service.indices()).to.have.length(2);
 
       await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
-      await until(() => suite.service.server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+      await suite.service.idle();
       const flipped = await servedIndex(suite.service);
 
       sleeper.signal('SIGCONT');
@@ -288,7 +272,7 @@ describe('A replica that sleeps through the time of its lock', function () {
       expect(await servedIndex(suite.service)).to.equal(flipped);
       // The one that is served and the one before it; nothing of the sleeper's.
       await until(
-        async () => (await indicesOf(suite.service)).length === 2,
+        async () => (await suite.service.indices()).length === 2,
         'the sleeper to clean up',
         10_000,
       );

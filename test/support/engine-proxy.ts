@@ -74,7 +74,7 @@ export class EngineProxy {
     const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
     const answered = await buffer(answer);
     await wait('after');
-    if (response.destroyed) return;
+    if (gone()) return;
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name !== 'transfer-encoding' && value !== undefined) response.setHeader(name, value);
     }

@@ -10,6 +10,8 @@ import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
 import { until } from './until.js';
 
 export const REBUILD_SECRET = 'rebuild-change-me';
+/** Asks for a rebuild. */
+export const REBUILD = `/rebuild?secret=${REBUILD_SECRET}`;
 export const BYPASS_SECRET = 'bypass-change-me';
 
 /** An answer as a client sees it. */
@@ -31,6 +33,12 @@ export interface Service {
   get(path: string, init?: RequestInit): Promise<Answer>;
   /** Asks for a rebuild and waits for its end. @returns the answer to the request. */
   rebuild(params?: string): Promise<Answer>;
+  /** Waits until no rebuild of this replica runs. */
+  idle(timeoutMs?: number): Promise<void>;
+  /** The indices of the registry, whatever became of them. */
+  indices(): Promise<string[]>;
+  /** Stops this replica, and leaves the registry's indices to others. */
+  stop(): Promise<void>;
   /** Stops the server and removes its indices. */
   end(): Promise<void>;
 }
@@ -58,6 +66,9 @@ export async function startService(env: Record<string, string>, slug = newSlug()
   const elasticsearch = new Client({ node: engine.url });
   const alias = aliasOf(slug);
   const get = (path: string, init?: RequestInit) => request(`${server.url}${path}`, init);
+  const idle = (timeoutMs = 60_000) =>
+    until(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
+  const indices = async () => Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
   return {
     slug,
     alias,
@@ -67,13 +78,19 @@ export async function startService(env: Record<string, string>, slug = newSlug()
     get,
     rebuild: async (params = '') => {
       const answer = await get(`/rebuild?secret=${REBUILD_SECRET}${params}`);
-      await until(() => server.rebuilds.progress === undefined, 'the rebuild to end', 60_000);
+      await idle();
       return answer;
+    },
+    idle,
+    indices,
+    stop: async () => {
+      await server.stop();
+      await elasticsearch.close();
     },
     end: async () => {
       await server.stop();
-      const indices = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
-      if (indices.length > 0) await elasticsearch.indices.delete({ index: indices });
+      const left = await indices();
+      if (left.length > 0) await elasticsearch.indices.delete({ index: left });
       await elasticsearch.close();
     },
   };

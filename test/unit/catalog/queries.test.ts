@@ -10,25 +10,22 @@ const equalling = (q: string) => ({ term: { 'name.lowercase': { value: q, _name:
 
 describe('searchTiers', () => {
   it('asks for names that start with the query, the exact ones by name, and for those that contain it elsewhere', () => {
+    const tier = {
+      _source: false,
+      stored_fields: '_none_',
+      docvalue_fields: ['entry'],
+      size: 251,
+      sort: ['_doc'],
+      track_total_hits: false,
+      timeout: '1200ms',
+    };
     expect(searchTiers('lib', 251, 1)).to.deep.equal([
       {
-        _source: false,
-        stored_fields: '_none_',
-        docvalue_fields: ['entry'],
-        size: 251,
-        sort: ['_doc'],
-        track_total_hits: false,
-        timeout: '1200ms',
+        ...tier,
         query: { bool: { filter: startingWith('lib'), should: equalling('lib') } },
       },
       {
-        _source: false,
-        stored_fields: '_none_',
-        docvalue_fields: ['entry'],
-        size: 251,
-        sort: ['_doc'],
-        track_total_hits: false,
-        timeout: '1200ms',
+        ...tier,
         query: {
           bool: {
             filter: { match: { 'name.trigrams': 'lib' } },
