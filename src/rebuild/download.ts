@@ -16,6 +16,11 @@ const IDLE_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTIONS = 5;
 /** Of the file as it comes, and of its text: forty times a registry of 4,000,000 names. */
 const MAX_BYTES = 16 * 2 ** 30;
+/**
+ * How much of the text is read at a time, in bytes. What is made of it occupies this process for two milliseconds or
+ * so, in which it answers nobody.
+ */
+const READ_BYTES = 16 * 1024;
 /** The folders of temporary files begin with it; the number of their process follows. */
 const FOLDER = 'package-registry-search-snapshot-';
 
@@ -222,11 +227,11 @@ async function openText(path: string, maxBytes: number): Promise<Readable> {
   const handle = await open(path);
   const { buffer } = await handle.read({ buffer: Buffer.alloc(2), length: 2, position: 0 });
   await handle.close();
-  const file = createReadStream(path, { highWaterMark: 256 * 1024 });
+  const file = createReadStream(path, { highWaterMark: READ_BYTES });
   if (buffer.readUInt16BE() !== 0x1f8b) return file;
   // A little gzip may be a lot of text.
   const text = capped(maxBytes);
-  pipeline(file, createGunzip({ chunkSize: 256 * 1024 }), text).catch((error: unknown) =>
+  pipeline(file, createGunzip({ chunkSize: READ_BYTES }), text).catch((error: unknown) =>
     text.destroy(error as Error),
   );
   return text;
