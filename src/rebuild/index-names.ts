@@ -10,6 +10,11 @@ export function previousAliasOf(alias: string): string {
   return `${alias}-previous`;
 }
 
+/** What the load of a build writes to; it ends with the load, or with the index. */
+export function loadingAliasOf(index: string): string {
+  return `${index}-loading`;
+}
+
 /** A new index of the alias: `<alias>-<utc time>-<random>`, in the order of time. */
 export function newIndexName(alias: string, now: Date): string {
   const time = now

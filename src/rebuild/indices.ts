@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Client, estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../catalog/generation.js';
-import { isBuildOf, previousAliasOf } from './index-names.js';
+import { isBuildOf, loadingAliasOf, previousAliasOf } from './index-names.js';
 
 /** The verbs of a build's index, from its creation to its end. Each throws what Elasticsearch's client throws. */
 
@@ -21,6 +21,7 @@ export async function createIndex(
     index,
     settings: { ...definition.settings, number_of_shards: shards },
     mappings: { ...definition.mappings, _meta: meta },
+    aliases: { [loadingAliasOf(index)]: {} },
   });
 }
 
@@ -30,6 +31,7 @@ export async function seal(client: Client, index: string): Promise<void> {
   await client.indices.forcemerge({ index, max_num_segments: 1 });
   await client.indices.refresh({ index });
   await client.indices.addBlock({ index, block: 'write' });
+  await client.indices.deleteAlias({ index, name: loadingAliasOf(index) });
 }
 
 /** Gives the index its copies and usual settings, and waits until all of them are there. */

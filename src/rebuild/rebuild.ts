@@ -76,7 +76,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       progress.enter('creating');
       await createIndex(client, index, config.index.shards, meta);
       progress.enter('loading', dataset.total);
-      await loadDataset(client, index, rows(), dataset, { signal, onRows: (count) => progress.count(count) });
+      await loadDataset(client, index, rows(), dataset, {
+        besideReaders: previous !== undefined,
+        signal,
+        log,
+        onRows: (count) => progress.count(count),
+      });
       progress.enter('merging');
       await seal(client, index);
       progress.enter('verifying');

@@ -2,11 +2,22 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createIndex, seal, settle } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
+import { loadDataset } from '../../src/rebuild/load.js';
+import type { Row } from '../../src/rebuild/rows.js';
+import { createLogger } from '../../src/log.js';
+import { packagesNamed } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { newSlug } from '../support/service.js';
 
 describe("A build's index", () => {
   const index = newIndexName(newSlug(), new Date());
+  const meta = {
+    schema_version: 1 as const,
+    total: 2,
+    source: 'registry.example',
+    taken_at: new Date().toISOString(),
+    dataset_digest: '',
+  };
   let client: Client;
 
   before(async function () {
@@ -20,13 +31,6 @@ describe("A build's index", () => {
   });
 
   it('is refused while a shard has more than one segment, and accepted as soon as it is merged', async () => {
-    const meta = {
-      schema_version: 1 as const,
-      total: 2,
-      source: 'registry.example',
-      taken_at: new Date().toISOString(),
-      dataset_digest: '',
-    };
     await createIndex(client, index, 1, meta);
     for (const no of [1, 2]) {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
@@ -36,5 +40,31 @@ describe("A build's index", () => {
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
     await seal(client, index);
     await settle(client, index, '0');
+  });
+
+  it('is not made anew by a load that goes on after it was removed', async () => {
+    const removed = newIndexName(newSlug(), new Date());
+    await createIndex(client, removed, 1, meta);
+    await client.indices.delete({ index: removed });
+    const rows = async function* (): AsyncGenerator<Row[]> {
+      yield packagesNamed(['alpha', 'beta']).map((entry, i) => ({ line: i + 2, entry }));
+      await Promise.resolve();
+    };
+    const dataset = {
+      total: 2,
+      duplicateLines: new Set<number>(),
+      urlHost: '',
+      ordinalOf: (no: number) => no,
+    };
+    const failure = await loadDataset(client, removed, rows(), dataset, {
+      besideReaders: false,
+      log: createLogger('silent', false),
+      signal: new AbortController().signal,
+      onRows: () => undefined,
+    }).catch((error: unknown) => error);
+    expect(failure)
+      .to.have.property('message')
+      .that.matches(/refused a document: index_not_found_exception/);
+    expect(await client.indices.exists({ index: removed })).to.equal(false);
   });
 });

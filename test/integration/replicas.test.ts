@@ -267,15 +267,19 @@ describe('A replica that sleeps through the time of its lock', function () {
       await suite.service.idle();
       const flipped = await servedIndex(suite.service);
 
+      const left = await suite.service.indices();
+      const seen = new Set(left);
       sleeper.signal('SIGCONT');
-      await sleeper.prints(/the rebuild failed/, 30_000);
+      await until(async () => {
+        for (const index of await suite.service.indices()) seen.add(index);
+        return sleeper.stdout.includes('the rebuild failed');
+      }, 'the sleeper to notice');
       expect(await servedIndex(suite.service)).to.equal(flipped);
-      // The one that is served and the one before it; nothing of the sleeper's.
-      await until(
-        async () => (await suite.service.indices()).length === 2,
-        'the sleeper to clean up',
-        10_000,
-      );
+      // The one that is served and the one before it. The sleeper's was removed meanwhile, and its load, which goes on
+      // where it stopped, makes none anew.
+      expect(left).to.have.length(2);
+      expect([...seen]).to.deep.equal(left);
+      expect(await suite.service.indices()).to.deep.equal(left);
       expect((await suite.service.get('/health')).body.total_packages).to.equal(2000);
     } finally {
       sleeper.signal('SIGCONT');

@@ -2,10 +2,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../../src/catalog/entry.js';
 import type { CheckedDataset } from '../../../src/rebuild/check.js';
+import { createLogger } from '../../../src/log.js';
 import { loadDataset } from '../../../src/rebuild/load.js';
 import type { Row } from '../../../src/rebuild/rows.js';
 import { packagesNamed } from '../../support/datasets.js';
@@ -28,31 +30,52 @@ async function* rows(): AsyncGenerator<Row[]> {
 const GOOD = { errors: false };
 const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { type, reason: 'why' } } }] });
 
-/** Loads all packages into an engine that answers the n-th bulk request as the test wants. */
+/** Loads all packages into an engine that answers the n-th bulk request as the test wants: a number is a status. */
 async function load(
-  answer: (n: number) => object,
-  options: Partial<{ dataset: CheckedDataset; signal: AbortSignal; rows: AsyncIterable<Row[]> }> = {},
+  answer: (n: number) => object | number,
+  options: Partial<{
+    dataset: CheckedDataset;
+    signal: AbortSignal;
+    rows: AsyncIterable<Row[]>;
+    besideReaders: boolean;
+  }> = {},
 ) {
   const bodies: string[] = [];
+  const paths = new Set<string>();
+  let inFlight = 0;
+  let mostInFlight = 0;
   const server = createServer((request, response) => {
-    void text(request).then((body) => {
+    mostInFlight = Math.max(mostInFlight, ++inFlight);
+    void text(request).then(async (body) => {
       bodies.push(body);
+      paths.add(request.url ?? '');
+      const answered = answer(bodies.length);
+      await pause(5);
+      inFlight--;
+      if (answered === 0) {
+        response.destroy();
+        return;
+      }
       response.setHeader('X-Elastic-Product', 'Elasticsearch');
       response.setHeader('Content-Type', 'application/json');
-      response.end(JSON.stringify(answer(bodies.length)));
+      if (typeof answered === 'number') response.statusCode = answered;
+      response.end(JSON.stringify(typeof answered === 'number' ? {} : answered));
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const client = new Client({ node: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   const counts: number[] = [];
   const failure = await loadDataset(client, 'index', options.rows ?? rows(), options.dataset ?? dataset, {
+    besideReaders: options.besideReaders ?? false,
+    patienceMs: 1500,
+    log: createLogger('silent', false),
     signal: options.signal ?? new AbortController().signal,
     onRows: (count) => counts.push(count),
   }).catch((error: unknown) => error);
   await client.close();
   server.close();
   server.closeAllConnections();
-  return { bodies, counts, failure };
+  return { bodies, counts, failure, paths, mostInFlight };
 }
 
 const documents = (bodies: string[]) =>
@@ -93,12 +116,44 @@ describe('loadDataset', function () {
     expect(documents(bodies)).to.have.length(2);
   });
 
-  it('sends a request again that the engine was too busy for', async () => {
-    const { bodies, failure } = await load((n) =>
-      n === 1 ? refusal('es_rejected_execution_exception') : GOOD,
+  it('keeps two requests in flight, and one beside readers', async () => {
+    expect((await load(() => GOOD)).mostInFlight).to.equal(2);
+    expect((await load(() => GOOD, { besideReaders: true })).mostInFlight).to.equal(1);
+  });
+
+  it('writes to nothing but an alias, which goes with its index', async () => {
+    const [path, ...others] = (await load(() => GOOD)).paths;
+    expect(path)
+      .to.match(/^\/index-loading\/_bulk\?/)
+      .and.contain('require_alias=true');
+    expect(others).to.deep.equal([]);
+  });
+
+  const passing: [what: string, answer: object | number][] = [
+    ['too busy for a document', refusal('es_rejected_execution_exception')],
+    ['without a shard for a document', refusal('unavailable_shards_exception')],
+    ['too busy for all of it', 429],
+    ['without a master', 503],
+    ['gone before it answers', 0],
+  ];
+  for (const [what, answer] of passing) {
+    it(`sends a request again where the engine is ${what}`, async () => {
+      const { bodies, failure } = await load((n) => (n === 1 ? answer : GOOD));
+      expect(failure).to.be.undefined;
+      expect(new Set(bodies).size).to.equal(bodies.length - 1);
+    });
+  }
+
+  it('gives up where that lasts, and says why', async () => {
+    const busy = await load(() => refusal('circuit_breaking_exception'));
+    expect(busy.failure).to.have.property(
+      'message',
+      'Elasticsearch refused a document: circuit_breaking_exception: why',
     );
-    expect(failure).to.be.undefined;
-    expect(new Set(bodies).size).to.equal(bodies.length - 1);
+    const away = await load(() => 0);
+    expect(away.failure)
+      .to.have.property('message')
+      .that.matches(/^Elasticsearch does not answer: ./);
   });
 
   it('fails at a document that is refused, and says why', async () => {
