@@ -2,11 +2,11 @@ import type { Redis } from 'ioredis';
 import { Mutex } from 'redis-semaphore';
 import type { Logger } from '../log.js';
 
-/** For so long a lock outlives its last renewal, in milliseconds. */
+/** For so long a lock outlives a process that was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
-/** Three of these may fail before the lock is lost. */
-const RENEWAL_MS = 2_500;
+/** It is renewed so many times meanwhile: three of these may fail before the lock is lost. */
+const RENEWALS = 4;
 
 /** Redis is configured and does not answer, so that nobody can tell whether another replica is rebuilding. */
 export class LockUnavailable extends Error {
@@ -29,10 +29,12 @@ export interface RebuildLock {
 
 /** Over all replicas on one Redis: a key with an owner's token and a time to live, renewed while the rebuild runs. */
 export class SharedLock implements RebuildLock {
+  /** @param lockMs for so long a lock outlives its last renewal, in milliseconds. */
   constructor(
     private readonly redis: Redis,
     private readonly slug: string,
     private readonly log: Logger,
+    private readonly lockMs = LOCK_MS,
   ) {}
 
   async acquire(): Promise<HeldLock | undefined> {
@@ -46,11 +48,12 @@ export class SharedLock implements RebuildLock {
     const lost = new AbortController();
     const lose = () => lost.abort(new Error('the lock was lost: another replica may be rebuilding'));
     // By the clock of this process, so that it stops in time also where Redis is away or was itself asleep.
-    const until = (renewed: number) => setTimeout(lose, renewed + LOCK_MS - performance.now());
+    const until = (renewed: number) => setTimeout(lose, renewed + this.lockMs - performance.now());
     let deadline = until(asked);
+    let renewing: Promise<void> | undefined;
     const renewal = setInterval(() => {
       const began = performance.now();
-      this.#renew(mutex.identifier).then(
+      renewing = this.#renew(mutex.identifier).then(
         (renewed) => {
           clearTimeout(deadline);
           if (renewed) deadline = until(began);
@@ -58,13 +61,16 @@ export class SharedLock implements RebuildLock {
         },
         (error: unknown) => this.log.warn({ err: error }, 'the lock of the rebuild could not be renewed'),
       );
-    }, RENEWAL_MS);
+    }, this.lockMs / RENEWALS);
     const stop = () => {
       clearInterval(renewal);
       clearTimeout(deadline);
     };
     lost.signal.addEventListener('abort', stop);
     const release = async () => {
+      clearInterval(renewal);
+      // One that is under way would set the deadline anew.
+      await renewing;
       stop();
       await mutex.release().catch((error: unknown) => {
         this.log.warn({ err: error }, 'the lock of the rebuild could not be released; it ends by itself');
@@ -81,7 +87,7 @@ export class SharedLock implements RebuildLock {
   /** Renewed here: its own renewal ends the process where Redis does not answer. */
   #mutex(options: ConstructorParameters<typeof Mutex>[2]): Mutex {
     const key = `${this.slug}:rebuild`;
-    return new Mutex(this.redis, key, { ...options, lockTimeout: LOCK_MS, refreshInterval: 0 });
+    return new Mutex(this.redis, key, { ...options, lockTimeout: this.lockMs, refreshInterval: 0 });
   }
 }
 

@@ -1,5 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
+import { createLogger } from '../../src/log.js';
+import { SharedLock } from '../../src/rebuild/lock.js';
 import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -209,6 +212,22 @@ describe('The lock of a rebuild', function () {
   it('is free again as soon as a rebuild has ended, well or not', async () => {
     for (let i = 0; i < 2; i++) expect((await suite.service.rebuild()).status).to.equal(202);
     expect(await redis.exists(`mutex:${suite.service.slug}:rebuild`)).to.equal(0);
+  });
+
+  it('is not lost any more once it is released, be a renewal under way or not', async () => {
+    const lockMs = 800;
+    const lock = new SharedLock(redis, newSlug(), createLogger('silent', false), lockMs);
+    const held = await lock.acquire();
+    if (held === undefined) throw new Error('another has the lock');
+    // Redis answers nobody for a moment, in which the first renewal is asked for.
+    await redis.client('PAUSE', lockMs / 2, 'ALL');
+    await pause(lockMs / 3);
+    await held.release();
+    await pause(lockMs + 200);
+    expect(held.lost.aborted).to.equal(false);
+    const next = await lock.acquire();
+    expect(next, 'the lock again').not.to.be.undefined;
+    await next?.release();
   });
 
   it('cannot be had while Redis is away: /rebuild says so, and reading goes on', async () => {
