@@ -1,4 +1,4 @@
-import { Client } from '@elastic/elasticsearch';
+import { Client, SniffingTransport } from '@elastic/elasticsearch';
 
 /** Where Elasticsearch is, and the key to it. */
 export interface ElasticsearchAccess {
@@ -9,29 +9,41 @@ export interface ElasticsearchAccess {
 /** A reading request that took longer than this has failed, in milliseconds; the promise is an error within two seconds. */
 const READ_TIMEOUT_MS = 1500;
 
+/** A request of a rebuild, in milliseconds; those that merge or copy an index have times of their own. */
+const REBUILD_TIMEOUT_MS = 60_000;
+
 /**
- * For the requests of users: short time-out, one retry on another connection. A retry never follows a time-out, so the
- * answer, or its failure, is there within `READ_TIMEOUT_MS`.
+ * For looking where the alias points: short time-out, one retry on another connection. Of several nodes, another one is
+ * asked also where the first does not answer in time.
  */
-export function createReadClient(settings: ElasticsearchAccess): Client {
-  return createClient(settings, READ_TIMEOUT_MS, 1);
+export function createReadClient(access: ElasticsearchAccess): Client {
+  return createClient(access, {
+    requestTimeout: READ_TIMEOUT_MS,
+    maxRetries: 1,
+    ...(access.nodes.length > 1 ? { Transport: TimeoutRetryingTransport } : {}),
+  });
 }
 
-/** For a rebuild: patient, since merging and recovery take minutes on a large index. */
-export function createRebuildClient(settings: ElasticsearchAccess): Client {
-  return createClient(settings, 600_000, 5);
+/** For a rebuild: patient. */
+export function createRebuildClient(access: ElasticsearchAccess): Client {
+  return createClient(access, { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
 }
 
 function createClient(
   { nodes, apiKey }: ElasticsearchAccess,
-  requestTimeout: number,
-  maxRetries: number,
+  options: ConstructorParameters<typeof Client>[0],
 ): Client {
   return new Client({
     nodes: [...nodes],
     ...(apiKey === undefined ? {} : { auth: { apiKey } }),
-    requestTimeout,
-    maxRetries,
     enableMetaHeader: false,
+    ...options,
   });
+}
+
+/** The client's own transport, which can do this and offers no option for it. */
+class TimeoutRetryingTransport extends SniffingTransport {
+  constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
+    super({ ...options, retryOnTimeout: true });
+  }
 }

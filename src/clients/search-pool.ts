@@ -7,19 +7,24 @@ import type { ElasticsearchAccess } from './elasticsearch.js';
  */
 export const CONNECTIONS_PER_NODE = 16;
 
-/**
- * No answer for so long is a failure, in milliseconds. undici rounds up to its clock of half a second, so that a failure
- * is told within two seconds.
- */
-const TIMEOUT_MS = 1300;
+/** No answer for so long is a failure, in milliseconds: it is told within two seconds. */
+const TIMEOUT_MS = 1500;
+/** The same where there is another node to ask, which then has as long. */
+const TIMEOUT_BEFORE_ANOTHER_MS = 800;
 
-/** A node that could not be reached is left alone for so long, in milliseconds, as long as there is another. */
+/** A node that could not be reached, or could not answer, is left alone for so long, in milliseconds, as long as there is another. */
 const PENALTY_MS = 3000;
 
 /** Elasticsearch cannot be reached, or cannot answer at the moment. */
 export class EngineUnavailable extends Error {
   override readonly name = 'EngineUnavailable';
 }
+
+/** A node that starts, or has no master, or a proxy before it. Not 429: a node that is busy is not helped by more. */
+const NODE_AWAY = [502, 503, 504];
+
+/** This node did not answer, or not in time. */
+class NodeAway extends EngineUnavailable {}
 
 interface Node {
   pool: Pool;
@@ -37,9 +42,11 @@ interface Node {
  */
 export class SearchPool {
   readonly #nodes: Node[];
+  readonly #timeoutMs: number;
   #turn = 0;
 
   constructor({ nodes, apiKey }: ElasticsearchAccess) {
+    this.#timeoutMs = nodes.length > 1 ? TIMEOUT_BEFORE_ANOTHER_MS : TIMEOUT_MS;
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
@@ -51,8 +58,9 @@ export class SearchPool {
         pool: new Pool(origin, {
           connections: CONNECTIONS_PER_NODE,
           connect: { timeout: TIMEOUT_MS },
-          headersTimeout: TIMEOUT_MS,
-          bodyTimeout: TIMEOUT_MS,
+          // `exchange` has a clock of its own: undici's goes by half seconds.
+          headersTimeout: 0,
+          bodyTimeout: 0,
         }),
         prefix: pathname.replace(/\/$/, ''),
         headers: {
@@ -65,14 +73,16 @@ export class SearchPool {
   }
 
   /**
-   * Posts newline-delimited JSON. What failed for want of a connection is sent once more, to the next node.
+   * Posts newline-delimited JSON. What failed for want of a connection is sent once more, to the next node; and what a
+   * node could not answer, or not in time, where there is another.
    * @returns the body of the answer.
    * @throws {EngineUnavailable} for failures that will pass, {Error} for requests that the engine refuses.
    */
   async post(path: string, body: string): Promise<string> {
     const node = this.#next();
     return this.#send(node, path, body).catch((error: unknown) => {
-      if (!isConnectionLost(error)) throw asUnavailable(error);
+      const elsewhere = error instanceof NodeAway && this.#nodes.length > 1;
+      if (!isConnectionLost(error) && !elsewhere) throw asUnavailable(error);
       node.avoidUntil = Date.now() + PENALTY_MS;
       return this.#send(this.#next(), path, body).catch((again: unknown) => {
         throw asUnavailable(again);
@@ -98,31 +108,54 @@ export class SearchPool {
   }
 
   async #send({ pool, prefix, headers }: Node, path: string, body: string): Promise<string> {
-    const { status, text } = await exchange(pool, { method: 'POST', path: prefix + path, headers, body });
+    const request = { method: 'POST', path: prefix + path, headers, body } as const;
+    const { status, text } = await exchange(pool, request, this.#timeoutMs);
     if (status === 200) return text;
     const description = `Elasticsearch answered ${status}: ${text.slice(0, 500)}`;
+    if (NODE_AWAY.includes(status)) throw new NodeAway(description);
     throw isTemporary(status) ? new EngineUnavailable(description) : new Error(description);
   }
 }
 
-/** undici's `request` with the text of the body, but for the streams and their promises: a sixth of its time. */
+/**
+ * undici's `request` with the text of the body, but for the streams and their promises: a sixth of its time.
+ * @throws {NodeAway} without a whole answer after `timeoutMs`.
+ */
 function exchange(
   pool: Pool,
   request: Dispatcher.DispatchOptions,
+  timeoutMs: number,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
+    let controller: Dispatcher.DispatchController | undefined;
+    let expired: NodeAway | undefined;
     let status = 0;
     const chunks: Buffer[] = [];
+    const late = setTimeout(() => {
+      expired = new NodeAway(`no answer within ${timeoutMs} ms`);
+      controller?.abort(expired);
+      reject(expired);
+    }, timeoutMs);
     pool.dispatch(request, {
-      onRequestStart: () => undefined,
+      onRequestStart: (started) => {
+        controller = started;
+        // It waited for a connection all the time.
+        if (expired !== undefined) controller.abort(expired);
+      },
       onResponseStart: (_controller, statusCode) => {
         status = statusCode;
       },
       onResponseData: (_controller, chunk) => {
         chunks.push(chunk);
       },
-      onResponseEnd: () => resolve({ status, text: Buffer.concat(chunks).toString() }),
-      onResponseError: (_controller, error) => reject(error),
+      onResponseEnd: () => {
+        clearTimeout(late);
+        resolve({ status, text: Buffer.concat(chunks).toString() });
+      },
+      onResponseError: (_controller, error) => {
+        clearTimeout(late);
+        reject(error);
+      },
     });
   });
 }

@@ -88,6 +88,12 @@ class EngineContainer extends GenericContainer {
         kill: async () => {
           await (await this.#handle())?.kill();
         },
+        pause: async () => {
+          await (await this.#handle())?.pause();
+        },
+        resume: async () => {
+          await (await this.#handle())?.unpause();
+        },
         // It waits, as the first start does.
         revive: () => started.restart(),
       };

@@ -21,19 +21,18 @@ const ARTIFACT = {
 
 const START_TIMEOUT_MS = 120_000;
 
-/** One node for this machine alone, without the log files and the disk limits of a server. */
-function settings(folder: string, name: string, port: number): string {
-  return `cluster.name: package-registry-search
-node.name: ${name}
-path.data: ${join(folder, 'data')}
-path.logs: ${join(folder, 'logs')}
-network.host: 127.0.0.1
-http.port: ${port}
-discovery.type: single-node
-xpack.security.enabled: false
-cluster.routing.allocation.disk.threshold_enabled: false
-action.destructive_requires_name: true
-`;
+/** A node for this machine alone, without the log files and the disk limits of a server. */
+function usualSettings(folder: string): Record<string, unknown> {
+  return {
+    'cluster.name': 'package-registry-search',
+    'path.data': join(folder, 'data'),
+    'path.logs': join(folder, 'logs'),
+    'network.host': '127.0.0.1',
+    'discovery.type': 'single-node',
+    'xpack.security.enabled': false,
+    'cluster.routing.allocation.disk.threshold_enabled': false,
+    'action.destructive_requires_name': true,
+  };
 }
 
 const LOGGING = `status = error
@@ -45,19 +44,29 @@ rootLogger.level = warn
 rootLogger.appenderRef.console.ref = console
 `;
 
-/**
- * Assembles Elasticsearch from Maven Central, once, and starts it.
- * @param folder of its data, configuration and log.
- * @param heap such as `1g`.
- */
-export async function startElasticsearch(
-  places: Places,
-  folder: string,
-  heap: string,
-  env: NodeJS.ProcessEnv,
-  say: Say,
-  signal: AbortSignal,
-): Promise<Engine> {
+interface NodeOptions {
+  places: Places;
+  /** Of its data, configuration and log. */
+  folder: string;
+  /** Such as `1g`. */
+  heap: string;
+  env: NodeJS.ProcessEnv;
+  say: Say;
+  signal: AbortSignal;
+  /** Settings of Elasticsearch beside or instead of the usual ones, which make a cluster of one node. */
+  settings?: Record<string, unknown>;
+}
+
+/** Assembles Elasticsearch from Maven Central, once, and starts a node of it. */
+export async function startElasticsearch({
+  places,
+  folder,
+  heap,
+  env,
+  say,
+  signal,
+  settings,
+}: NodeOptions): Promise<Engine> {
   const { programs, runAs } = places;
   const jdk = await findJdk(env, runAs);
   const home = join(programs, `elasticsearch-${ELASTICSEARCH_VERSION}`);
@@ -88,7 +97,9 @@ export async function startElasticsearch(
   const launch = async (port: number) => {
     // A name that no other node has: who answers on the port must be the one that was started.
     const name = `local-${randomBytes(8).toString('hex')}`;
-    writeFileSync(join(config, 'elasticsearch.yml'), settings(folder, name, port));
+    const all = { ...usualSettings(folder), 'node.name': name, 'http.port': port, ...settings };
+    // JSON is YAML.
+    writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
     const program = new SupervisedProgram(command, {
       cwd: home,
       env: {
@@ -108,7 +119,7 @@ export async function startElasticsearch(
       logFile: join(folder, 'logs', 'elasticsearch.log'),
     });
     await program.waitUntil(
-      () => answers(`http://127.0.0.1:${port}`, name),
+      () => answers(`http://127.0.0.1:${port}`, all['node.name']),
       'Elasticsearch',
       START_TIMEOUT_MS,
       signal,

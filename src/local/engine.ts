@@ -7,6 +7,10 @@ export interface Engine {
   stop(): Promise<void>;
   /** Ends it at once, as a crash would. */
   kill(): Promise<void>;
+  /** Lets it stand still, as a machine that is overloaded or swaps: it holds its connections and answers nothing. */
+  pause(): Promise<void>;
+  /** After `pause()`. */
+  resume(): Promise<void>;
   /** After `kill()`: runs it again with the same data at the same address. */
   revive(): Promise<void>;
 }

@@ -32,14 +32,14 @@ export async function obtainElasticsearch({
     'ELASTICSEARCH_URL',
     () => startElasticsearchContainer(heap, volume, signal),
     () =>
-      startElasticsearch(
+      startElasticsearch({
         places,
-        join(makeFolder(folder, places.runAs), 'elasticsearch'),
+        folder: join(makeFolder(folder, places.runAs), 'elasticsearch'),
         heap,
         env,
         say,
         signal,
-      ),
+      }),
     say,
     signal,
   );

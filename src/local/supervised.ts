@@ -59,7 +59,7 @@ export class SupervisedProgram {
   async stop(): Promise<void> {
     if (!this.running) return;
     this.#child.stdin?.end();
-    const late = setTimeout(() => this.#killGroup(), STOP_MS);
+    const late = setTimeout(() => this.signal('SIGKILL'), STOP_MS);
     await this.#exited;
     clearTimeout(late);
   }
@@ -67,8 +67,13 @@ export class SupervisedProgram {
   /** Ends it and all that it started with SIGKILL. */
   async kill(): Promise<void> {
     if (!this.running) return;
-    this.#killGroup();
+    this.signal('SIGKILL');
     await this.#exited;
+  }
+
+  /** Sends a signal to it and to all that it started. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#child.pid !== undefined) process.kill(-this.#child.pid, signal);
   }
 
   /**
@@ -103,9 +108,5 @@ export class SupervisedProgram {
 
   #lastOutput(): string {
     return readFileSync(this.options.logFile, 'utf8').trim().split('\n').slice(-5).join('\n');
-  }
-
-  #killGroup(): void {
-    if (this.#child.pid !== undefined) process.kill(-this.#child.pid, 'SIGKILL');
   }
 }

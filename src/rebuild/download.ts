@@ -229,10 +229,18 @@ async function openText(path: string, maxBytes: number): Promise<Readable> {
   await handle.close();
   const file = createReadStream(path, { highWaterMark: READ_BYTES });
   if (buffer.readUInt16BE() !== 0x1f8b) return file;
+  const gunzip = createGunzip({ chunkSize: READ_BYTES });
   // A little gzip may be a lot of text.
   const text = capped(maxBytes);
-  pipeline(file, createGunzip({ chunkSize: READ_BYTES }), text).catch((error: unknown) =>
-    text.destroy(error as Error),
-  );
+  file.on('error', (error) => text.destroy(error)).pipe(gunzip);
+  gunzip
+    .on('error', (error) => {
+      text.destroy(new DatasetError(`the gzip is cut off or damaged: ${error.message}`, { cause: error }));
+    })
+    .pipe(text)
+    .on('close', () => {
+      file.destroy();
+      gunzip.destroy();
+    });
   return text;
 }

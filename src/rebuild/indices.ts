@@ -7,6 +7,11 @@ import { isBuildOf, loadingAliasOf, previousAliasOf } from './index-names.js';
 
 const DEFINITION = new URL('../../mappings/packages.json', import.meta.url);
 
+/** Merging takes five seconds for a million names, in milliseconds; more than a hundred million have time enough. */
+const MERGE_TIMEOUT_MS = 3_600_000;
+/** For so long the copies of an index may take to be made, in milliseconds. */
+const COPY_TIMEOUT_MS = 300_000;
+
 /** Creates the index of a build as mappings/packages.json says: without copies and refresh, for the load. */
 export async function createIndex(
   client: Client,
@@ -28,7 +33,7 @@ export async function createIndex(
 /** Makes what was loaded searchable, in one segment a shard, and closes the index to writes for good. */
 export async function seal(client: Client, index: string): Promise<void> {
   await client.indices.refresh({ index });
-  await client.indices.forcemerge({ index, max_num_segments: 1 });
+  await client.indices.forcemerge({ index, max_num_segments: 1 }, { requestTimeout: MERGE_TIMEOUT_MS });
   await client.indices.refresh({ index });
   await client.indices.addBlock({ index, block: 'write' });
   await client.indices.deleteAlias({ index, name: loadingAliasOf(index) });
@@ -40,7 +45,10 @@ export async function settle(client: Client, index: string, replicas: string): P
     ? { auto_expand_replicas: replicas }
     : { auto_expand_replicas: 'false', number_of_replicas: Number(replicas) };
   await client.indices.putSettings({ index, settings: { ...copies, refresh_interval: '1s' } });
-  const health = await client.cluster.health({ index, wait_for_status: 'green', timeout: '5m' });
+  const health = await client.cluster.health(
+    { index, wait_for_status: 'green', timeout: `${COPY_TIMEOUT_MS}ms` },
+    { requestTimeout: COPY_TIMEOUT_MS + 10_000 },
+  );
   if (health.timed_out) {
     throw new Error(
       `the copies of the index are not complete after five minutes: INDEX_REPLICAS is ${replicas}`,

@@ -1,3 +1,6 @@
+import { readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
@@ -14,9 +17,21 @@ const LOCK_TIMEOUT_MS = 15_000;
 const OLD = bundledPackages().slice(0, 3000);
 const NEW = bundledPackages().slice(0, 20_000);
 
+/** Readers are to reach Elasticsearch with every request. */
+const UNCACHED = { CACHE_MAX_BYTES: '0' };
+
+/** As many rows as take seconds to check. */
+function longCsv(): string {
+  const rows = Array.from({ length: 1_500_000 }, (_, i) => `name-${i},https://registry.example/${i}\n`);
+  return `name,url\n${rows.join('')}`;
+}
+
 describe('A rebuilding process that is killed', function () {
   this.timeout(90_000);
-  const suite = useService(() => OLD);
+  const suite = useService(
+    () => OLD,
+    () => UNCACHED,
+  );
   let dataset: DatasetFile;
   let proxy: EngineProxy;
   let reader: Reader;
@@ -44,13 +59,12 @@ describe('A rebuilding process that is killed', function () {
       DATASET_URL: datasetUrl,
       REBUILD_SECRET,
     });
-    const [, url] = await builder.prints(/"url":"([^"]+)"/, 30_000);
-    expect((await fetch(`${url}${REBUILD}&force=true`)).status).to.equal(202);
+    expect((await fetch(`${await builder.url()}${REBUILD}&force=true`)).status).to.equal(202);
     return builder;
   }
 
   /** The next rebuild, on another replica, goes through, and nothing of the killed one is left. */
-  async function expectRecovery(): Promise<void> {
+  async function expectRecovery(killed: Program): Promise<void> {
     await until(
       async () => (await suite.service.get(`${REBUILD}&force=true`)).status === 202,
       'the lock to end',
@@ -61,6 +75,8 @@ describe('A rebuilding process that is killed', function () {
     expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
     // What is served, and the generation before it.
     expect(await suite.service.indices()).to.have.length(2);
+    const temporary = await readdir(tmpdir());
+    expect(temporary.filter((name) => name.includes(`snapshot-${killed.pid}-`))).to.deep.equal([]);
   }
 
   it('while it downloads', async () => {
@@ -70,7 +86,24 @@ describe('A rebuilding process that is killed', function () {
     await builder.stop('SIGKILL');
     held.release();
     await origin.close();
-    await expectRecovery();
+    await expectRecovery(builder);
+  });
+
+  it('while it checks', async () => {
+    const long = await datasetFile(longCsv());
+    try {
+      const builder = await beginRebuild(long.url);
+      const url = await builder.url();
+      await until(
+        async () =>
+          ((await (await fetch(`${url}${REBUILD}`)).json()) as { phase: string }).phase === 'checking',
+        'the check',
+      );
+      await builder.stop('SIGKILL');
+      await expectRecovery(builder);
+    } finally {
+      await long.remove();
+    }
   });
 
   const steps: [
@@ -98,7 +131,7 @@ describe('A rebuilding process that is killed', function () {
       await builder.stop('SIGKILL');
       hold.release();
       expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
-      await expectRecovery();
+      await expectRecovery(builder);
     });
   }
 
@@ -113,7 +146,7 @@ describe('A rebuilding process that is killed', function () {
       'the new data',
       3000,
     );
-    await expectRecovery();
+    await expectRecovery(builder);
   });
 
   it('is not noticed by readers', async () => {
@@ -125,7 +158,10 @@ describe('A rebuilding process that is killed', function () {
 
 describe('A rebuild that meets a fault', function () {
   this.timeout(90_000);
-  const suite = useService(() => OLD);
+  const suite = useService(
+    () => OLD,
+    () => UNCACHED,
+  );
   let reader: Reader;
 
   before(() => {
@@ -168,5 +204,87 @@ describe('A rebuild that meets a fault', function () {
     await reader.stop();
     expect(reader.failures).to.deep.equal([]);
     expect(reader.requests).to.be.greaterThan(100);
+  });
+});
+
+describe('A rebuild under which an engine goes away', function () {
+  this.timeout(120_000);
+  const suite = useService(
+    () => OLD,
+    () => UNCACHED,
+  );
+  let reader: Reader;
+
+  before(() => {
+    reader = new Reader(suite.service, [OLD.length, bundledPackages().length], 'lib');
+  });
+
+  after(() => reader.stop());
+
+  /** Begins to load a snapshot that takes some seconds. */
+  async function load(): Promise<void> {
+    await suite.dataset.write(toCsv(bundledPackages()));
+    expect((await suite.service.get(REBUILD)).status).to.equal(202);
+    await until(() => {
+      const { phase, rows } = suite.service.server.rebuilds.progress ?? {};
+      return phase === 'loading' && (rows ?? 0) > 0;
+    }, 'the load');
+  }
+
+  async function expectRebuilt(): Promise<void> {
+    await suite.service.idle(90_000);
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    expect((await suite.service.get('/health')).body.total_packages).to.equal(bundledPackages().length);
+    expect(await suite.service.indices()).to.have.length(2);
+  }
+
+  /** The only Elasticsearch answers nobody meanwhile; readers are told so, and get no wrong answer. */
+  async function elasticsearchAway(away: () => Promise<void>): Promise<void> {
+    const answers = async () => (await suite.service.get('/search?q=lib')).status === 200;
+    const healthy = async () => (await suite.service.get('/health')).status === 200;
+    reader.engineMayBeAway = true;
+    await away();
+    await until(async () => (await answers()) && (await healthy()), 'Elasticsearch to be back', 30_000);
+    reader.engineMayBeAway = false;
+  }
+
+  it('Elasticsearch stands still: the load goes on when it does', async () => {
+    const { elasticsearch } = await engines();
+    await load();
+    await elasticsearchAway(async () => {
+      await elasticsearch.pause();
+      await pause(5000).finally(() => elasticsearch.resume());
+    });
+    await expectRebuilt();
+  });
+
+  it('Elasticsearch is killed and started again: the load goes on when it is back', async () => {
+    const { elasticsearch } = await engines();
+    await load();
+    await elasticsearchAway(async () => {
+      await elasticsearch.kill();
+      await elasticsearch.revive();
+    });
+    await expectRebuilt();
+  });
+
+  it('Redis is killed and started again, without the lock: the rebuild stops before the flip', async () => {
+    const { redis } = await engines();
+    const served = await suite.service.indices();
+    await load();
+    await redis.kill();
+    await redis.revive();
+    await suite.service.idle(20_000);
+    expect(suite.service.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
+    expect(await suite.service.indices()).to.deep.equal(served);
+    await until(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
+    await suite.service.idle();
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+  });
+
+  it('is not noticed by readers otherwise', async () => {
+    await reader.stop();
+    expect(reader.failures).to.deep.equal([]);
+    expect(reader.requests).to.be.greaterThan(1000);
   });
 });

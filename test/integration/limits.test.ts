@@ -4,12 +4,15 @@ import { expectProblem } from '../support/expect-problem.js';
 import { BYPASS_SECRET, REBUILD_SECRET, startService, useService } from '../support/service.js';
 
 describe('Rate limits', () => {
-  const suite = useService(() => packagesNamed(['alpha', 'beta']), {
-    RATE_LIMIT_POINTS: '5',
-    RATE_LIMIT_WINDOW_SECONDS: '300',
-    // So that each test can be a client of its own.
-    TRUSTED_PROXIES: '127.0.0.1',
-  });
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({
+      RATE_LIMIT_POINTS: '5',
+      RATE_LIMIT_WINDOW_SECONDS: '300',
+      // So that each test can be a client of its own.
+      TRUSTED_PROXIES: '127.0.0.1',
+    }),
+  );
   const as = (ip: string, headers: Record<string, string> = {}) => ({
     headers: { 'X-Forwarded-For': ip, ...headers },
   });
@@ -146,7 +149,10 @@ describe('Rate limits', () => {
 });
 
 describe('Rate limits without Redis', () => {
-  const suite = useService(() => packagesNamed(['alpha']), { RATE_LIMIT_POINTS: '2', REDIS_URL: '' });
+  const suite = useService(
+    () => packagesNamed(['alpha']),
+    () => ({ RATE_LIMIT_POINTS: '2', REDIS_URL: '' }),
+  );
 
   it('are kept by the process, and told by /debug-ip', async () => {
     for (let i = 0; i < 2; i++) expect((await suite.service.get('/stats')).status).to.equal(200);

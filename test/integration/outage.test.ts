@@ -43,7 +43,10 @@ describe('Elasticsearch killed under the server', function () {
 
 describe('Redis killed under the server', function () {
   this.timeout(60_000);
-  const suite = useService(() => packagesNamed(['alpha']), { RATE_LIMIT_POINTS: '3' });
+  const suite = useService(
+    () => packagesNamed(['alpha']),
+    () => ({ RATE_LIMIT_POINTS: '3' }),
+  );
 
   it('fails no request: the process counts by itself until it is back', async () => {
     const { redis } = await engines();

@@ -80,7 +80,7 @@ describe('The processes', function () {
 
     it('serves, logs JSON lines, and stops in good order on SIGTERM', async () => {
       const program = new Program('src/main.ts', await environment());
-      const [, url] = await program.prints(/"url":"([^"]+)"/, 20_000);
+      const url = await program.url();
       await until(
         async () => (await request(`${url}/health`)).status === 200,
         'the service to be ready',
@@ -100,7 +100,7 @@ describe('The processes', function () {
     // The bundled snapshot, which takes seconds to load.
     const env = { ...(await environment()), DATASET_URL: '', REBUILD_SECRET: 'change-me' };
     const program = new Program('src/main.ts', env);
-    const [, url] = await program.prints(/"url":"([^"]+)"/, 20_000);
+    const url = await program.url();
     const phase = async () => (await request(`${url}/rebuild?secret=change-me`)).body.phase as string;
     await until(async () => (await phase()) === 'loading', 'the load to begin', 30_000);
     const began = Date.now();

@@ -116,7 +116,10 @@ describe('GET /rebuild', function () {
 });
 
 describe('GET /rebuild without a configured secret', () => {
-  const suite = useService(() => packagesNamed(['alpha']), { REBUILD_SECRET: '', BYPASS_SECRET: '' });
+  const suite = useService(
+    () => packagesNamed(['alpha']),
+    () => ({ REBUILD_SECRET: '', BYPASS_SECRET: '' }),
+  );
 
   it('is closed, whatever is sent', async () => {
     for (const path of ['/rebuild', '/rebuild?secret=', '/rebuild?secret=undefined', '/get-bypass?secret=']) {

@@ -272,7 +272,7 @@ describe('A replica that sleeps through the time of its lock', function () {
       REBUILD_SECRET,
     });
     try {
-      const [, url] = await sleeper.prints(/"url":"([^"]+)"/, 30_000);
+      const url = await sleeper.url();
       const rebuild = `${url}${REBUILD}`;
       expect((await fetch(rebuild)).status).to.equal(202);
       await until(

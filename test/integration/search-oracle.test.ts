@@ -47,7 +47,10 @@ function compare(shards: number): void {
     })),
   );
   const oracle = new Oracle(packages);
-  const suite = useService(() => packages, { INDEX_SHARDS: String(shards) });
+  const suite = useService(
+    () => packages,
+    () => ({ INDEX_SHARDS: String(shards) }),
+  );
 
   async function expectSameAnswer(text: string, limit: number): Promise<void> {
     const q = text.trim();

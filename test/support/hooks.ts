@@ -1,6 +1,13 @@
 import { stopEngines } from './engines.js';
+import { readers } from './reader.js';
 
 /** Mocha calls it after the last test, also when tests failed. */
 export async function mochaGlobalTeardown(): Promise<void> {
   await stopEngines();
+  const { requests, failures, answeredAway } = readers;
+  if (requests === 0) return;
+  console.log(
+    `Readers during faults: ${requests} requests, ${failures} failures;` +
+      ` ${answeredAway} answers 503 while the only Elasticsearch was away`,
+  );
 }

@@ -25,6 +25,11 @@ export class Program {
     this.#exited = once(this.#child, 'close');
   }
 
+  /** Its process's id. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   /** Waits for a text on standard output and returns the match. */
   async prints(pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
     const ended = () => this.#child.exitCode !== null;
@@ -36,6 +41,12 @@ export class Program {
     const match = pattern.exec(this.stdout);
     if (match === null) throw new Error(`ended without ${String(pattern)}:\n${this.stdout}${this.stderr}`);
     return match;
+  }
+
+  /** Waits until it is a server that listens. @returns its address. */
+  async url(): Promise<string> {
+    const [, url = ''] = await this.prints(/"url":"([^"]+)"/, 30_000);
+    return url;
   }
 
   /** Waits for its end. @returns the exit code, or null after a signal. */

@@ -63,7 +63,7 @@ export async function startService(env: Record<string, string>, slug = newSlug()
     ...env,
   });
   const server = await startServer(config, createLogger(config.logLevel, false));
-  const elasticsearch = new Client({ node: engine.url });
+  const elasticsearch = new Client({ nodes: [...config.elasticsearch.nodes] });
   const alias = aliasOf(slug);
   const get = (path: string, init?: RequestInit) => request(`${server.url}${path}`, init);
   const idle = (timeoutMs = 60_000) =>
@@ -116,14 +116,20 @@ export interface SuiteService {
   dataset: DatasetFile;
 }
 
-/** Gives the suite that calls it a ready service on a dataset file of its own, and takes both away at its end. */
-export function useService(packages: () => PackageEntry[], env: Record<string, string> = {}): SuiteService {
+/**
+ * Gives the suite that calls it a ready service on a dataset file of its own, and takes both away at its end.
+ * @param env is read when the service starts.
+ */
+export function useService(
+  packages: () => PackageEntry[],
+  env = (): Record<string, string> => ({}),
+): SuiteService {
   let dataset: DatasetFile | undefined;
   let service: Service | undefined;
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     dataset = await datasetFile(toCsv(packages()));
-    service = await startReadyService({ DATASET_URL: dataset.url, ...env });
+    service = await startReadyService({ DATASET_URL: dataset.url, ...env() });
   });
   after(async () => {
     await service?.end();

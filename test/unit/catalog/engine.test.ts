@@ -1,24 +1,27 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { IndexGone, runSearches } from '../../../src/catalog/engine.js';
 import { EngineUnavailable, SearchPool } from '../../../src/clients/search-pool.js';
 
-/** Runs two searches against a server that answers as the test wants. */
-async function ask(listener: RequestListener, nodes?: (url: string) => string[]) {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const pool = new SearchPool({ nodes: nodes?.(url) ?? [url], apiKey: 'key' });
+/** Runs two searches against nodes that answer as the test wants; undefined for one that is not there. */
+async function ask(...listeners: (RequestListener | undefined)[]) {
+  const servers = listeners.map((listener) => createServer(listener).listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const urlOf = (server: Server, i: number) =>
+    `http://127.0.0.1:${listeners[i] === undefined ? 1 : (server.address() as AddressInfo).port}`;
+  const pool = new SearchPool({ nodes: servers.map(urlOf), apiKey: 'key' });
   try {
     return await runSearches(pool, 'index', [{ size: 1 }, { size: 2 }]);
   } catch (error) {
     return error;
   } finally {
     await pool.close();
-    server.close();
-    server.closeAllConnections();
+    for (const server of servers) {
+      server.close();
+      server.closeAllConnections();
+    }
   }
 }
 
@@ -108,17 +111,45 @@ describe('runSearches', () => {
     expect(Date.now() - began).to.be.lessThan(2000);
   });
 
-  it('goes to the next node where one cannot be reached', async () => {
-    const body = { responses: [good(), good()] };
-    for (const nodes of [
-      (url: string) => ['http://127.0.0.1:1', url],
-      (url: string) => [url, 'http://127.0.0.1:1'],
-    ]) {
-      expect(await ask(answering(body), nodes)).to.deep.equal([
-        { entries: [], exact: 0 },
-        { entries: [], exact: 0 },
-      ]);
+  const away: [what: string, listener: RequestListener | undefined][] = [
+    ['cannot be reached', undefined],
+    ['is starting or has no master', answering('{}', 503)],
+    ['hangs', () => undefined],
+    ['hangs in the middle of an answer', (_request, response) => void response.write('{"responses":[')],
+  ];
+  for (const [what, listener] of away) {
+    it(`goes to the next node where one ${what}, within two seconds`, async () => {
+      const whole = answering({ responses: [good(), good()] });
+      for (const nodes of [
+        [listener, whole],
+        [whole, listener],
+      ]) {
+        const began = Date.now();
+        expect(await ask(...nodes)).to.deep.equal([
+          { entries: [], exact: 0 },
+          { entries: [], exact: 0 },
+        ]);
+        expect(Date.now() - began).to.be.lessThan(2000);
+      }
+    });
+  }
+
+  it('says within two seconds that no node answers', async () => {
+    for (const [, listener] of away) {
+      const began = Date.now();
+      expect(await ask(listener, listener)).to.be.instanceOf(EngineUnavailable);
+      expect(Date.now() - began).to.be.lessThan(2000);
     }
+  });
+
+  it('does not burden the next node where one is busy', async () => {
+    let requests = 0;
+    const busy: RequestListener = (_request, response) => {
+      requests++;
+      response.writeHead(429).end('{}');
+    };
+    expect(await ask(busy, busy)).to.be.instanceOf(EngineUnavailable);
+    expect(requests).to.equal(1);
   });
 
   it('retries once on a connection that breaks, not twice', async () => {
