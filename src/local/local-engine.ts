@@ -22,8 +22,8 @@ export async function startLocalEngine(options: LocalEngineOptions): Promise<Eng
     url: `${scheme}://127.0.0.1:${first.port}`,
     stop: () => program.stop(),
     kill: () => program.kill(),
-    pause: () => Promise.resolve(program.signal('SIGSTOP')),
-    resume: () => Promise.resolve(program.signal('SIGCONT')),
+    pause: () => program.signal('SIGSTOP'),
+    resume: () => program.signal('SIGCONT'),
     revive: async () => {
       program = await launch(first.port);
     },

@@ -59,7 +59,7 @@ export class SupervisedProgram {
   async stop(): Promise<void> {
     if (!this.running) return;
     this.#child.stdin?.end();
-    const late = setTimeout(() => this.signal('SIGKILL'), STOP_MS);
+    const late = setTimeout(() => void this.signal('SIGKILL'), STOP_MS);
     await this.#exited;
     clearTimeout(late);
   }
@@ -67,13 +67,14 @@ export class SupervisedProgram {
   /** Ends it and all that it started with SIGKILL. */
   async kill(): Promise<void> {
     if (!this.running) return;
-    this.signal('SIGKILL');
+    await this.signal('SIGKILL');
     await this.#exited;
   }
 
   /** Sends a signal to it and to all that it started. */
-  signal(signal: NodeJS.Signals): void {
+  signal(signal: NodeJS.Signals): Promise<void> {
     if (this.#child.pid !== undefined) process.kill(-this.#child.pid, signal);
+    return Promise.resolve();
   }
 
   /**

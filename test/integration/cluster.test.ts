@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { startCluster, type Cluster } from '../support/cluster.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { Reader } from '../support/reader.js';
+import { useReader } from '../support/reader.js';
 import { REBUILD, useService } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -16,7 +16,6 @@ const PAUSE_MS = 5000;
 describe('A node of a cluster that goes away while it is being loaded', function () {
   this.timeout(180_000);
   let cluster: Cluster;
-  let reader: Reader;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
@@ -26,6 +25,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
     () => OLD,
     () => ({ ELASTICSEARCH_URL: `${cluster.first.url},${cluster.second.url}`, CACHE_MAX_BYTES: '0' }),
   );
+  const reading = useReader(suite, [OLD.length, NEW.length]);
   before(async () => {
     const { elasticsearch, alias } = suite.service;
     // Both nodes have a copy of what is served.
@@ -37,7 +37,6 @@ describe('A node of a cluster that goes away while it is being loaded', function
         settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': cluster.first.name },
       });
     }
-    reader = new Reader(suite.service, [OLD.length, NEW.length], 'lib');
   });
   after(() => cluster.stop());
 
@@ -85,9 +84,5 @@ describe('A node of a cluster that goes away while it is being loaded', function
     await expectRebuilt(NEW.length);
   });
 
-  it('is not noticed by readers', async () => {
-    await reader.stop();
-    expect(reader.failures).to.deep.equal([]);
-    expect(reader.requests).to.be.greaterThan(1000);
-  });
+  reading.itNoticesNothing();
 });

@@ -7,7 +7,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { Program } from '../support/program.js';
-import { Reader } from '../support/reader.js';
+import { useReader } from '../support/reader.js';
 import { REBUILD, REBUILD_SECRET, useService } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -32,18 +32,16 @@ describe('A rebuilding process that is killed', function () {
     () => OLD,
     () => UNCACHED,
   );
+  const reading = useReader(suite, [OLD.length, NEW.length]);
   let dataset: DatasetFile;
   let proxy: EngineProxy;
-  let reader: Reader;
 
   before(async () => {
     dataset = await datasetFile(toCsv(NEW));
     proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-    reader = new Reader(suite.service, [OLD.length, NEW.length], 'lib');
   });
 
   after(async () => {
-    await reader.stop();
     await proxy.close();
     await dataset.remove();
   });
@@ -149,11 +147,7 @@ describe('A rebuilding process that is killed', function () {
     await expectRecovery(builder);
   });
 
-  it('is not noticed by readers', async () => {
-    await reader.stop();
-    expect(reader.failures).to.deep.equal([]);
-    expect(reader.requests).to.be.greaterThan(1000);
-  });
+  reading.itNoticesNothing();
 });
 
 describe('A rebuild that meets a fault', function () {
@@ -162,13 +156,7 @@ describe('A rebuild that meets a fault', function () {
     () => OLD,
     () => UNCACHED,
   );
-  let reader: Reader;
-
-  before(() => {
-    reader = new Reader(suite.service, [OLD.length], 'lib');
-  });
-
-  after(() => reader.stop());
+  const reading = useReader(suite, [OLD.length]);
 
   /** A rebuild in which the new index is changed while it is loaded. */
   async function rebuildDisturbed(settings: object): Promise<string | undefined> {
@@ -194,17 +182,19 @@ describe('A rebuild that meets a fault', function () {
     );
   });
 
+  it('stops at a document that is refused, and leaves nothing behind', async () => {
+    expect(await rebuildDisturbed({ 'index.final_pipeline': 'missing' })).to.match(
+      /Elasticsearch refused a document: illegal_argument_exception: pipeline with id \[missing\]/,
+    );
+  });
+
   it('stops at the block of a full disk, and leaves nothing behind', async () => {
     expect(await rebuildDisturbed({ 'index.blocks.read_only_allow_delete': true })).to.match(
       /cluster_block_exception/,
     );
   });
 
-  it('is not noticed by readers', async () => {
-    await reader.stop();
-    expect(reader.failures).to.deep.equal([]);
-    expect(reader.requests).to.be.greaterThan(100);
-  });
+  reading.itNoticesNothing();
 });
 
 describe('A rebuild under which an engine goes away', function () {
@@ -213,13 +203,7 @@ describe('A rebuild under which an engine goes away', function () {
     () => OLD,
     () => UNCACHED,
   );
-  let reader: Reader;
-
-  before(() => {
-    reader = new Reader(suite.service, [OLD.length, bundledPackages().length], 'lib');
-  });
-
-  after(() => reader.stop());
+  const reading = useReader(suite, [OLD.length, bundledPackages().length]);
 
   /** Begins to load a snapshot that takes some seconds. */
   async function load(): Promise<void> {
@@ -242,10 +226,10 @@ describe('A rebuild under which an engine goes away', function () {
   async function elasticsearchAway(away: () => Promise<void>): Promise<void> {
     const answers = async () => (await suite.service.get('/search?q=lib')).status === 200;
     const healthy = async () => (await suite.service.get('/health')).status === 200;
-    reader.engineMayBeAway = true;
+    reading.engineMayBeAway = true;
     await away();
     await until(async () => (await answers()) && (await healthy()), 'Elasticsearch to be back', 30_000);
-    reader.engineMayBeAway = false;
+    reading.engineMayBeAway = false;
   }
 
   it('Elasticsearch stands still: the load goes on when it does', async () => {
@@ -282,9 +266,5 @@ describe('A rebuild under which an engine goes away', function () {
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
   });
 
-  it('is not noticed by readers otherwise', async () => {
-    await reader.stop();
-    expect(reader.failures).to.deep.equal([]);
-    expect(reader.requests).to.be.greaterThan(1000);
-  });
+  reading.itNoticesNothing();
 });

@@ -1,4 +1,5 @@
-import type { Answer, Service } from './service.js';
+import { expect } from 'chai';
+import type { Answer, Service, SuiteService } from './service.js';
 
 /** What all readers of this run asked and got. */
 export const readers = { requests: 0, failures: 0, answeredAway: 0 };
@@ -11,20 +12,51 @@ interface Body {
   total_packages: unknown;
 }
 
+/** A query that at least five names of every snapshot match that readers may see. */
+const QUERY = 'lib';
+
+/** What `useReader` gives to a suite. */
+export interface SuiteReader {
+  /** While it is set, the only Elasticsearch may be away, and a 503 that says so is a good answer. */
+  engineMayBeAway: boolean;
+  /** To be called at the end of the suite: the test that says whether the reader noticed anything. */
+  itNoticesNothing(): void;
+}
+
+/**
+ * Reads the service of the suite that calls it, after `useService`, in a loop while its tests run.
+ * @param totals the numbers of packages that may be served.
+ */
+export function useReader(suite: SuiteService, totals: readonly number[]): SuiteReader {
+  let reader: Reader | undefined;
+  const reading: SuiteReader = {
+    engineMayBeAway: false,
+    itNoticesNothing() {
+      it('is not noticed by readers', async () => {
+        await reader?.stop();
+        expect(reader?.failures).to.deep.equal([]);
+        expect(reader?.requests).to.be.greaterThan(100);
+      });
+    },
+  };
+  before(() => {
+    reader = new Reader(suite.service, totals, () => reading.engineMayBeAway);
+  });
+  after(() => reader?.stop());
+  return reading;
+}
+
 /** Reads a service in a loop, as its users do, and keeps every answer that is not as it should be. */
-export class Reader {
+class Reader {
   requests = 0;
   readonly failures: string[] = [];
-  /** While it is set, the only Elasticsearch may be away, and a 503 that says so is a good answer. */
-  engineMayBeAway = false;
   #stopped = false;
   readonly #done: Promise<void>;
 
-  /** @param totals the numbers of packages that may be served. @param query one that names in each of them match. */
   constructor(
     private readonly service: Service,
     private readonly totals: readonly number[],
-    private readonly query: string,
+    private readonly engineMayBeAway: () => boolean,
   ) {
     this.#done = this.#loop();
   }
@@ -36,7 +68,7 @@ export class Reader {
 
   async #loop(): Promise<void> {
     while (!this.#stopped) {
-      await this.#read(`/search?q=${this.query}&limit=5`, ({ count }) => count === 5);
+      await this.#read(`/search?q=${QUERY}&limit=5`, ({ count }) => count === 5);
       await this.#read('/browse?limit=5', ({ results }) => results.length === 5);
       await this.#read('/health', ({ total_packages }) => this.totals.includes(total_packages as number));
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -46,11 +78,11 @@ export class Reader {
   async #read(path: string, isGood: (body: Body) => boolean): Promise<void> {
     this.requests++;
     readers.requests++;
-    const couldBeAway = this.engineMayBeAway;
+    const couldBeAway = this.engineMayBeAway();
     try {
       const answer = await this.service.get(path);
       if (answer.status === 200 && isGood(answer.body as Body)) return;
-      if ((couldBeAway || this.engineMayBeAway) && saysAway(answer)) readers.answeredAway++;
+      if ((couldBeAway || this.engineMayBeAway()) && saysAway(answer)) readers.answeredAway++;
       else this.#fail(`${path}: ${answer.status} ${answer.text.slice(0, 200)}`);
     } catch (error) {
       this.#fail(`${path}: ${(error as Error).message}`);

@@ -1,0 +1,132 @@
+import type { RequestListener } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { useReader } from '../support/reader.js';
+import { useService } from '../support/service.js';
+
+const OLD = bundledPackages().slice(0, 3000);
+const CSV = toCsv(OLD);
+const LENGTH = Buffer.byteLength(CSV);
+
+/** Sends a part of the snapshot. */
+const cutAt =
+  (bytes: number, headers: Record<string, string>): RequestListener =>
+  (_request, response) => {
+    response.writeHead(200, headers).write(CSV.slice(0, bytes), () => response.destroy());
+  };
+
+const answer =
+  (body: string | Buffer, status = 200): RequestListener =>
+  (_request, response) =>
+    response.writeHead(status).end(body);
+
+/** A snapshot whose last row is another one. */
+const withRow = (row: string | Buffer) =>
+  answer(Buffer.concat([Buffer.from(CSV), Buffer.from(row), Buffer.from('\n')]));
+
+const CUT = /^the dataset could not be downloaded: ./;
+const LINE = OLD.length + 2;
+const URL_OF_ROW = 'https://registry.example/a';
+
+const downloads: [what: string, listener: RequestListener, reason: RegExp][] = [
+  ['is cut off in the middle', cutAt(LENGTH / 2, { 'Content-Length': String(LENGTH) }), CUT],
+  ['is cut off in the middle, its length being unknown', cutAt(LENGTH / 2, {}), CUT],
+  ['is cut off at the last byte', cutAt(LENGTH - 1, { 'Content-Length': String(LENGTH) }), CUT],
+  ['is cut off at the last byte, its length being unknown', cutAt(LENGTH - 1, {}), CUT],
+  [
+    'was cut off at its origin',
+    answer(CSV.slice(0, -1)),
+    /^line 3001: the last record does not end with a line end, so the file may be cut off/,
+  ],
+  ['is not there', answer('no such file', 404), /^the dataset's server answered 404 instead of 200$/],
+  ['meets a broken server', answer(CSV, 500), /^the dataset's server answered 500 instead of 200$/],
+  ['is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), /this is an HTML page$/],
+  ['is empty', answer(''), /^the dataset is empty$/],
+  ['is gzip that is cut off', answer(gzipSync(CSV).subarray(0, -1)), /^the gzip is cut off or damaged: ./],
+  ['is gzip of nothing', answer(gzipSync('')), /^the dataset is empty$/],
+  ['stalls', (_request, response) => void response.writeHead(200).write(CSV.slice(0, 1000)), CUT],
+];
+
+const rows: [what: string, row: string | Buffer, reason: string][] = [
+  ['has too few fields', '9999999,a,1', '3 fields instead of 4'],
+  ['has too many fields', `9999999,a,1,${URL_OF_ROW},`, '5 fields instead of 4'],
+  ['is empty', '', '1 fields instead of 4'],
+  ['is badly quoted', `9999999,"a"b,1,${URL_OF_ROW}`, 'bad quoting'],
+  ['opens a quote', `9999999,"a,1,${URL_OF_ROW}`, 'a quote is opened and never closed'],
+  ['has a carriage return', `9999999,a\rb,1,${URL_OF_ROW}`, 'a carriage return outside quotes'],
+  ['is not UTF-8', Buffer.from([0x39, 0x2c, 0xff, 0x2c, 0x31, 0x2c, 0x61]), 'not valid UTF-8'],
+  ['has no name', `9999999,,1,${URL_OF_ROW}`, 'name is empty'],
+  ['has too long a name', `9999999,${'x'.repeat(513)},1,${URL_OF_ROW}`, 'name is longer than 512 bytes'],
+  ['has number 0', `0,a,1,${URL_OF_ROW}`, 'package_no "0" is not a positive integer'],
+  ['has no number', `,a,1,${URL_OF_ROW}`, 'package_no "" is not a positive integer'],
+  ['has no URL', '9999999,a,1,', 'url is empty, and PACKAGE_URL_TEMPLATE is not set'],
+  ['has a relative URL', '9999999,a,1,/a', 'url "/a" is not absolute'],
+  [
+    'repeats a name',
+    `9999999,${OLD[0]?.name},1,${URL_OF_ROW}`,
+    `name "${OLD[0]?.name}" was on line 2 already`,
+  ],
+  ['repeats a number', `${OLD[0]?.no},a,1,${URL_OF_ROW}`, `package_no ${OLD[0]?.no} was on line 2 already`],
+];
+
+describe('A bad snapshot', function () {
+  this.timeout(60_000);
+  let listener = answer(CSV);
+  let origin: DatasetServer;
+
+  before(async () => {
+    origin = await datasetServer((request, response) => listener(request, response));
+  });
+  const suite = useService(
+    () => OLD,
+    () => ({ DATASET_URL: origin.url, CACHE_MAX_BYTES: '0' }),
+  );
+  const reading = useReader(suite, [OLD.length, OLD.length / 2]);
+  after(() => origin.close());
+
+  async function expectRefused(bad: RequestListener, reason: RegExp | string): Promise<void> {
+    const served = await suite.service.indices();
+    listener = bad;
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    const failure = suite.service.server.rebuilds.lastFailure?.reason;
+    if (typeof reason === 'string') expect(failure).to.equal(reason);
+    else expect(failure).to.match(reason);
+    expect(await suite.service.indices()).to.deep.equal(served);
+    listener = answer('', 404);
+    const next = await suite.service.rebuild();
+    expect(next.body.last_failure.reason).to.equal(failure);
+  }
+
+  for (const [what, bad, reason] of downloads) {
+    it(`that ${what} is refused, and the old one is served`, () => expectRefused(bad, reason));
+  }
+
+  for (const [what, row, reason] of rows) {
+    it(`of which a row ${what} is refused by its line, and the old one is served`, () =>
+      expectRefused(withRow(row), `line ${LINE}: ${reason}`));
+  }
+
+  const half = answer(toCsv(OLD.slice(0, OLD.length / 2)));
+
+  it('that is half as large is refused, and the old one is served', () =>
+    expectRefused(half, /^the snapshot has 1500 packages, the one before 3000: smaller by more than 10 %/));
+
+  it('that is half as large is accepted with force=true', async () => {
+    listener = half;
+    await suite.service.rebuild('&force=true');
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length / 2);
+  });
+
+  it('without a single package is refused even then', async () => {
+    listener = answer(toCsv(packagesNamed([])));
+    await suite.service.rebuild('&force=true');
+    expect(suite.service.server.rebuilds.lastFailure?.reason).to.equal(
+      'the dataset has a header and no packages',
+    );
+  });
+
+  reading.itNoticesNothing();
+});
