@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { searchTierByTier } from '../src/catalog/catalog.js';
@@ -30,8 +31,14 @@ const ROUNDS = QUICK ? 3 : 5;
 const SECONDS = QUICK ? 2 : 4;
 const QUERIES_PER_KIND = QUICK ? 40 : 100;
 const ORACLE_QUERIES = 100;
+/** The dataset that is rebuilt while it is searched, how often, and how long it is searched before, in seconds. */
+const REBUILT_SIZE = QUICK ? LARGEST : 1_000_000;
+const REBUILDS = QUICK ? 2 : 3;
+const IDLE_SECONDS = QUICK ? 3 : 10;
 const CONNECTIONS = 16;
 const LIMIT = 250;
+/** Between the searches of a single reader during a rebuild, in milliseconds. */
+const SEARCH_PAUSE_MS = 5;
 const HEAP = '2g';
 const SECRET = 'bench-change-me';
 const RESULTS = 'bench-results.json';
@@ -62,6 +69,7 @@ function say(line: string): void {
 
 interface Loaded {
   service: ServerProcess;
+  slug: string;
   index: string;
 }
 
@@ -87,7 +95,7 @@ async function load(size: number, folder: string, env: Record<string, string>): 
     const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
     const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
     bar.update(rows ?? 0, { phase });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await pause(200);
   }
   const seconds = (performance.now() - began) / 1000;
   bar.update(size, { phase: `${Math.round(size / seconds).toLocaleString('en')} rows/s` });
@@ -96,11 +104,14 @@ async function load(size: number, folder: string, env: Record<string, string>): 
     record(`load of ${size} rows, check to flip, rows a second`, '≥', 25_000, size / seconds);
     record(`peak memory of the server during that load, MB`, '≤', 300, service.peakMegabytes);
   }
-  await rm(path);
-  const alias = (await (
-    await fetch(`${env['ELASTICSEARCH_URL']}/${slugOf(size)}-packages`)
-  ).json()) as object;
-  return { service, index: Object.keys(alias)[0] as string };
+  if (size !== REBUILT_SIZE) await rm(path);
+  const slug = slugOf(size);
+  return { service, slug, index: await servedIndex(env['ELASTICSEARCH_URL'] as string, slug) };
+}
+
+async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
+  const alias = (await (await fetch(`${elasticsearch}/${slug}-packages`)).json()) as object;
+  return Object.keys(alias)[0] as string;
 }
 
 function slugOf(size: number): string {
@@ -284,6 +295,50 @@ async function hotSearch(env: Record<string, string>, redis: Engine): Promise<vo
   await Promise.all([unlimited, limited, koa, koaPing].map((server) => server.stop()));
 }
 
+/** How much slower the slowest searches are while a new generation is built, on the same Elasticsearch and processors. */
+async function searchDuringRebuild(
+  { service, slug }: Loaded,
+  queries: Query[],
+  elasticsearch: string,
+): Promise<void> {
+  const client = new BareClient(service.url, 1);
+  let next = 0;
+  const searchWhile = async (goesOn: () => boolean) => {
+    const times: number[] = [];
+    while (goesOn()) {
+      const began = performance.now();
+      await client.get(searchPath(queries[next++ % queries.length] as Query));
+      times.push(performance.now() - began);
+      await pause(SEARCH_PAUSE_MS);
+    }
+    return percentile(times, 0.99);
+  };
+  const idleSearches = () => {
+    const end = performance.now() + IDLE_SECONDS * 1000;
+    return searchWhile(() => performance.now() < end);
+  };
+  const rebuild = async () => {
+    const served = await servedIndex(elasticsearch, slug);
+    const answer = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
+    await answer.arrayBuffer();
+    if (answer.status !== 202) throw new Error(`/rebuild answered ${answer.status}`);
+    while ((await servedIndex(elasticsearch, slug)) === served) await pause(250);
+  };
+
+  const ratios: number[] = [];
+  await idleSearches();
+  for (let round = 0; round < REBUILDS; round++) {
+    const idle = await idleSearches();
+    let rebuilding = true;
+    const rebuilt = rebuild().finally(() => (rebuilding = false));
+    const during = await searchWhile(() => rebuilding);
+    await rebuilt;
+    ratios.push(during / idle);
+  }
+  await client.close();
+  record(`search during a rebuild of ${REBUILT_SIZE} rows ÷ idle, p99`, '≤', 3, median(ratios));
+}
+
 /** Every answer must be that of a plain loop over all names. */
 async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void> {
   const packages = [];
@@ -317,20 +372,21 @@ async function main(): Promise<void> {
     LOG_LEVEL: 'info',
   };
   const loaded = new Map<number, Loaded>();
+  const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
   try {
-    const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
     for (const size of SIZES) loaded.set(size, await load(size, input, env));
-    await rm(input, { recursive: true });
     const names: string[] = [];
     for await (const { name } of generatedPackages(SMALLEST)) names.push(name);
     const queries = makeQueries(names, QUERIES_PER_KIND);
     await checkAnswers(loaded.get(ORACLE_SIZE) as Loaded, queries);
     await coldSearch(loaded, queries, elasticsearch);
     await hotSearch(env, redis);
+    await searchDuringRebuild(loaded.get(REBUILT_SIZE) as Loaded, queries, elasticsearch.url);
   } finally {
     await Promise.all([...loaded.values()].map(({ service }) => service.stop()));
     await Promise.all([elasticsearch.stop(), redis.stop()]);
     await rm(folder, { recursive: true, force: true });
+    await rm(input, { recursive: true, force: true });
   }
   console.table(
     figures.map(({ figure, goal, value, met }) => ({ figure, goal, value: Number(value.toFixed(2)), met })),

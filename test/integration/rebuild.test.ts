@@ -72,16 +72,47 @@ describe('GET /rebuild', function () {
     expect((await suite.service.get('/browse?limit=1')).body.results[0]).to.deep.equal(old[10]);
   });
 
-  it('leaves the served index and the one before it, closed to writes, and nothing else', async () => {
+  it('leaves the served index and the one before it, closed to writes and in its usual settings', async () => {
     const { elasticsearch, alias } = suite.service;
-    expect(await suite.service.indices())
-      .to.have.length(2)
-      .and.to.include(currentIndex());
+    const served = currentIndex() as string;
+    const all = await elasticsearch.indices.get({ index: `${alias}-*` });
+    expect(Object.keys(all)).to.have.length(2).and.to.include(served);
+    expect(all[served]?.settings?.index).to.deep.include({
+      refresh_interval: '1s',
+      auto_expand_replicas: '0-1',
+      blocks: { write: 'true' },
+    });
+    expect(
+      Object.values(all)
+        .flatMap(({ aliases }) => Object.keys(aliases ?? {}))
+        .sort(),
+    ).to.deep.equal([alias, `${alias}-previous`]);
     const write = () => elasticsearch.index({ index: alias, document: { name: 'intruder' } });
     await write().then(
       () => expect.fail('a write went through'),
       (error: unknown) => expect(String(error)).to.match(/blocked/),
     );
+  });
+
+  it('removes what crashed builds of this registry left, and nothing else', async () => {
+    const { elasticsearch, alias, slug } = suite.service;
+    const orphan = `${alias}-20200101t000000z-0123abcd`;
+    const others = [
+      `${alias}-notes`,
+      `${alias}-20200101t000000z-0123abcd-copy`,
+      `${alias}-20200101t000000z-0123wxyz`,
+      `${slug}-packages2-20200101t000000z-0123abcd`,
+      `my-${alias}-20200101t000000z-0123abcd`,
+    ];
+    for (const index of [orphan, ...others]) await elasticsearch.indices.create({ index });
+    try {
+      await suite.service.rebuild('&force=true');
+      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+      expect(await elasticsearch.indices.exists({ index: orphan })).to.equal(false);
+      for (const index of others) expect(await elasticsearch.indices.exists({ index }), index).to.equal(true);
+    } finally {
+      await elasticsearch.indices.delete({ index: others });
+    }
   });
 });
 
