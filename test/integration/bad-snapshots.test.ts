@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
-import { useReader } from '../support/reader.js';
+import { UNCACHED, useReader } from '../support/reader.js';
 import { useService } from '../support/service.js';
 
 const OLD = bundledPackages().slice(0, 3000);
@@ -81,7 +81,7 @@ describe('A bad snapshot', function () {
   });
   const suite = useService(
     () => OLD,
-    () => ({ DATASET_URL: origin.url, CACHE_MAX_BYTES: '0' }),
+    () => ({ DATASET_URL: origin.url, ...UNCACHED }),
   );
   const reading = useReader(suite, [OLD.length, OLD.length / 2]);
   after(() => origin.close());

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { startCluster, type Cluster } from '../support/cluster.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { useReader } from '../support/reader.js';
+import { UNCACHED, useReader } from '../support/reader.js';
 import { REBUILD, useService } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -23,7 +23,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
   });
   const suite = useService(
     () => OLD,
-    () => ({ ELASTICSEARCH_URL: `${cluster.first.url},${cluster.second.url}`, CACHE_MAX_BYTES: '0' }),
+    () => ({ ELASTICSEARCH_URL: `${cluster.first.url},${cluster.second.url}`, ...UNCACHED }),
   );
   const reading = useReader(suite, [OLD.length, NEW.length]);
   before(async () => {

@@ -7,7 +7,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { Program } from '../support/program.js';
-import { useReader } from '../support/reader.js';
+import { UNCACHED, useReader } from '../support/reader.js';
 import { REBUILD, REBUILD_SECRET, useService } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -16,9 +16,6 @@ const LOCK_TIMEOUT_MS = 15_000;
 
 const OLD = bundledPackages().slice(0, 3000);
 const NEW = bundledPackages().slice(0, 20_000);
-
-/** Readers are to reach Elasticsearch with every request. */
-const UNCACHED = { CACHE_MAX_BYTES: '0' };
 
 /** As many rows as take seconds to check. */
 function longCsv(): string {

@@ -8,7 +8,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { Program } from '../support/program.js';
-import { useReader } from '../support/reader.js';
+import { UNCACHED, useReader } from '../support/reader.js';
 import {
   newSlug,
   REBUILD,
@@ -26,7 +26,10 @@ async function servedIndex({ elasticsearch, alias }: Service): Promise<string | 
 
 describe('Three replicas', function () {
   this.timeout(120_000);
-  const suite = useService(() => bundledPackages().slice(0, 5000));
+  const suite = useService(
+    () => bundledPackages().slice(0, 5000),
+    () => UNCACHED,
+  );
   const reading = useReader(suite, [5000]);
   const replicas: Service[] = [];
 
@@ -141,7 +144,10 @@ describe('A cold start of three replicas at once', function () {
 
 describe('The lock of a rebuild', function () {
   this.timeout(120_000);
-  const suite = useService(() => bundledPackages().slice(0, 1000));
+  const suite = useService(
+    () => bundledPackages().slice(0, 1000),
+    () => UNCACHED,
+  );
   const reading = useReader(suite, [1000]);
   let redis: Redis;
 
@@ -258,7 +264,10 @@ describe('The lock of a rebuild', function () {
 describe('A replica that sleeps through the time of its lock', function () {
   this.timeout(180_000);
   let dataset: DatasetFile;
-  const suite = useService(() => bundledPackages().slice(0, 2000));
+  const suite = useService(
+    () => bundledPackages().slice(0, 2000),
+    () => UNCACHED,
+  );
   const reading = useReader(suite, [2000]);
 
   before(async () => {

@@ -12,6 +12,9 @@ interface Body {
   total_packages: unknown;
 }
 
+/** For a service whose readers are to reach Elasticsearch with every request. */
+export const UNCACHED = { CACHE_MAX_BYTES: '0' };
+
 /** A query that at least five names of every snapshot match that readers may see. */
 const QUERY = 'lib';
 
