@@ -11,7 +11,6 @@ import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
 import { AnswerCache } from './http/answer-cache.js';
 import { BypassTokens } from './http/bypass-token.js';
-import { Limits } from './http/limits.js';
 import type { Logger } from './log.js';
 import { aliasOf } from './rebuild/index-names.js';
 import { createBuilder } from './rebuild/builder.js';
@@ -65,7 +64,7 @@ export async function startServer(
     cache: new AnswerCache(config.cacheMaxBytes),
     generations,
     rebuilds: builder.rebuilds,
-    limits: new Limits({ redis, slug, log }),
+    counts: { redis, slug, log },
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
 

@@ -1,14 +1,12 @@
-import { RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import { PATIENCE_MS, type Count } from './insured-limiter.js';
 
-/** Where a request stands in its client's budget. */
-export interface Count {
-  /** Points used in this window, by this request and all before it. */
-  consumed: number;
-  /** Until the window ends. */
-  msBeforeNext: number;
+/** Uses points of a client in one trip to a store that answers until `deadline`, by `performance.now()`. */
+interface Counter {
+  consume(key: string, points: number, deadline: number): Promise<Count>;
 }
 
 interface Waiting {
+  deadline: number;
   resolve: (count: Count) => void;
   reject: (error: unknown) => void;
 }
@@ -22,26 +20,29 @@ export class JointCount {
   /** By the key of each client for whom a trip is under way or about to begin: who goes with the next. */
   readonly #waiting = new Map<string, Waiting[]>();
 
-  constructor(private readonly limiter: RateLimiterAbstract) {}
+  constructor(private readonly counter: Counter) {}
 
   /** Counts one request. @throws what the store throws; that a budget is used up is no error. */
   add(key: string): Promise<Count> {
     return new Promise((resolve, reject) => {
+      const waiting = { resolve, reject, deadline: performance.now() + PATIENCE_MS };
       const next = this.#waiting.get(key);
       if (next !== undefined) {
-        next.push({ resolve, reject });
+        next.push(waiting);
         return;
       }
-      this.#waiting.set(key, [{ resolve, reject }]);
+      this.#waiting.set(key, [waiting]);
       setImmediate(() => void this.#travel(key));
     });
   }
 
   async #travel(key: string): Promise<void> {
-    for (let group = this.#take(key); group.length > 0; group = this.#take(key)) {
+    for (let group = this.#take(key); group[0] !== undefined; group = this.#take(key)) {
+      // Of the one that has waited longest.
+      const { deadline } = group[0];
       try {
-        const { consumedPoints, msBeforeNext } = await consume(this.limiter, key, group.length);
-        const before = consumedPoints - group.length;
+        const { consumed, msBeforeNext } = await this.counter.consume(key, group.length, deadline);
+        const before = consumed - group.length;
         for (const [i, { resolve }] of group.entries()) resolve({ consumed: before + i + 1, msBeforeNext });
       } catch (error) {
         for (const { reject } of group) reject(error);
@@ -54,15 +55,5 @@ export class JointCount {
     const group = this.#waiting.get(key) ?? [];
     this.#waiting.set(key, []);
     return group;
-  }
-}
-
-/** A used-up budget is an answer like any other. */
-async function consume(limiter: RateLimiterAbstract, key: string, points: number): Promise<RateLimiterRes> {
-  try {
-    return await limiter.consume(key, points);
-  } catch (rejection) {
-    if (rejection instanceof RateLimiterRes) return rejection;
-    throw rejection;
   }
 }

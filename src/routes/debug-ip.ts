@@ -1,13 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Limits, Budget } from '../http/limits.js';
+import type { RequestLimit } from '../http/limits.js';
 import type { Handler } from './handler.js';
 
 /** Headers whose values are nobody's business, not even the sender's on a shared screen. */
 const REDACTED = /authorization|cookie|token|secret|api-?key/i;
 
 /** `GET /debug-ip`: as whom a user is limited, and why. */
-export function debugIp(limits: Limits, reading: Budget): Handler {
-  const usage = limits.usage(reading);
+export function debugIp(reading: RequestLimit): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state.client;
     const { ip, peer, forwardedFor, key } = address;
@@ -17,7 +16,7 @@ export function debugIp(limits: Limits, reading: Budget): Handler {
       peer,
       forwarded_for: forwardedFor,
       limit_key: key,
-      limit: await usage(key),
+      limit: await reading.usage(key),
       bypass: { valid: bypassSecondsLeft > 0, valid_for_seconds: bypassSecondsLeft },
       headers: redact(ctx.headers),
     };

@@ -5,8 +5,10 @@ import type { Generations } from '../catalog/generation.js';
 import type { Config } from '../config.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
-import { DEBUG_BUDGET, type Budget, type Limits } from '../http/limits.js';
+import type { Budget, LimiterStore } from '../http/insured-limiter.js';
+import { requestLimit } from '../http/limits.js';
 import type { RequestState } from '../http/request-state.js';
+import { SecretCheck } from '../http/secret-check.js';
 import { Problem } from '../problem.js';
 import type { Rebuilds } from '../rebuild/rebuilds.js';
 import { browse } from './browse.js';
@@ -24,29 +26,33 @@ export interface RouteDeps {
   catalog: Catalog;
   generations: Generations;
   rebuilds: Rebuilds;
-  limits: Limits;
+  /** Where requests and wrong secrets are counted. */
+  counts: LimiterStore;
   tokens: BypassTokens;
   cache: AnswerCache;
 }
 
+/** Of `/debug-ip`: enough for a person who wants to know why; too little to be worth a flood. */
+const DEBUG_BUDGET: Budget = { name: 'debug', points: 30, windowSeconds: 60 };
+
 /** All endpoints, each with its limit: the one place that decides what is limited and how. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, generations, rebuilds, limits, tokens, cache } = deps;
-  const reading: Budget = { name: 'reading', ...config.rateLimit };
-  const limitedReading = limits.perRequest(reading);
-  const limitedDebug = limits.perRequest(DEBUG_BUDGET);
+  const { config, catalog, generations, rebuilds, counts, tokens, cache } = deps;
+  const reading = requestLimit({ name: 'reading', ...config.rateLimit }, counts);
+  const debugging = requestLimit(DEBUG_BUDGET, counts);
+  const secrets = new SecretCheck(counts);
   const free: Middleware<RequestState> = (_ctx, next) => next();
 
   const endpoints: [path: string, limit: Middleware<RequestState>, handler: Handler][] = [
     ['/ping', free, ping()],
     ['/health', free, health(generations)],
-    ['/stats', limitedReading, stats(catalog, config.registry.slug)],
-    ['/browse', limitedReading, browse(catalog, cache)],
-    ['/search', limitedReading, search(catalog, cache)],
-    ['/debug-ip', limitedDebug, debugIp(limits, reading)],
+    ['/stats', reading.count, stats(catalog, config.registry.slug)],
+    ['/browse', reading.count, browse(catalog, cache)],
+    ['/search', reading.count, search(catalog, cache)],
+    ['/debug-ip', debugging.count, debugIp(reading)],
     // These two count wrong secrets instead of requests.
-    ['/get-bypass', free, getBypass(limits, tokens, config.bypassSecret)],
-    ['/rebuild', free, startRebuild(limits, rebuilds, generations, config.rebuild.secret)],
+    ['/get-bypass', free, getBypass(secrets, tokens, config.bypassSecret)],
+    ['/rebuild', free, startRebuild(secrets, rebuilds, generations, config.rebuild.secret)],
   ];
 
   const router = new Router<RequestState>();

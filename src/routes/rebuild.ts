@@ -1,6 +1,6 @@
 import type { Generations } from '../catalog/generation.js';
-import type { Limits } from '../http/limits.js';
 import { parseParams, rebuildParams } from '../http/params.js';
+import type { SecretCheck } from '../http/secret-check.js';
 import { searchUnavailable, unavailable } from '../problem.js';
 import { LockUnavailable } from '../rebuild/lock.js';
 import type { Rebuilds, StartAnswer } from '../rebuild/rebuilds.js';
@@ -10,15 +10,14 @@ const RETRY_AFTER_SECONDS = 5;
 
 /** `GET /rebuild?secret=&force=`: begins a rebuild in the background. */
 export function startRebuild(
-  limits: Limits,
+  secrets: SecretCheck,
   rebuilds: Rebuilds,
   generations: Generations,
   secret: string | undefined,
 ): Handler {
-  const checkSecret = limits.secretCheck();
   return async (ctx) => {
     const params = parseParams(rebuildParams, ctx.querystring);
-    await checkSecret(ctx, params.secret, secret);
+    await secrets.check(ctx, params.secret, secret);
     if (generations.engine === 'unreachable') throw searchUnavailable();
     const answer = await rebuilds.start({ force: params.force === 'true' }).catch((error: unknown) => {
       if (!(error instanceof LockUnavailable)) throw error;

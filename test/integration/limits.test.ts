@@ -1,5 +1,7 @@
+import { Redis } from 'ioredis';
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { BYPASS_SECRET, REBUILD_SECRET, startService, useService } from '../support/service.js';
 
@@ -166,5 +168,80 @@ describe('Rate limits without Redis', () => {
       expectProblem(await suite.service.get(path), 403, 'forbidden');
     }
     expectProblem(await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`), 429, 'rate_limited');
+  });
+});
+
+describe('Rate limits on a Redis that is slow or away', function () {
+  this.timeout(60_000);
+  const POINTS = 20;
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({ RATE_LIMIT_POINTS: String(POINTS), TRUSTED_PROXIES: '127.0.0.1' }),
+  );
+  let redis: Redis;
+
+  before(async () => {
+    redis = new Redis((await engines()).redis.url);
+    redis.on('error', () => undefined);
+  });
+  after(() => redis.disconnect());
+
+  const statsAs = (ip: string) => suite.service.get('/stats', { headers: { 'X-Forwarded-For': ip } });
+
+  it('delay no request by more than 50 ms, and block nobody who has something left', async () => {
+    const client = '198.51.100.20';
+    for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
+    await redis.client('PAUSE', 2000, 'ALL');
+    const times: number[] = [];
+    for (let i = 0; i < POINTS; i++) {
+      const began = performance.now();
+      expect((await statsAs(client)).status).to.equal(200);
+      times.push(performance.now() - began);
+    }
+    times.sort((a, b) => a - b);
+    expect(times[POINTS / 2], 'the median').to.be.within(45, 75);
+    expect(times.at(-1), 'the slowest').to.be.lessThan(150);
+    await redis.ping();
+  });
+
+  it('hold in this process meanwhile, and are shared again after', async () => {
+    const client = '198.51.100.21';
+    await redis.client('PAUSE', 3000, 'ALL');
+    for (let i = 0; i < POINTS; i++) expect((await statsAs(client)).status).to.equal(200);
+    expectProblem(await statsAs(client), 429, 'rate_limited');
+    await redis.ping();
+    // What Redis was asked for meanwhile, it has counted, too.
+    const { headers } = await statsAs('198.51.100.22');
+    expect(headers.get('RateLimit')).to.contain(`r=${POINTS - 1};`);
+    expect(await redis.get(`${suite.service.slug}:limit:reading:198.51.100.22`)).to.equal('1');
+  });
+
+  it('do not ask Redis about a client that has used up its budget', async () => {
+    const asked = async () => {
+      const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats')) ?? [];
+      return Number(calls);
+    };
+    const client = '198.51.100.23';
+    for (let i = 0; i <= POINTS; i++) await statsAs(client);
+    const before = await asked();
+    for (let i = 0; i < 200; i++) expectProblem(await statsAs(client), 429, 'rate_limited');
+    expect((await asked()) - before).to.equal(0);
+  });
+
+  it('hear no more than ten of many guesses at once', async () => {
+    const as = { headers: { 'X-Forwarded-For': '198.51.100.24' } };
+    const guess = (secret: string) => suite.service.get(`/get-bypass?secret=${secret}`, as);
+    const wrong = Array.from({ length: 50 }, (_, i) => guess(`wrong-${i}`));
+    const answers = await Promise.all([...wrong, guess(BYPASS_SECRET)]);
+    expect(answers.filter(({ status }) => status === 403)).to.have.length(10);
+    expect(answers.filter(({ status }) => status === 429)).to.have.length(41);
+  });
+
+  it('hear the right secret however often it comes at once', async () => {
+    const as = { headers: { 'X-Forwarded-For': '198.51.100.25' } };
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`, as)),
+    );
+    expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]));
   });
 });

@@ -1,18 +1,23 @@
 import { expect } from 'chai';
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { InsuredLimiter, type Count } from '../../../src/http/insured-limiter.js';
 import { JointCount } from '../../../src/http/joint-count.js';
+import { createLogger } from '../../../src/log.js';
+
+const BUDGET = { name: 'test', points: 5, windowSeconds: 60 };
+const STORE = { redis: undefined, slug: 'test', log: createLogger('silent', false) };
 
 /** A limiter of 5 points whose trips end when they are told to. */
-class SlowLimiter extends RateLimiterMemory {
-  readonly trips: { key: string; points: number; arrive: (error?: Error) => void }[] = [];
+class SlowLimiter extends InsuredLimiter {
+  readonly trips: { key: string; points: number; deadline: number; arrive: (error?: Error) => void }[] = [];
 
   constructor() {
-    super({ points: 5, duration: 60 });
+    super(BUDGET, STORE);
   }
 
-  override async consume(key: string, points: number): Promise<RateLimiterRes> {
+  override async consume(key: string, points: number, deadline: number): Promise<Count> {
     await new Promise<void>((resolve, reject) => {
-      this.trips.push({ key, points, arrive: (error) => (error === undefined ? resolve() : reject(error)) });
+      const arrive = (error?: Error) => (error === undefined ? resolve() : reject(error));
+      this.trips.push({ key, points, deadline, arrive });
     });
     return super.consume(key, points);
   }
@@ -36,8 +41,8 @@ describe('JointCount', () => {
   const consumed = async (count: Promise<{ consumed: number }>) => (await count).consumed;
 
   it('counts each request by itself where they come one after the other', async () => {
-    const counts = new JointCount(new RateLimiterMemory({ points: 2, duration: 60 }));
-    for (const expected of [1, 2, 3, 4]) {
+    const counts = new JointCount(new InsuredLimiter(BUDGET, STORE));
+    for (const expected of [1, 2, 3, 4, 5, 6, 7]) {
       const count = await counts.add('a');
       expect(count.consumed).to.equal(expected);
       expect(count.msBeforeNext).to.be.within(1, 60_000);
@@ -68,6 +73,20 @@ describe('JointCount', () => {
     await turn();
     await limiter.arrive(0);
     expect(await all).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  it('lets nobody wait longer for the trip before than for its own', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new JointCount(limiter);
+    const began = performance.now();
+    void counts.add('a');
+    await turn();
+    const next = consumed(counts.add('a'));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await limiter.arrive(0);
+    for (const { deadline } of limiter.trips) expect(deadline - began).to.be.within(50, 65);
+    await limiter.arrive(1);
+    expect(await next).to.equal(2);
   });
 
   it('does not let one client wait for another', async () => {

@@ -1,0 +1,51 @@
+import { Problem } from '../problem.js';
+import { InsuredLimiter, type Budget, type LimiterStore } from './insured-limiter.js';
+import { rateLimited } from './limits.js';
+import type { Context } from './request-state.js';
+import { isSecret } from './secrets.js';
+
+/** Wrong secrets that an address may send. */
+const WRONG_SECRETS: Budget = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
+
+/** Checks the secrets of all endpoints that have one: wrong ones are counted together. */
+export class SecretCheck {
+  readonly #wrong: InsuredLimiter;
+  readonly #last = new Map<string, Promise<void>>();
+
+  constructor(store: LimiterStore) {
+    this.#wrong = new InsuredLimiter(WRONG_SECRETS, store);
+  }
+
+  /**
+   * @throws {Problem} 403 for a wrong, missing or unconfigured secret, and 429 after too many of them from one address,
+   * whatever is sent then.
+   */
+  async check(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
+    const { address, bypassSecondsLeft } = ctx.state.client;
+    if (bypassSecondsLeft === 0) {
+      await this.#inTurn(address.key, () => this.#count(address.key, isSecret(given, configured)));
+    }
+    if (!isSecret(given, configured)) throw new Problem(403, 'forbidden', 'this needs the right secret');
+  }
+
+  /** @throws {Problem} 429 */
+  async #count(key: string, isRight: boolean): Promise<void> {
+    const before = await this.#wrong.used(key);
+    if (before.consumed >= WRONG_SECRETS.points) {
+      throw rateLimited(before, 'too many wrong secrets from this address');
+    }
+    if (!isRight) await this.#wrong.consume(key, 1);
+  }
+
+  /** One guess of an address after the other: of many at once, none is heard before those before it are counted. */
+  #inTurn(key: string, guess: () => Promise<void>): Promise<void> {
+    const turn = (this.#last.get(key) ?? Promise.resolve()).then(guess);
+    const last = turn
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#last.get(key) === last) this.#last.delete(key);
+      });
+    this.#last.set(key, last);
+    return turn;
+  }
+}
