@@ -1,6 +1,7 @@
 import Koa from 'koa';
 import type { Config } from './config.js';
 import { clientAddressReader } from './http/client-address.js';
+import { securityHeaders } from './http/browser-policy.js';
 import { problems } from './http/problems.js';
 import { identify, type RequestState } from './http/request-state.js';
 import type { Logger } from './log.js';
@@ -15,6 +16,7 @@ export interface AppDeps extends RouteDeps {
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   app.use(problems(deps.log));
+  app.use(securityHeaders());
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
   app.use(createRouter(deps).routes());
   app.use(refuseOtherMethods);

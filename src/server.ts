@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createApp } from './app.js';
 import { Catalog } from './catalog/catalog.js';
@@ -10,6 +10,7 @@ import { createRedis } from './clients/redis.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
 import { AnswerCache } from './http/answer-cache.js';
+import { createListener } from './http/listener.js';
 import { BypassTokens } from './http/bypass-token.js';
 import type { Logger } from './log.js';
 import { aliasOf } from './rebuild/index-names.js';
@@ -69,7 +70,7 @@ export async function startServer(
   });
 
   const respond = app.callback();
-  const server = createServer((request, response) => void respond(request, response));
+  const server = createListener((request, response) => void respond(request, response));
   const stop = async () => {
     await close(server);
     generations.stop();

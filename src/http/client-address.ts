@@ -13,6 +13,8 @@ export interface ClientAddress {
   peer: string;
   /** `X-Forwarded-For` as received, left to right; empty without one. */
   forwardedFor: string[];
+  /** The end of it that was believed: the client, and the trusted proxies after it. */
+  believed: string[];
   /** What limits are counted by: the IPv4 address, or the /64 of an IPv6 one. */
   key: string;
 }
@@ -28,11 +30,16 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
   const trusted = proxyAddr.compile([...trustedProxies]);
   const read: ReadClientAddress = (request) => {
     const hops = proxyAddr.all(request, trusted);
-    const ip = unwrap(hops.findLast((hop) => isIP(hop) !== 0) ?? '0.0.0.0');
+    const last = hops.findLastIndex((hop) => isIP(hop) !== 0);
+    const ip = unwrap(hops[last] ?? '0.0.0.0');
     return {
       ip,
       peer: unwrap(request.socket.remoteAddress ?? '0.0.0.0'),
       forwardedFor: splitForwardedFor(request.headers['x-forwarded-for']),
+      believed: hops
+        .slice(1, last + 1)
+        .map(unwrap)
+        .reverse(),
       key: limitKey(ip),
     };
   };

@@ -16,10 +16,23 @@ const positiveInteger = z
 const page = positiveInteger
   .transform(Number)
   .refine(Number.isSafeInteger, 'is too large to be an exact integer')
-  .default(1);
+  .default(1)
+  .meta({
+    type: 'integer',
+    minimum: 1,
+    default: 1,
+    description: 'The page, from 1; past the end it is empty.',
+  });
 
 function limit(bounds: { default: number; max: number }) {
-  return positiveInteger.transform((digits) => Math.min(Number(digits), bounds.max)).default(bounds.default);
+  return positiveInteger
+    .transform((digits) => Math.min(Number(digits), bounds.max))
+    .default(bounds.default)
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      description: `How many entries to answer with; more than ${bounds.max} count as ${bounds.max}.`,
+    });
 }
 
 const query = z
@@ -28,13 +41,23 @@ const query = z
   .refine(
     (text) => isBetween(codePoints(text).length, QUERY_LENGTH.min, QUERY_LENGTH.max),
     `must have ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters`,
-  );
+  )
+  .meta({
+    minLength: QUERY_LENGTH.min,
+    description: `A part of the name, of ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters without the white space around it; case is ignored.`,
+    examples: ['redis'],
+  });
 
 export const browseParams = z.object({ page, limit: limit(BROWSE_LIMIT) });
 export const searchParams = z.object({ q: query, limit: limit(SEARCH_LIMIT) });
-export const secretParams = z.object({ secret: z.string().optional() });
+export const secretParams = z.object({
+  secret: z.string().optional().meta({ description: 'The secret; without the right one the answer is 403.' }),
+});
 export const rebuildParams = secretParams.extend({
-  force: z.enum(['true', 'false'], 'must be true or false').default('false'),
+  force: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .meta({ description: 'Accepts a snapshot that is much smaller than the one before.' }),
 });
 
 /** Whether the encoded bytes are UTF-8, where decoding gave what stands for bytes that are not. */

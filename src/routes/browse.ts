@@ -1,9 +1,29 @@
+import { z } from 'zod';
+import type { Operation } from '../http/openapi.js';
+import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { writeAnswer } from '../catalog/entry.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import { browseParams, rememberingParser } from '../http/params.js';
 import { respond } from '../http/respond.js';
 import type { Handler } from './handler.js';
+
+export const browseOperation: Operation = {
+  summary: 'All packages by number, page by page',
+  params: browseParams,
+  answers: {
+    200: {
+      description: 'A page.',
+      schema: z.strictObject({
+        page: z.int().min(1),
+        limit: z.int().min(1).max(500),
+        results: z.array(packageSchema).max(500),
+      }),
+      example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
+    },
+  },
+  problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
+};
 
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
 export function browse(catalog: Catalog, cache: AnswerCache): Handler {

@@ -1,18 +1,42 @@
+import { z } from 'zod';
+import type { Operation } from '../http/openapi.js';
 import { BYPASS_SECONDS, type BypassTokens } from '../http/bypass-token.js';
 import { parseParams, secretParams } from '../http/params.js';
 import type { SecretCheck } from '../http/secret-check.js';
 import type { Handler } from './handler.js';
+
+const USAGE = 'Send it with each request as the header X-Bypass-Token.';
+
+export const getBypassOperation: Operation = {
+  summary: 'A token that skips the rate limits for an hour',
+  params: secretParams,
+  answers: {
+    200: {
+      description: 'The token, to be sent with each request.',
+      schema: z.strictObject({
+        bypass_token: z.string().regex(/^\d+:[\w-]{43}$/),
+        valid_for_seconds: z.literal(BYPASS_SECONDS),
+        usage: z.string(),
+      }),
+      example: {
+        bypass_token: '1795268907:RHNVX5j4oZ51axvUuwqy96itmeWEG3YLJof07YCHkMY',
+        valid_for_seconds: BYPASS_SECONDS,
+        usage: USAGE,
+      },
+    },
+  },
+  problems: ['invalid_parameter', 'forbidden', 'rate_limited'],
+};
 
 /** `GET /get-bypass?secret=`: a token that skips the rate limits for an hour. */
 export function getBypass(secrets: SecretCheck, tokens: BypassTokens, secret: string | undefined): Handler {
   return async (ctx) => {
     const params = parseParams(secretParams, ctx.querystring);
     await secrets.check(ctx, params.secret, secret);
-    ctx.set('Cache-Control', 'no-store');
     ctx.body = {
       bypass_token: tokens.issue(),
       valid_for_seconds: BYPASS_SECONDS,
-      usage: 'Send it with each request as the header X-Bypass-Token.',
+      usage: USAGE,
     };
   };
 }

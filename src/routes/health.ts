@@ -1,7 +1,30 @@
+import { z } from 'zod';
+import type { Operation } from '../http/openapi.js';
 import type { Generations } from '../catalog/generation.js';
 import type { Handler } from './handler.js';
 
 const RETRY_AFTER_SECONDS = '2';
+
+const total_packages = z.int().nonnegative();
+
+export const healthOperation: Operation = {
+  summary: 'Whether searches can be answered',
+  answers: {
+    200: {
+      description: 'They can.',
+      schema: z.strictObject({ status: z.literal('ok'), total_packages }),
+      example: { status: 'ok', total_packages: 63666 },
+    },
+    503: {
+      description:
+        '`initializing`: the first snapshot is still being loaded. `unavailable`: Elasticsearch does not answer.',
+      schema: z.strictObject({ status: z.enum(['initializing', 'unavailable']), total_packages }),
+      example: { status: 'initializing', total_packages: 0 },
+      headers: { 'Retry-After': 'Seconds after which another try may succeed.' },
+    },
+  },
+  problems: [],
+};
 
 /**
  * `GET /health`: whether searches can be answered. 503 keeps this shape: `initializing` without a complete index,

@@ -6,20 +6,23 @@ import type { Config } from '../config.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
 import type { Budget, LimiterStore } from '../http/insured-limiter.js';
-import { requestLimit } from '../http/limits.js';
+import { anyOrigin } from '../http/browser-policy.js';
+import { requestLimit, type RequestLimit } from '../http/limits.js';
+import type { Operation } from '../http/openapi.js';
 import type { RequestState } from '../http/request-state.js';
 import { SecretCheck } from '../http/secret-check.js';
 import { Problem } from '../problem.js';
 import type { Rebuilds } from '../rebuild/rebuilds.js';
-import { browse } from './browse.js';
-import { debugIp } from './debug-ip.js';
-import { getBypass } from './get-bypass.js';
+import { browse, browseOperation } from './browse.js';
+import { debugIp, debugIpOperation } from './debug-ip.js';
+import { getBypass, getBypassOperation } from './get-bypass.js';
 import type { Handler } from './handler.js';
-import { health } from './health.js';
-import { ping } from './ping.js';
-import { startRebuild } from './rebuild.js';
-import { search } from './search.js';
-import { stats } from './stats.js';
+import { health, healthOperation } from './health.js';
+import { ping, pingOperation } from './ping.js';
+import { openApi, openApiOperation } from './openapi.js';
+import { rebuildOperation, startRebuild } from './rebuild.js';
+import { search, searchOperation } from './search.js';
+import { stats, statsOperation } from './stats.js';
 
 export interface RouteDeps {
   config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit'>;
@@ -35,30 +38,69 @@ export interface RouteDeps {
 /** Of `/debug-ip`: enough for a person who wants to know why; too little to be worth a flood. */
 const DEBUG_BUDGET: Budget = { name: 'debug', points: 30, windowSeconds: 60 };
 
-/** All endpoints, each with its limit: the one place that decides what is limited and how. */
+interface Endpoint {
+  operation: Operation;
+  handler: Handler;
+  /** What its requests are counted by; without one they are free. */
+  limit?: RequestLimit;
+  /** Whether pages of every origin may read it. */
+  open: boolean;
+}
+
+/** All endpoints: the one place that decides what is limited and how, and who may read it. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
   const { config, catalog, generations, rebuilds, counts, tokens, cache } = deps;
+  const { slug } = config.registry;
   const reading = requestLimit({ name: 'reading', ...config.rateLimit }, counts);
   const debugging = requestLimit(DEBUG_BUDGET, counts);
+  // These count wrong secrets instead of requests.
   const secrets = new SecretCheck(counts);
-  const free: Middleware<RequestState> = (_ctx, next) => next();
 
-  const endpoints: [path: string, limit: Middleware<RequestState>, handler: Handler][] = [
-    ['/ping', free, ping()],
-    ['/health', free, health(generations)],
-    ['/stats', reading.count, stats(catalog, config.registry.slug)],
-    ['/browse', reading.count, browse(catalog, cache)],
-    ['/search', reading.count, search(catalog, cache)],
-    ['/debug-ip', debugging.count, debugIp(reading)],
-    // These two count wrong secrets instead of requests.
-    ['/get-bypass', free, getBypass(secrets, tokens, config.bypassSecret)],
-    ['/rebuild', free, startRebuild(secrets, rebuilds, generations, config.rebuild.secret)],
-  ];
+  const endpoints: Record<string, Endpoint> = {
+    '/ping': { operation: pingOperation, handler: ping(), open: true },
+    '/health': { operation: healthOperation, handler: health(generations), open: true },
+    '/stats': { operation: statsOperation(slug), handler: stats(catalog, slug), limit: reading, open: true },
+    '/browse': { operation: browseOperation, handler: browse(catalog, cache), limit: reading, open: true },
+    '/search': { operation: searchOperation, handler: search(catalog, cache), limit: reading, open: true },
+    '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging, open: true },
+    '/get-bypass': {
+      operation: getBypassOperation,
+      handler: getBypass(secrets, tokens, config.bypassSecret),
+      open: false,
+    },
+    '/rebuild': {
+      operation: rebuildOperation,
+      handler: startRebuild(secrets, rebuilds, generations, config.rebuild.secret),
+      open: false,
+    },
+  };
+  const described = Object.entries({ ...endpoints, '/openapi.json': { operation: openApiOperation } }).map(
+    ([path, { operation, ...rest }]) => [path, { operation, limited: 'limit' in rest }] as const,
+  );
+  endpoints['/openapi.json'] = {
+    operation: openApiOperation,
+    handler: openApi(Object.fromEntries(described)),
+    open: true,
+  };
 
   const router = new Router<RequestState>();
-  for (const [path, limit, handler] of endpoints) router.get(path, limit, handler);
+  const readable = anyOrigin();
+  for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
+    if (open) router.options(path, readable);
+    router.get(
+      path,
+      ...[open ? readable : noStore, limit?.count].filter((one) => one !== undefined),
+      handler,
+    );
+  }
   return router;
 }
+
+/** What is asked for with a secret is kept nowhere, be it an error. */
+const noStore: Middleware<RequestState> = (ctx, next) => {
+  ctx.set('Cache-Control', 'no-store');
+  return next();
+};
 
 /** Comes after the router: answers 405 to what has found its path there, and no way for its method. */
 export const refuseOtherMethods: Middleware<RequestState, RouterContext> = (ctx, next) => {

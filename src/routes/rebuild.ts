@@ -1,3 +1,6 @@
+import { z } from 'zod';
+import type { Operation } from '../http/openapi.js';
+import { PHASES } from '../rebuild/progress.js';
 import type { Generations } from '../catalog/generation.js';
 import { parseParams, rebuildParams } from '../http/params.js';
 import type { SecretCheck } from '../http/secret-check.js';
@@ -7,6 +10,37 @@ import type { Rebuilds, StartAnswer } from '../rebuild/rebuilds.js';
 import type { Handler } from './handler.js';
 
 const RETRY_AFTER_SECONDS = 5;
+
+const progressMembers = {
+  phase: z.enum(PHASES),
+  rows: z.int().nonnegative(),
+  total_rows: z.int().nonnegative().nullable(),
+  started_at: z.iso.datetime(),
+  last_failure: z.strictObject({ at: z.iso.datetime(), reason: z.string() }).nullable(),
+};
+
+export const rebuildOperation: Operation = {
+  summary: 'Begins a rebuild in the background',
+  description:
+    'The snapshot before it is served until the new one is complete, and served on where that fails.',
+  params: rebuildParams,
+  answers: {
+    202: {
+      description: 'It has begun.',
+      schema: z.strictObject({ status: z.literal('rebuilding'), ...progressMembers }),
+      example: {
+        status: 'rebuilding',
+        phase: 'downloading',
+        rows: 0,
+        total_rows: null,
+        started_at: '2026-01-02T03:04:05.678Z',
+        last_failure: null,
+      },
+    },
+  },
+  problems: ['invalid_parameter', 'forbidden', 'rate_limited', 'rebuilding', 'search_unavailable'],
+  members: { rebuilding: progressMembers },
+};
 
 /** `GET /rebuild?secret=&force=`: begins a rebuild in the background. */
 export function startRebuild(
@@ -36,7 +70,6 @@ export function startRebuild(
       );
     }
     ctx.status = 202;
-    ctx.set('Cache-Control', 'no-store');
     ctx.body = { status: 'rebuilding', ...describe(answer) };
   };
 }

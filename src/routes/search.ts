@@ -1,9 +1,33 @@
+import { z } from 'zod';
+import type { Operation } from '../http/openapi.js';
+import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
 import type { Catalog } from '../catalog/catalog.js';
 import { writeAnswer } from '../catalog/entry.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import { rememberingParser, searchParams } from '../http/params.js';
 import { respond } from '../http/respond.js';
 import type { Handler } from './handler.js';
+
+export const searchOperation: Operation = {
+  summary: 'Packages whose name contains the query',
+  description:
+    '`rank` is 0 where the name equals the query, 1 where it starts with it, 2 where it contains it; within a rank, ' +
+    'names are in order.',
+  params: searchParams,
+  answers: {
+    200: {
+      description: 'The first of them, best rank first.',
+      schema: z.strictObject({
+        query: z.string(),
+        count: z.int().min(0).max(500),
+        results: z.array(packageSchema.extend({ rank: z.int().min(0).max(2) })).max(500),
+      }),
+      example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
+      headers: { 'X-Results-Truncated': '`true` where more names match.' },
+    },
+  },
+  problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
+};
 
 /** `GET /search?q=&limit=`: names that contain the query, by rank and name. */
 export function search(catalog: Catalog, cache: AnswerCache): Handler {

@@ -1,12 +1,37 @@
+import { z } from 'zod';
+import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../catalog/catalog.js';
 import type { Handler } from './handler.js';
+
+export function statsOperation(slug: string): Operation {
+  const total = totalOf(slug);
+  return {
+    summary: 'How many packages there are, of which registry, as of when',
+    answers: {
+      200: {
+        description: 'About the snapshot that is served.',
+        schema: z.strictObject({ [total]: z.int().nonnegative(), source: z.string(), note: z.string() }),
+        example: {
+          [total]: 63666,
+          source: 'tracker.debian.org',
+          note: 'The data is a snapshot that is updated periodically; this one was taken at 2026-01-02T03:04:05.678Z.',
+        },
+      },
+    },
+    problems: ['initializing', 'search_unavailable'],
+  };
+}
+
+function totalOf(slug: string): string {
+  return `total_${slug}_packages`;
+}
 
 /** `GET /stats`: how many packages, of which registry, as of when. */
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {
     const { total, source, taken_at } = catalog.generation().meta;
     ctx.body = {
-      [`total_${slug}_packages`]: total,
+      [totalOf(slug)]: total,
       source,
       note: `The data is a snapshot that is updated periodically; this one was taken at ${taken_at}.`,
     };

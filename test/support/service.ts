@@ -7,6 +7,7 @@ import { aliasOf } from '../../src/rebuild/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
+import { Promises } from './promises.js';
 import { until } from './until.js';
 
 export const REBUILD_SECRET = 'rebuild-change-me';
@@ -30,6 +31,7 @@ export interface Service {
   url: string;
   server: RunningServer;
   elasticsearch: Client;
+  /** Asks, and fails where the answer is not as the OpenAPI document promises. */
   get(path: string, init?: RequestInit): Promise<Answer>;
   /** Asks for a rebuild and waits for its end. @returns the answer to the request. */
   rebuild(params?: string): Promise<Answer>;
@@ -65,7 +67,13 @@ export async function startService(env: Record<string, string>, slug = newSlug()
   const server = await startServer(config, createLogger(config.logLevel, false));
   const elasticsearch = new Client({ nodes: [...config.elasticsearch.nodes] });
   const alias = aliasOf(slug);
-  const get = (path: string, init?: RequestInit) => request(`${server.url}${path}`, init);
+  const document = await request(`${server.url}/openapi.json`);
+  const promises = new Promises(document.body as ConstructorParameters<typeof Promises>[0]);
+  const get = async (path: string, init?: RequestInit) => {
+    const answer = await request(`${server.url}${path}`, init);
+    promises.check(init?.method ?? 'GET', path, answer);
+    return answer;
+  };
   const idle = (timeoutMs = 60_000) =>
     until(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
   const indices = async () => Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));

@@ -17,6 +17,7 @@ describe('clientAddressReader', () => {
       ip: '203.0.113.5',
       peer: '203.0.113.5',
       forwardedFor: [],
+      believed: [],
       key: '203.0.113.5',
     });
     expect(read(request('10.0.0.1')).ip).to.equal('10.0.0.1');
@@ -28,6 +29,7 @@ describe('clientAddressReader', () => {
       ip: '203.0.113.5',
       peer: '10.0.0.1',
       forwardedFor: ['198.51.100.1', '203.0.113.5', '10.0.0.2'],
+      believed: ['203.0.113.5', '10.0.0.2'],
       key: '203.0.113.5',
     });
     expect(read(request('203.0.113.5', 'a,,b')).forwardedFor).to.deep.equal(['a', '', 'b']);
@@ -85,6 +87,19 @@ describe('clientAddressReader', () => {
     }
   });
 
+  it('says what of the header was believed', () => {
+    const believed: [peer: string, forwardedFor: string, believed: string[]][] = [
+      ['203.0.113.5', '198.51.100.1', []],
+      ['10.0.0.1', '198.51.100.1', ['198.51.100.1']],
+      ['10.0.0.1', '198.51.100.1, nonsense, 10.0.0.2', ['10.0.0.2']],
+      ['10.0.0.1', 'nonsense', []],
+      ['10.0.0.1', '10.0.0.3, ::ffff:10.0.0.2', ['10.0.0.3', '10.0.0.2']],
+    ];
+    for (const [peer, forwardedFor, expected] of believed) {
+      expect(read(request(peer, forwardedFor)).believed, forwardedFor).to.deep.equal(expected);
+    }
+  });
+
   it('trusts nobody without trusted proxies', () => {
     const distrustful = clientAddressReader([]);
     for (const peer of ['10.0.0.1', '127.0.0.1', '::1']) {
@@ -97,6 +112,7 @@ describe('clientAddressReader', () => {
       ip: '203.0.113.5',
       peer: '203.0.113.5',
       forwardedFor: [],
+      believed: [],
       key: '203.0.113.5',
     });
     expect(read(request('::FFFF:CB00:7105')).key).to.equal('203.0.113.5');

@@ -1,0 +1,63 @@
+import { createServer, STATUS_CODES, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** The start line and all headers of a request, in bytes. */
+const MAX_HEADER_BYTES = 16 * 1024;
+
+/** For so long a client may take to send its headers, or its whole request, in milliseconds. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 15_000;
+/** How often that is looked at, in milliseconds. */
+const CHECK_MS = 1_000;
+/** An idle connection is kept longer than the usual proxy keeps it, so that none is closed under a request. */
+const KEEP_ALIVE_MS = 75_000;
+
+/** What is wrong with bytes that are no request, by the error code of Node's HTTP parser. */
+const MALFORMED: Record<string, [status: number, detail: string]> = {
+  HPE_HEADER_OVERFLOW: [431, `the address and the headers must have at most ${MAX_HEADER_BYTES} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request did not arrive in time'],
+};
+
+/**
+ * An HTTP server that waits for nobody for long, and says what is wrong with what is no request: those never reach the
+ * app, and get a problem (RFC 9457) of their own.
+ */
+export function createListener(respond: RequestListener): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
+    (request, response) => {
+      // Who is still connected while the server stops is not to ask again here.
+      if (!server.listening) response.shouldKeepAlive = false;
+      respond(request, response);
+    },
+  );
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const [status, detail] = MALFORMED[error.code ?? ''] ?? [400, 'this is not a well-formed HTTP request'];
+    socket.end(malformed(status, detail));
+  });
+  return server;
+}
+
+function malformed(status: number, detail: string): string {
+  const title = STATUS_CODES[status] ?? '';
+  const body = JSON.stringify({ type: 'about:blank', title, status, detail, code: 'invalid_parameter' });
+  return [
+    `HTTP/1.1 ${status} ${title}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}

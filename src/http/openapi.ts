@@ -1,0 +1,211 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import type { ProblemCode } from '../problem.js';
+
+/** An answer other than a problem. */
+export interface AnswerDescription {
+  description: string;
+  /** Of the body. */
+  schema: z.ZodType;
+  example: unknown;
+  /** Special headers that it may have, and what they say. */
+  headers?: Record<string, string>;
+}
+
+/** What an endpoint promises: the part of the OpenAPI document that is about it. */
+export interface Operation {
+  summary: string;
+  description?: string;
+  /** Of its query string: the same that parses it. */
+  params?: z.ZodObject;
+  answers: Record<number, AnswerDescription>;
+  problems: readonly ProblemCode[];
+  /** Members of a problem beside the usual ones. */
+  members?: Partial<Record<ProblemCode, z.ZodRawShape>>;
+}
+
+/** An endpoint, and whether its requests are counted. */
+export interface DescribedEndpoint {
+  operation: Operation;
+  limited: boolean;
+}
+
+/** Every problem: its status, when it comes, and one of its details. */
+const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: string }> = {
+  invalid_parameter: {
+    status: 400,
+    when: 'a parameter is missing, malformed or repeated; `detail` names it',
+    detail: 'q must have 2 to 100 characters',
+  },
+  forbidden: {
+    status: 403,
+    when: 'the secret is wrong, missing or not configured',
+    detail: 'this needs the right secret',
+  },
+  not_found: { status: 404, when: 'the path is unknown', detail: 'there is nothing at this path' },
+  method_not_allowed: {
+    status: 405,
+    when: 'the method is another than GET and HEAD',
+    detail: 'this path answers GET and HEAD only',
+  },
+  rate_limited: {
+    status: 429,
+    when: 'too many requests, or wrong secrets, came from this address',
+    detail: 'too many requests from this address',
+  },
+  internal: { status: 500, when: 'the service has a defect', detail: 'an unexpected error' },
+  initializing: {
+    status: 503,
+    when: 'the first snapshot is still being loaded',
+    detail: 'the first snapshot is still being loaded',
+  },
+  rebuilding: {
+    status: 503,
+    when: 'a rebuild is running',
+    detail: 'a rebuild is running; the snapshot before it is served',
+  },
+  search_unavailable: {
+    status: 503,
+    when: 'Elasticsearch, or for a rebuild Redis, does not answer',
+    detail: 'the search engine does not answer at the moment',
+  },
+};
+
+const LIMIT_HEADERS = {
+  'RateLimit-Policy': 'The budget: its name, `q` requests in `w` seconds (IETF draft).',
+  RateLimit: 'What is left of it: `r` requests, for `t` seconds.',
+};
+
+const RETRY_HEADERS = { 'Retry-After': 'Seconds after which another try may succeed.' };
+
+type Json = Record<string, unknown>;
+
+/** The OpenAPI 3.1 document of all endpoints. */
+export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndpoint>>): Json {
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Package registry search',
+      version: '1.0.0',
+      description:
+        'A snapshot of all package names of a registry: page by page, and by any part of the name. HEAD works as GET, ' +
+        'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`.',
+      license: { name: 'Unlicensed', identifier: 'UNLICENSED' },
+    },
+    servers: [{ url: '/' }],
+    security: [{}, { bypassToken: [] }],
+    paths: Object.fromEntries(
+      Object.entries(endpoints).map(([path, endpoint]) => [path, { get: describe(path, endpoint) }]),
+    ),
+    components: {
+      securitySchemes: {
+        bypassToken: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-Bypass-Token',
+          description: 'Skips the rate limits; see `/get-bypass`. An invalid one is ignored.',
+        },
+      },
+      schemas: { Problem: jsonSchema(problemSchema(Object.keys(PROBLEMS) as ProblemCode[], {})) },
+    },
+  };
+}
+
+function describe(path: string, { operation, limited }: DescribedEndpoint): Json {
+  const { summary, description, params, answers } = operation;
+  const headers = limited ? LIMIT_HEADERS : {};
+  const described = Object.entries(answers).map(([status, answer]) => [
+    status,
+    {
+      description: answer.description,
+      headers: describeHeaders({ ...headers, ...answer.headers }),
+      content: { 'application/json': { schema: jsonSchema(answer.schema), example: answer.example } },
+    },
+  ]);
+  return {
+    operationId: path.slice(1).replace(/\W+(\w)/g, (_match, letter: string) => letter.toUpperCase()),
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(params === undefined ? {} : { parameters: describeParams(params) }),
+    responses: { ...describeProblems(operation, limited), ...(Object.fromEntries(described) as Json) },
+  };
+}
+
+function describeParams(params: z.ZodObject): Json[] {
+  const { properties = {}, required = [] } = jsonSchema(params, 'input') as {
+    properties?: Record<string, Json>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    description,
+    schema,
+  }));
+}
+
+/** One answer for each status: several problems may share it. */
+function describeProblems({ problems, members = {} }: Operation, limited: boolean): Json {
+  const codes = [
+    ...new Set<ProblemCode>([...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal']),
+  ];
+  const statuses = [...new Set(codes.map((code) => PROBLEMS[code].status))];
+  const described = statuses.map((status) => {
+    const shared = codes.filter((code) => PROBLEMS[code].status === status);
+    const schemas = shared.map((code) => jsonSchema(problemSchema([code], members[code] ?? {})));
+    const later = status === 429 || status === 503;
+    return [
+      status,
+      {
+        description: shared.map((code) => `\`${code}\`: ${PROBLEMS[code].when}`).join('; '),
+        headers: describeHeaders({
+          ...(limited ? LIMIT_HEADERS : {}),
+          ...(later ? RETRY_HEADERS : {}),
+        }),
+        content: {
+          'application/problem+json': {
+            schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
+            examples: Object.fromEntries(shared.map((code) => [code, { value: problemExample(code) }])),
+          },
+        },
+      },
+    ];
+  });
+  return Object.fromEntries(described) as Json;
+}
+
+function problemSchema(codes: ProblemCode[], members: z.ZodRawShape): z.ZodType {
+  const statuses = codes.map((code) => z.literal(PROBLEMS[code].status));
+  return z.strictObject({
+    type: z.literal('about:blank'),
+    title: z.string(),
+    status: statuses.length === 1 ? (statuses[0] as z.ZodLiteral<number>) : z.union(statuses),
+    detail: z.string(),
+    code: z.enum(codes),
+    ...members,
+  });
+}
+
+function problemExample(code: ProblemCode): Json {
+  const { status, detail } = PROBLEMS[code];
+  return { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
+}
+
+function describeHeaders(headers: Record<string, string>): Json {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+  );
+}
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
+  const { $schema, ...rest } = z.toJSONSchema(schema, {
+    io,
+    // A number of the query string is described as a number, not as the text that it is before it is parsed.
+    override: ({ zodSchema, jsonSchema: described }) => {
+      if (described.type === 'integer') delete described.pattern;
+      if (zodSchema instanceof z.ZodDefault) described.default = zodSchema.def.defaultValue;
+    },
+  }) as Json;
+  return rest;
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi.js';
+import type { Handler } from './handler.js';
+
+export const openApiOperation: Operation = {
+  summary: 'This document',
+  answers: {
+    200: {
+      description: 'OpenAPI 3.1, of all endpoints.',
+      schema: z.looseObject({ openapi: z.literal('3.1.0') }),
+      example: { openapi: '3.1.0' },
+    },
+  },
+  problems: [],
+};
+
+/** `GET /openapi.json`: what all endpoints promise, for programs. */
+export function openApi(endpoints: Readonly<Record<string, DescribedEndpoint>>): Handler {
+  const document = JSON.stringify(openApiDocument(endpoints));
+  return (ctx) => {
+    ctx.set('Cache-Control', 'public, max-age=300');
+    ctx.type = 'application/json';
+    ctx.body = document;
+  };
+}

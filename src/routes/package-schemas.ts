@@ -1,0 +1,16 @@
+import { z } from 'zod';
+
+/** A package, as `/browse` answers with it. */
+export const packageSchema = z.strictObject({
+  no: z.int().min(1),
+  name: z.string().min(1),
+  version: z.string().min(1),
+  url: z.url(),
+});
+
+export const PACKAGE_EXAMPLE = {
+  no: 56220,
+  name: 'redis-redisearch',
+  version: '1:1.2.2-4',
+  url: 'https://tracker.debian.org/pkg/redis-redisearch',
+};

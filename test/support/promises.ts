@@ -1,0 +1,60 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { expect } from 'chai';
+import type { Answer } from './service.js';
+
+interface ResponseObject {
+  headers: Record<string, unknown>;
+  content: Record<string, { schema: object }>;
+}
+
+interface Document {
+  paths: Record<string, { get: { responses: Record<string, ResponseObject> } }>;
+  components: { schemas: { Problem: object } };
+}
+
+/** What no path can list: the path, or the method, is no endpoint's. */
+const ANYWHERE = [404, 405, 414];
+
+/** Headers that an answer may only have where the document says so. */
+const SPECIAL_HEADERS = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Results-Truncated'];
+
+/** Compares answers with what the service's own OpenAPI document promises. */
+export class Promises {
+  readonly #ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true });
+  readonly #validators = new Map<object, ValidateFunction>();
+
+  constructor(private readonly document: Document) {
+    (addFormats as unknown as (ajv: Ajv2020) => void)(this.#ajv);
+  }
+
+  /** Fails where the answer has a status, a body or a header that the document does not promise. */
+  check(method: string, path: string, answer: Answer): void {
+    const { pathname } = new URL(path, 'http://any');
+    const what = `${method} ${path.slice(0, 200)}: ${answer.status} ${answer.text.slice(0, 300)}`;
+    const get = this.document.paths[pathname]?.get;
+    if (get === undefined || ANYWHERE.includes(answer.status)) {
+      expect(answer.status, what).to.be.oneOf([...ANYWHERE, 204]);
+      if (answer.status !== 204) this.#checkBody(what, answer, this.document.components.schemas.Problem);
+      return;
+    }
+    if (answer.status === 304) return;
+    if (method === 'OPTIONS' && answer.status === 204) return;
+    const response = get.responses[String(answer.status)];
+    if (response === undefined) expect.fail(`a status that is not promised: ${what}`);
+    const [type = ''] = (answer.headers.get('Content-Type') ?? '').split(';');
+    const promised = Object.keys(response.content);
+    expect(promised, what).to.include(type);
+    for (const header of SPECIAL_HEADERS) {
+      if (answer.headers.has(header)) expect(Object.keys(response.headers), what).to.include(header);
+    }
+    if (method !== 'HEAD') this.#checkBody(what, answer, response.content[type]?.schema ?? {});
+  }
+
+  #checkBody(what: string, { text, body }: Answer, schema: object): void {
+    if (text === '') return;
+    let validate = this.#validators.get(schema);
+    if (validate === undefined) this.#validators.set(schema, (validate = this.#ajv.compile(schema)));
+    if (!validate(body)) expect.fail(`${this.#ajv.errorsText(validate.errors)} in ${what}`);
+  }
+}
