@@ -1,5 +1,16 @@
+import { expect } from 'chai';
 import { stopEngines } from './engines.js';
+import { leaks } from './leaks.js';
 import { readers } from './reader.js';
+
+/** After the last test of all suites. */
+export const mochaHooks = {
+  afterAll(): void {
+    const { found, summary } = leaks();
+    console.log(summary);
+    expect(found).to.deep.equal([]);
+  },
+};
 
 /** Mocha calls it after the last test, also when tests failed. */
 export async function mochaGlobalTeardown(): Promise<void> {

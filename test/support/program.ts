@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { searchForSecrets } from './leaks.js';
 import { until } from './until.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -22,6 +23,9 @@ export class Program {
     });
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
+    this.#child.once('close', () => {
+      for (const line of `${this.stdout}\n${this.stderr}`.split('\n')) searchForSecrets('logLines', line);
+    });
     this.#exited = once(this.#child, 'close');
   }
 

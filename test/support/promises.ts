@@ -14,7 +14,7 @@ interface Document {
 }
 
 /** What no path can list: the path, or the method, is no endpoint's. */
-const ANYWHERE = [404, 405, 414];
+const ANYWHERE = [404, 405];
 
 /** Headers that an answer may only have where the document says so. */
 const SPECIAL_HEADERS = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Results-Truncated'];

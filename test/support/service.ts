@@ -1,19 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from '@elastic/elasticsearch';
+import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
 import type { PackageEntry } from '../../src/catalog/entry.js';
-import { createLogger } from '../../src/log.js';
 import { aliasOf } from '../../src/rebuild/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
+import { keepSecret, searchForSecrets } from './leaks.js';
 import { Promises } from './promises.js';
 import { until } from './until.js';
 
-export const REBUILD_SECRET = 'rebuild-change-me';
+export const REBUILD_SECRET = keepSecret('rebuild-change-me');
 /** Asks for a rebuild. */
 export const REBUILD = `/rebuild?secret=${REBUILD_SECRET}`;
-export const BYPASS_SECRET = 'bypass-change-me';
+export const BYPASS_SECRET = keepSecret('bypass-change-me');
+const API_KEY = keepSecret('api-key-change-me');
+const REBUILD_API_KEY = keepSecret('rebuild-api-key-change-me');
+
+/** Everything that is worth a log line, in no terminal. */
+const log = pino({ level: 'trace' }, { write: (line) => searchForSecrets('logLines', line) });
 
 /** An answer as a client sees it. */
 export interface Answer {
@@ -61,10 +67,11 @@ export async function startService(env: Record<string, string>, slug = newSlug()
     REBUILD_SECRET,
     BYPASS_SECRET,
     RATE_LIMIT_POINTS: '0',
-    LOG_LEVEL: 'fatal',
+    ELASTICSEARCH_API_KEY: API_KEY,
+    ELASTICSEARCH_REBUILD_API_KEY: REBUILD_API_KEY,
     ...env,
   });
-  const server = await startServer(config, createLogger(config.logLevel, false));
+  const server = await startServer(config, log);
   const elasticsearch = new Client({ nodes: [...config.elasticsearch.nodes] });
   const alias = aliasOf(slug);
   const document = await request(`${server.url}/openapi.json`);
@@ -161,10 +168,9 @@ export function useService(
 export async function request(url: string, init?: RequestInit): Promise<Answer> {
   const response = await fetch(url, init);
   const text = await response.text();
-  return {
-    status: response.status,
-    headers: response.headers,
-    text,
-    body: text === '' ? undefined : (JSON.parse(text) as unknown),
-  };
+  const body = text === '' ? undefined : (JSON.parse(text) as unknown);
+  const token = (body as { bypass_token?: string } | undefined)?.bypass_token;
+  if (token !== undefined) keepSecret(token);
+  searchForSecrets('answers', `${text}\n${JSON.stringify([...response.headers])}`, token);
+  return { status: response.status, headers: response.headers, text, body };
 }
