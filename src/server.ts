@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createApp } from './app.js';
 import { Catalog } from './catalog/catalog.js';
 import { Gate } from './catalog/gate.js';
@@ -10,16 +7,13 @@ import { createRedis } from './clients/redis.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
 import { AnswerCache } from './http/answer-cache.js';
-import { createListener } from './http/listener.js';
+import { Listener } from './http/listener.js';
 import { BypassTokens } from './http/bypass-token.js';
 import type { Logger } from './log.js';
 import { aliasOf } from './rebuild/index-names.js';
 import { createBuilder } from './rebuild/builder.js';
 import type { ProgressReport } from './rebuild/progress.js';
 import type { Rebuilds } from './rebuild/rebuilds.js';
-
-/** How long requests in flight may take to finish when the server stops, in milliseconds. */
-const DRAIN_MS = 10_000;
 
 /** Searches that may wait for their turn: about half a second's worth of them. */
 const MAX_WAITING_SEARCHES = 256;
@@ -70,38 +64,23 @@ export async function startServer(
   });
 
   const respond = app.callback();
-  const server = createListener((request, response) => void respond(request, response));
+  const listener = new Listener((request, response) => void respond(request, response));
   const stop = async () => {
-    await close(server);
+    await listener.stop();
     generations.stop();
     await builder.close();
     redis?.disconnect();
     await Promise.all([reader.close(), pool.close()]);
   };
+  let url: string;
   try {
-    server.listen(config.port, config.host);
-    await once(server, 'listening');
+    url = await listener.listen(config.port, config.host);
   } catch (error) {
     await stop();
     throw error;
   }
   await generations.start();
   builder.rebuilds.automate(config.rebuild.intervalSeconds);
-  const url = urlOf(server.address() as AddressInfo);
   log.info({ url, alias }, 'listening');
   return { url, generations, rebuilds: builder.rebuilds, stop };
-}
-
-async function close(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, 'close');
-  server.close();
-  server.closeIdleConnections();
-  const late = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
-  await closed;
-  clearTimeout(late);
-}
-
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

@@ -1,5 +1,13 @@
-import { createServer, STATUS_CODES, type RequestListener, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import {
+  createServer,
+  STATUS_CODES,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 
 /** The start line and all headers of a request, in bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -18,34 +26,67 @@ const MALFORMED: Record<string, [status: number, detail: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request did not arrive in time'],
 };
 
+/** How long requests under way may take to finish when the server stops, in milliseconds. */
+const DRAIN_MS = 10_000;
+
 /**
  * An HTTP server that waits for nobody for long, and says what is wrong with what is no request: those never reach the
  * app, and get a problem (RFC 9457) of their own.
  */
-export function createListener(respond: RequestListener): Server {
-  const server = createServer(
-    {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: CHECK_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-    },
-    (request, response) => {
-      // Who is still connected while the server stops is not to ask again here.
-      if (!server.listening) response.shouldKeepAlive = false;
-      respond(request, response);
-    },
-  );
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const [status, detail] = MALFORMED[error.code ?? ''] ?? [400, 'this is not a well-formed HTTP request'];
-    socket.end(malformed(status, detail));
-  });
-  return server;
+export class Listener {
+  readonly #server: Server;
+  readonly #underWay = new Set<ServerResponse>();
+
+  constructor(respond: RequestListener) {
+    this.#server = createServer(
+      {
+        maxHeaderSize: MAX_HEADER_BYTES,
+        headersTimeout: HEADERS_TIMEOUT_MS,
+        requestTimeout: REQUEST_TIMEOUT_MS,
+        connectionsCheckingInterval: CHECK_MS,
+        keepAliveTimeout: KEEP_ALIVE_MS,
+      },
+      (request, response) => {
+        this.#underWay.add(response);
+        response.on('close', () => this.#underWay.delete(response));
+        response.shouldKeepAlive &&= this.#server.listening;
+        respond(request, response);
+      },
+    );
+    this.#server.on('clientError', answerMalformed);
+  }
+
+  /** @returns its address, such as `http://127.0.0.1:3000`. @throws what `listen` throws, such as EADDRINUSE. */
+  async listen(port: number, host: string): Promise<string> {
+    this.#server.listen(port, host);
+    await once(this.#server, 'listening');
+    return urlOf(this.#server.address() as AddressInfo);
+  }
+
+  /** Accepts no more connections, lets the requests under way finish, and tells their clients to go elsewhere. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    for (const response of this.#underWay) response.shouldKeepAlive = false;
+    this.#server.closeIdleConnections();
+    const late = setTimeout(() => this.#server.closeAllConnections(), DRAIN_MS);
+    await closed;
+    clearTimeout(late);
+  }
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+}
+
+function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, detail] = MALFORMED[error.code ?? ''] ?? [400, 'this is not a well-formed HTTP request'];
+  socket.end(malformed(status, detail));
 }
 
 function malformed(status: number, detail: string): string {

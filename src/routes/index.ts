@@ -83,7 +83,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     open: true,
   };
 
-  const router = new Router<RequestState>();
+  // A path is the one that is written above, to the letter.
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
   const readable = anyOrigin();
   for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
     if (open) router.options(path, readable);
