@@ -2,6 +2,7 @@ import Koa from 'koa';
 import type { Config } from './config.js';
 import { clientAddressReader } from './http/client-address.js';
 import { securityHeaders } from './http/browser-policy.js';
+import { farewell } from './http/farewell.js';
 import { problems } from './http/problems.js';
 import { identify, type RequestState } from './http/request-state.js';
 import type { Logger } from './log.js';
@@ -10,13 +11,16 @@ import { createRouter, refuseOtherMethods, type RouteDeps } from './routes/index
 export interface AppDeps extends RouteDeps {
   config: Config;
   log: Logger;
+  /** Aborts when the server stops. */
+  stopping: AbortSignal;
 }
 
 /** The middleware in order, and the routes. Never listens. */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  app.use(problems(deps.log));
+  app.use(farewell(deps.stopping));
   app.use(securityHeaders());
+  app.use(problems(deps.log));
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
   app.use(createRouter(deps).routes());
   app.use(refuseOtherMethods);

@@ -48,9 +48,11 @@ export async function startServer(
   const pool = new SearchPool({ nodes, apiKey });
   const generations = new Generations(reader, alias, log);
   const builder = createBuilder({ config, log, redis, generations, onRebuild });
+  const stopping = new AbortController();
   const app = createApp({
     config,
     log,
+    stopping: stopping.signal,
     catalog: new Catalog(
       pool,
       generations,
@@ -66,6 +68,7 @@ export async function startServer(
   const respond = app.callback();
   const listener = new Listener((request, response) => void respond(request, response));
   const stop = async () => {
+    stopping.abort();
     await listener.stop();
     generations.stop();
     await builder.close();

@@ -109,6 +109,15 @@ function inTime<T>(answer: Promise<T>, deadline: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error('Redis did not answer in time'));
     const late = setTimeout(() => setImmediate(giveUp), deadline - performance.now());
-    void answer.then(resolve, reject).finally(() => clearTimeout(late));
+    answer.then(
+      (value) => {
+        clearTimeout(late);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(late);
+        reject(error as Error);
+      },
+    );
   });
 }

@@ -1,11 +1,5 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  STATUS_CODES,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, STATUS_CODES, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -35,25 +29,16 @@ const DRAIN_MS = 10_000;
  */
 export class Listener {
   readonly #server: Server;
-  readonly #underWay = new Set<ServerResponse>();
 
   constructor(respond: RequestListener) {
-    this.#server = createServer(
-      {
-        maxHeaderSize: MAX_HEADER_BYTES,
-        headersTimeout: HEADERS_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        connectionsCheckingInterval: CHECK_MS,
-        keepAliveTimeout: KEEP_ALIVE_MS,
-      },
-      (request, response) => {
-        this.#underWay.add(response);
-        response.on('close', () => this.#underWay.delete(response));
-        response.shouldKeepAlive &&= this.#server.listening;
-        respond(request, response);
-      },
-    );
-    this.#server.on('clientError', answerMalformed);
+    const options = {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECK_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    };
+    this.#server = createServer(options, respond).on('clientError', answerMalformed);
   }
 
   /** @returns its address, such as `http://127.0.0.1:3000`. @throws what `listen` throws, such as EADDRINUSE. */
@@ -63,12 +48,11 @@ export class Listener {
     return urlOf(this.#server.address() as AddressInfo);
   }
 
-  /** Accepts no more connections, lets the requests under way finish, and tells their clients to go elsewhere. */
+  /** Accepts no more connections, and lets the requests under way finish. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    for (const response of this.#underWay) response.shouldKeepAlive = false;
     this.#server.closeIdleConnections();
     const late = setTimeout(() => this.#server.closeAllConnections(), DRAIN_MS);
     await closed;

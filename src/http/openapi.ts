@@ -199,13 +199,15 @@ function describeHeaders(headers: Record<string, string>): Json {
 }
 
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
-  const { $schema, ...rest } = z.toJSONSchema(schema, {
+  const described = z.toJSONSchema(schema, {
     io,
     // A number of the query string is described as a number, not as the text that it is before it is parsed.
-    override: ({ zodSchema, jsonSchema: described }) => {
-      if (described.type === 'integer') delete described.pattern;
-      if (zodSchema instanceof z.ZodDefault) described.default = zodSchema.def.defaultValue;
+    override: ({ zodSchema, jsonSchema: part }) => {
+      if (part.type === 'integer') delete part.pattern;
+      if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
     },
   }) as Json;
-  return rest;
+  // The dialect is OpenAPI's own.
+  delete described['$schema'];
+  return described;
 }

@@ -6,7 +6,7 @@ import type { Config } from '../config.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
 import type { Budget, LimiterStore } from '../http/insured-limiter.js';
-import { anyOrigin } from '../http/browser-policy.js';
+import { anyOrigin, confidential, preflight } from '../http/browser-policy.js';
 import { requestLimit, type RequestLimit } from '../http/limits.js';
 import type { Operation } from '../http/openapi.js';
 import type { RequestState } from '../http/request-state.js';
@@ -85,23 +85,13 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 
   // A path is the one that is written above, to the letter.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const readable = anyOrigin();
+  const [readable, secret, asked] = [anyOrigin(), confidential(), preflight()];
   for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
-    if (open) router.options(path, readable);
-    router.get(
-      path,
-      ...[open ? readable : noStore, limit?.count].filter((one) => one !== undefined),
-      handler,
-    );
+    if (open) router.options(path, asked);
+    router.get(path, ...[open ? readable : secret, limit?.count].filter((one) => one !== undefined), handler);
   }
   return router;
 }
-
-/** What is asked for with a secret is kept nowhere, be it an error. */
-const noStore: Middleware<RequestState> = (ctx, next) => {
-  ctx.set('Cache-Control', 'no-store');
-  return next();
-};
 
 /** Comes after the router: answers 405 to what has found its path there, and no way for its method. */
 export const refuseOtherMethods: Middleware<RequestState, RouterContext> = (ctx, next) => {

@@ -86,10 +86,10 @@ describe('A flood through two replicas on one Redis', function () {
     it('fails no request, holds the budget in each process, and shares it again after', async () => {
       const { redis } = await engines();
       const as = (ip: string) => ({ 'X-Forwarded-For': ip });
-      let flooding = true;
+      const end = new AbortController();
       const floods = (async () => {
         const statuses: Record<string, number> = {};
-        while (flooding) {
+        while (!end.signal.aborted) {
           for (const [status, count] of Object.entries(await flood(replicas(), () => as('198.51.100.1')))) {
             statuses[status] = (statuses[status] ?? 0) + count;
           }
@@ -98,7 +98,7 @@ describe('A flood through two replicas on one Redis', function () {
       })();
       await redis.kill();
       await redis.revive();
-      flooding = false;
+      end.abort();
       const statuses = await floods;
       expect(Object.keys(statuses).sort()).to.deep.equal(['200', '429']);
       // What each of the two processes counts for itself, and what Redis counts before and, as it has forgotten, after.

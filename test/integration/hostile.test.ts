@@ -151,7 +151,6 @@ describe('Hostile requests', function () {
         );
         expect(headers.get('X-Content-Type-Options'), path).to.equal('nosniff');
         expect(headers.get('Referrer-Policy'), path).to.equal('no-referrer');
-        expect(headers.get('X-Frame-Options'), path).to.equal('SAMEORIGIN');
         expect(headers.get('Strict-Transport-Security'), path).to.match(/^max-age=\d+/);
         expect(headers.has('X-Powered-By'), path).to.equal(false);
       }
@@ -162,7 +161,6 @@ describe('Hostile requests', function () {
         const { headers } = await get(path, { headers: { Origin: 'https://other.example' } });
         expect(headers.get('Access-Control-Allow-Origin'), path).to.equal('*');
         expect(headers.get('Access-Control-Expose-Headers'), path).to.contain('X-Results-Truncated');
-        expect(headers.get('Cross-Origin-Resource-Policy'), path).to.equal('cross-origin');
         expect(headers.has('Access-Control-Allow-Credentials'), path).to.equal(false);
       }
     });
@@ -184,15 +182,14 @@ describe('Hostile requests', function () {
 
     it('may be of no other origin on the secret ones, and keep nothing', async () => {
       for (const path of [...SECRET_ENDPOINTS, `/get-bypass?secret=${BYPASS_SECRET}`]) {
-        for (const method of ['GET', 'OPTIONS']) {
-          const { headers } = await get(path, {
-            method,
-            headers: { Origin: 'https://other.example', 'Access-Control-Request-Method': 'GET' },
-          });
-          expect(headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
-          expect(headers.get('Cross-Origin-Resource-Policy'), path).to.equal('same-origin');
-          expect(headers.get('Cache-Control'), path).to.equal('no-store');
-        }
+        const headers = { Origin: 'https://other.example', 'Access-Control-Request-Method': 'GET' };
+        const answer = await get(path, { headers });
+        expect(answer.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
+        expect(answer.headers.get('Cross-Origin-Resource-Policy'), path).to.equal('same-origin');
+        expect(answer.headers.get('Cache-Control'), path).to.equal('no-store');
+        const asked = await get(path, { method: 'OPTIONS', headers });
+        expect(asked.status, path).to.equal(405);
+        expect(asked.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
       }
     });
   });
