@@ -30,7 +30,7 @@ export class BypassTokens {
   /** A token that is valid from now on. @throws {Error} without a secret. */
   issue(): string {
     const issuedAt = this.#seconds();
-    return `${issuedAt}:${this.#sign(String(issuedAt)).toString('base64url')}`;
+    return `${issuedAt}:${this.#sign(String(issuedAt))}`;
   }
 
   /** Seconds for which `token` is still valid; 0 when it is malformed, forged, expired or from the future. */
@@ -38,8 +38,8 @@ export class BypassTokens {
     if (this.#key === undefined || token === undefined) return 0;
     const [, issuedAt, signature] = TOKEN.exec(token) ?? [];
     if (issuedAt === undefined || signature === undefined) return 0;
-    const given = Buffer.from(signature, 'base64url');
-    if (!timingSafeEqual(given, this.#sign(issuedAt))) return 0;
+    // As they are written: several texts decode to the same bytes.
+    if (!timingSafeEqual(Buffer.from(signature), Buffer.from(this.#sign(issuedAt)))) return 0;
     const age = this.#seconds() - Number(issuedAt);
     if (age < -CLOCK_SKEW_SECONDS || age >= BYPASS_SECONDS) return 0;
     return Math.min(BYPASS_SECONDS - age, BYPASS_SECONDS);
@@ -49,8 +49,8 @@ export class BypassTokens {
     return Math.floor(this.now() / 1000);
   }
 
-  #sign(text: string): Buffer {
+  #sign(text: string): string {
     if (this.#key === undefined) throw new Error('no bypass secret is configured');
-    return createHmac('sha256', this.#key).update(text).digest();
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 }

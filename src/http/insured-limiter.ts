@@ -116,7 +116,7 @@ function inTime<T>(answer: Promise<T>, deadline: number): Promise<T> {
       },
       (error: unknown) => {
         clearTimeout(late);
-        reject(error as Error);
+        reject(error);
       },
     );
   });

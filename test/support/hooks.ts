@@ -7,7 +7,7 @@ import { readers } from './reader.js';
 export const mochaHooks = {
   afterAll(): void {
     const { found, summary } = leaks();
-    console.log(summary);
+    if (summary !== undefined) console.log(summary);
     expect(found).to.deep.equal([]);
   },
 };
