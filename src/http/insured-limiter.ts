@@ -114,7 +114,7 @@ function inTime<T>(answer: Promise<T>, deadline: number): Promise<T> {
         clearTimeout(late);
         resolve(value);
       },
-      (error: unknown) => {
+      (error: Error) => {
         clearTimeout(late);
         reject(error);
       },
