@@ -105,19 +105,15 @@ export class InsuredLimiter {
 }
 
 /** Rejects at the deadline. An answer that came by then, while this process was busy, is taken all the same. */
-function inTime<T>(answer: Promise<T>, deadline: number): Promise<T> {
-  return new Promise((resolve, reject) => {
+async function inTime<T>(answer: Promise<T>, deadline: number): Promise<T> {
+  let late: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_resolve, reject) => {
     const giveUp = () => reject(new Error('Redis did not answer in time'));
-    const late = setTimeout(() => setImmediate(giveUp), deadline - performance.now());
-    answer.then(
-      (value) => {
-        clearTimeout(late);
-        resolve(value);
-      },
-      (error: Error) => {
-        clearTimeout(late);
-        reject(error);
-      },
-    );
+    late = setTimeout(() => setImmediate(giveUp), deadline - performance.now());
   });
+  try {
+    return await Promise.race([answer, tooLate]);
+  } finally {
+    clearTimeout(late);
+  }
 }
