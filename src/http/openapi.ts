@@ -21,7 +21,7 @@ export interface Operation {
   answers: Record<number, AnswerDescription>;
   problems: readonly ProblemCode[];
   /** Members of a problem beside the usual ones. */
-  members?: Partial<Record<ProblemCode, z.ZodRawShape>>;
+  members?: Partial<Record<ProblemCode, { shape: z.ZodRawShape; example: Json }>>;
 }
 
 /** An endpoint, and whether its requests are counted. */
@@ -153,7 +153,7 @@ function describeProblems({ problems, members = {} }: Operation, limited: boolea
   const statuses = [...new Set(codes.map((code) => PROBLEMS[code].status))];
   const described = statuses.map((status) => {
     const shared = codes.filter((code) => PROBLEMS[code].status === status);
-    const schemas = shared.map((code) => jsonSchema(problemSchema([code], members[code] ?? {})));
+    const schemas = shared.map((code) => jsonSchema(problemSchema([code], members[code]?.shape ?? {})));
     const later = status === 429 || status === 503;
     return [
       status,
@@ -166,7 +166,9 @@ function describeProblems({ problems, members = {} }: Operation, limited: boolea
         content: {
           'application/problem+json': {
             schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
-            examples: Object.fromEntries(shared.map((code) => [code, { value: problemExample(code) }])),
+            examples: Object.fromEntries(
+              shared.map((code) => [code, { value: { ...problemExample(code), ...members[code]?.example } }]),
+            ),
           },
         },
       },

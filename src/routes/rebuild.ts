@@ -19,6 +19,14 @@ const progressMembers = {
   last_failure: z.strictObject({ at: z.iso.datetime(), reason: z.string() }).nullable(),
 };
 
+const PROGRESS_EXAMPLE = {
+  phase: 'loading',
+  rows: 20000,
+  total_rows: 63666,
+  started_at: '2026-01-02T03:04:05.678Z',
+  last_failure: null,
+};
+
 export const rebuildOperation: Operation = {
   summary: 'Begins a rebuild in the background',
   description:
@@ -28,18 +36,11 @@ export const rebuildOperation: Operation = {
     202: {
       description: 'It has begun.',
       schema: z.strictObject({ status: z.literal('rebuilding'), ...progressMembers }),
-      example: {
-        status: 'rebuilding',
-        phase: 'downloading',
-        rows: 0,
-        total_rows: null,
-        started_at: '2026-01-02T03:04:05.678Z',
-        last_failure: null,
-      },
+      example: { status: 'rebuilding', ...PROGRESS_EXAMPLE },
     },
   },
   problems: ['invalid_parameter', 'forbidden', 'rate_limited', 'rebuilding', 'search_unavailable'],
-  members: { rebuilding: progressMembers },
+  members: { rebuilding: { shape: progressMembers, example: PROGRESS_EXAMPLE } },
 };
 
 /** `GET /rebuild?secret=&force=`: begins a rebuild in the background. */

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
+import { Promises } from '../support/promises.js';
 import { rawRequest } from '../support/raw-request.js';
 import { BYPASS_SECRET, REBUILD_SECRET, startService, useService } from '../support/service.js';
 
@@ -216,6 +217,7 @@ describe('Hostile requests', function () {
     );
     expect(errors).to.be.undefined;
     expect(valid).to.equal(true);
+    new Promises(document).checkExamples();
     expect(Object.keys(document.paths)).to.have.members(
       [...ENDPOINTS, ...SECRET_ENDPOINTS].map((path) => path.replace(/\?.*/, '')),
     );

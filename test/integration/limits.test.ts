@@ -87,6 +87,12 @@ describe('Rate limits', () => {
       for (let i = 0; i < 2; i++) expect((await second.get('/stats', client)).status).to.equal(200);
       expect((await second.get('/stats', client)).status).to.equal(429);
       expect((await suite.service.get('/stats', client)).status).to.equal(429);
+      // A token skips the limits of every replica, whichever handed it out.
+      const { body } = await second.get(`/get-bypass?secret=${BYPASS_SECRET}`);
+      const bypassing = as('198.51.100.5', { 'X-Bypass-Token': body.bypass_token as string });
+      for (const replica of [suite.service, second]) {
+        expect((await replica.get('/stats', bypassing)).status).to.equal(200);
+      }
     } finally {
       await second.stop();
     }

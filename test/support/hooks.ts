@@ -3,9 +3,16 @@ import { stopEngines } from './engines.js';
 import { leaks } from './leaks.js';
 import { readers } from './reader.js';
 
-/** After the last test of all suites. */
+/** After the last test of all suites: what only the whole run can tell. */
 export const mochaHooks = {
   afterAll(): void {
+    const { requests, failures, answeredAway } = readers;
+    if (requests > 0) {
+      console.log(
+        `Readers during faults: ${requests} requests, ${failures} failures;` +
+          ` ${answeredAway} answers 503 while the only Elasticsearch was away`,
+      );
+    }
     const { found, summary } = leaks();
     if (summary !== undefined) console.log(summary);
     expect(found).to.deep.equal([]);
@@ -15,10 +22,4 @@ export const mochaHooks = {
 /** Mocha calls it after the last test, also when tests failed. */
 export async function mochaGlobalTeardown(): Promise<void> {
   await stopEngines();
-  const { requests, failures, answeredAway } = readers;
-  if (requests === 0) return;
-  console.log(
-    `Readers during faults: ${requests} requests, ${failures} failures;` +
-      ` ${answeredAway} answers 503 while the only Elasticsearch was away`,
-  );
 }

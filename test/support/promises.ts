@@ -3,9 +3,15 @@ import addFormats from 'ajv-formats';
 import { expect } from 'chai';
 import type { Answer } from './service.js';
 
+interface MediaType {
+  schema: object;
+  example?: unknown;
+  examples?: Record<string, { value: unknown }>;
+}
+
 interface ResponseObject {
   headers: Record<string, unknown>;
-  content: Record<string, { schema: object }>;
+  content: Record<string, MediaType>;
 }
 
 interface Document {
@@ -51,8 +57,26 @@ export class Promises {
     if (method !== 'HEAD') this.#checkBody(what, answer, response.content[type]?.schema ?? {});
   }
 
+  /** Fails where an example is not what it is an example of, or where there is none. */
+  checkExamples(): void {
+    for (const [path, { get }] of Object.entries(this.document.paths)) {
+      for (const [status, { content }] of Object.entries(get.responses)) {
+        for (const { schema, example, examples = { example: { value: example } } } of Object.values(
+          content,
+        )) {
+          for (const { value } of Object.values(examples)) {
+            this.#validate(`the example of ${status} at ${path}`, value, schema);
+          }
+        }
+      }
+    }
+  }
+
   #checkBody(what: string, { text, body }: Answer, schema: object): void {
-    if (text === '') return;
+    if (text !== '') this.#validate(what, body, schema);
+  }
+
+  #validate(what: string, body: unknown, schema: object): void {
     let validate = this.#validators.get(schema);
     if (validate === undefined) this.#validators.set(schema, (validate = this.#ajv.compile(schema)));
     if (!validate(body)) expect.fail(`${this.#ajv.errorsText(validate.errors)} in ${what}`);
