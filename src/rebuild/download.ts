@@ -20,7 +20,7 @@ const MAX_BYTES = 16 * 2 ** 30;
  * How much of the text is read at a time, in bytes. What is made of it occupies this process for some milliseconds,
  * in which it answers nobody.
  */
-const READ_BYTES = 32 * 1024;
+const READ_BYTES = 16 * 1024;
 /** The folders of temporary files begin with it; the number of their process follows. */
 const FOLDER = 'package-registry-search-snapshot-';
 
