@@ -1,3 +1,5 @@
+import { STATUS_CODES } from 'node:http';
+
 /** The stable words by which a program tells the errors apart. */
 export type ProblemCode =
   | 'invalid_parameter'
@@ -36,6 +38,11 @@ export class Problem extends Error {
     this.headers = extras.headers ?? {};
     this.members = extras.members ?? {};
   }
+}
+
+/** The body of a problem (RFC 9457). */
+export function problemBody(status: number, code: ProblemCode, detail: string): Record<string, unknown> {
+  return { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
 }
 
 /** 400: the parameter `name` and what it must be. */

@@ -21,7 +21,7 @@ export class EngineUnavailable extends Error {
 }
 
 /** A node that starts, or has no master, or a proxy before it. Not 429: a node that is busy is not helped by more. */
-const NODE_AWAY = [502, 503, 504];
+export const NODE_AWAY = [502, 503, 504];
 
 /** This node did not answer, or not in time. */
 class NodeAway extends EngineUnavailable {}

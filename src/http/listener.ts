@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, STATUS_CODES, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { problemBody } from '../problem.js';
 
 /** The start line and all headers of a request, in bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -74,10 +75,9 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 function malformed(status: number, detail: string): string {
-  const title = STATUS_CODES[status] ?? '';
-  const body = JSON.stringify({ type: 'about:blank', title, status, detail, code: 'invalid_parameter' });
+  const body = JSON.stringify(problemBody(status, 'invalid_parameter', detail));
   return [
-    `HTTP/1.1 ${status} ${title}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',

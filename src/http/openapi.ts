@@ -1,6 +1,5 @@
-import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
-import type { ProblemCode } from '../problem.js';
+import { problemBody, type ProblemCode } from '../problem.js';
 
 /** An answer other than a problem. */
 export interface AnswerDescription {
@@ -76,7 +75,8 @@ const LIMIT_HEADERS = {
   RateLimit: 'What is left of it: `r` requests, for `t` seconds.',
 };
 
-const RETRY_HEADERS = { 'Retry-After': 'Seconds after which another try may succeed.' };
+/** Of an answer 429 or 503. */
+export const RETRY_HEADERS = { 'Retry-After': 'Seconds after which another try may succeed.' };
 
 type Json = Record<string, unknown>;
 
@@ -191,7 +191,7 @@ function problemSchema(codes: ProblemCode[], members: z.ZodRawShape): z.ZodType 
 
 function problemExample(code: ProblemCode): Json {
   const { status, detail } = PROBLEMS[code];
-  return { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
+  return problemBody(status, code, detail);
 }
 
 function describeHeaders(headers: Record<string, string>): Json {

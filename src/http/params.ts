@@ -20,7 +20,6 @@ const page = positiveInteger
   .meta({
     type: 'integer',
     minimum: 1,
-    default: 1,
     description: 'The page, from 1; past the end it is empty.',
   });
 

@@ -1,7 +1,6 @@
-import { STATUS_CODES } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
-import { Problem } from '../problem.js';
+import { Problem, problemBody } from '../problem.js';
 
 /**
  * Turns what is thrown below it into `application/problem+json` (RFC 9457), and an unanswered request into 404.
@@ -27,11 +26,7 @@ export function problems(log: Logger): Middleware {
       ctx.set(problem.headers);
       ctx.set('Cache-Control', 'no-store');
       ctx.body = JSON.stringify({
-        type: 'about:blank',
-        title: STATUS_CODES[problem.status],
-        status: problem.status,
-        detail: problem.detail,
-        code: problem.code,
+        ...problemBody(problem.status, problem.code, problem.detail),
         ...problem.members,
       });
       ctx.type = 'application/problem+json';

@@ -22,10 +22,11 @@ export class SecretCheck {
    */
   async check(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
     const { address, bypassSecondsLeft } = ctx.state.client;
+    const isRight = isSecret(given, configured);
     if (bypassSecondsLeft === 0) {
-      await this.#inTurn(address.key, () => this.#count(address.key, isSecret(given, configured)));
+      await this.#inTurn(address.key, () => this.#count(address.key, isRight));
     }
-    if (!isSecret(given, configured)) throw new Problem(403, 'forbidden', 'this needs the right secret');
+    if (!isRight) throw new Problem(403, 'forbidden', 'this needs the right secret');
   }
 
   /** @throws {Problem} 429 */

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors, type Client } from '@elastic/elasticsearch';
 import { encodeEntry, entryMembers, type PackageEntry } from '../catalog/entry.js';
+import { NODE_AWAY } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import type { CheckedDataset } from './check.js';
 import { loadingAliasOf } from './index-names.js';
@@ -110,8 +111,8 @@ const TOO_BUSY = [
   'unavailable_shards_exception',
 ];
 
-/** Statuses of a node that is busy, starting, or without a master, and of a proxy before one. */
-const AWAY = [429, 502, 503, 504];
+/** Statuses of a node that is busy or away. */
+const NOT_NOW = [429, ...NODE_AWAY];
 
 /** Why a bulk request did not go through this time. */
 class NotNow extends Error {
@@ -168,6 +169,6 @@ async function sendOnce(client: Client, index: string, body: string, signal: Abo
 }
 
 function isAway(error: unknown): error is Error {
-  if (error instanceof errors.ResponseError) return AWAY.includes(error.statusCode ?? 0);
+  if (error instanceof errors.ResponseError) return NOT_NOW.includes(error.statusCode ?? 0);
   return error instanceof errors.ConnectionError || error instanceof errors.TimeoutError;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
+import { RETRY_HEADERS, type Operation } from '../http/openapi.js';
 import type { Generations } from '../catalog/generation.js';
 import type { Handler } from './handler.js';
 
@@ -20,7 +20,7 @@ export const healthOperation: Operation = {
         '`initializing`: the first snapshot is still being loaded. `unavailable`: Elasticsearch does not answer.',
       schema: z.strictObject({ status: z.enum(['initializing', 'unavailable']), total_packages }),
       example: { status: 'initializing', total_packages: 0 },
-      headers: { 'Retry-After': 'Seconds after which another try may succeed.' },
+      headers: RETRY_HEADERS,
     },
   },
   problems: [],

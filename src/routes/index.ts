@@ -74,12 +74,15 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       open: false,
     },
   };
-  const described = Object.entries({ ...endpoints, '/openapi.json': { operation: openApiOperation } }).map(
-    ([path, { operation, ...rest }]) => [path, { operation, limited: 'limit' in rest }] as const,
+  const described = Object.entries(endpoints).map(
+    ([path, { operation, limit }]) => [path, { operation, limited: limit !== undefined }] as const,
   );
   endpoints['/openapi.json'] = {
     operation: openApiOperation,
-    handler: openApi(Object.fromEntries(described)),
+    handler: openApi({
+      ...Object.fromEntries(described),
+      '/openapi.json': { operation: openApiOperation, limited: false },
+    }),
     open: true,
   };
 

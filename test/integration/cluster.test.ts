@@ -5,7 +5,6 @@ import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { UNCACHED, useReader } from '../support/reader.js';
 import { REBUILD, useService } from '../support/service.js';
-import { until } from '../support/until.js';
 
 const OLD = bundledPackages().slice(0, 5000);
 const NEW = bundledPackages();
@@ -45,10 +44,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
     await suite.dataset.write(csv);
     const served = await suite.service.indices();
     expect((await suite.service.get(`${REBUILD}&force=true`)).status).to.equal(202);
-    await until(() => {
-      const { phase, rows } = suite.service.server.rebuilds.progress ?? {};
-      return phase === 'loading' && (rows ?? 0) > 0;
-    }, 'the load');
+    await suite.service.loading();
     const index = (await suite.service.indices()).find((name) => !served.includes(name));
     const shards = await suite.service.elasticsearch.cat.shards({
       index: index ?? '',

@@ -206,10 +206,7 @@ describe('A rebuild under which an engine goes away', function () {
   async function load(): Promise<void> {
     await suite.dataset.write(toCsv(bundledPackages()));
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
-    await until(() => {
-      const { phase, rows } = suite.service.server.rebuilds.progress ?? {};
-      return phase === 'loading' && (rows ?? 0) > 0;
-    }, 'the load');
+    await suite.service.loading();
   }
 
   async function expectRebuilt(): Promise<void> {

@@ -43,6 +43,8 @@ export interface Service {
   rebuild(params?: string): Promise<Answer>;
   /** Waits until no rebuild of this replica runs. */
   idle(timeoutMs?: number): Promise<void>;
+  /** Waits until a rebuild of this replica has loaded a part. */
+  loading(): Promise<void>;
   /** The indices of the registry, whatever became of them. */
   indices(): Promise<string[]>;
   /** Stops this replica, and leaves the registry's indices to others. */
@@ -92,11 +94,16 @@ export async function startService(env: Record<string, string>, slug = newSlug()
     elasticsearch,
     get,
     rebuild: async (params = '') => {
-      const answer = await get(`/rebuild?secret=${REBUILD_SECRET}${params}`);
+      const answer = await get(REBUILD + params);
       await idle();
       return answer;
     },
     idle,
+    loading: () =>
+      until(() => {
+        const { phase, rows } = server.rebuilds.progress ?? {};
+        return phase === 'loading' && (rows ?? 0) > 0;
+      }, 'the load'),
     indices,
     stop: async () => {
       await server.stop();
