@@ -1,5 +1,6 @@
 import Koa from 'koa';
 import type { Config } from './config.js';
+import { accounts, type OnAnswer } from './http/accounts.js';
 import { clientAddressReader } from './http/client-address.js';
 import { securityHeaders } from './http/browser-policy.js';
 import { farewell } from './http/farewell.js';
@@ -13,16 +14,21 @@ export interface AppDeps extends RouteDeps {
   log: Logger;
   /** Aborts when the server stops. */
   stopping: AbortSignal;
+  onAnswer: OnAnswer | undefined;
 }
 
 /** The middleware in order, and the routes. Never listens. */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
+  const router = createRouter(deps);
+  if (deps.onAnswer !== undefined || deps.log.isLevelEnabled('debug')) {
+    app.use(accounts(router, deps.onAnswer, deps.log));
+  }
   app.use(farewell(deps.stopping));
   app.use(securityHeaders());
   app.use(problems(deps.log));
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
-  app.use(createRouter(deps).routes());
+  app.use(router.routes());
   app.use(refuseOtherMethods);
   app.on('error', (error: unknown) => deps.log.debug({ err: error }, 'a connection broke'));
   return app;

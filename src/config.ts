@@ -92,6 +92,7 @@ const variables = z.object({
   REBUILD_INTERVAL_SECONDS: wholeNumber(0, 2_000_000).default(0),
   REBUILD_MAX_SHRINK_PERCENT: wholeNumber(0, 100).default(10),
   DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
+  METRICS_PORT: wholeNumber(0, 65535).optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 
@@ -158,6 +159,7 @@ export function readConfig(env: Environment) {
     trustedProxies: value.TRUSTED_PROXIES,
     rateLimit: { points: value.RATE_LIMIT_POINTS, windowSeconds: value.RATE_LIMIT_WINDOW_SECONDS },
     cacheMaxBytes: value.CACHE_MAX_BYTES,
+    metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
   });
 }

@@ -19,7 +19,7 @@ main(process.env).catch((error: unknown) => {
   const { code, message } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
   else if (code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL') {
-    console.error(`the API cannot listen, check PORT and HOST: ${message}`);
+    console.error(`the service cannot listen, check PORT, METRICS_PORT and HOST: ${message}`);
   } else console.error(error);
   process.exitCode = 1;
 });

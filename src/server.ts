@@ -9,7 +9,11 @@ import type { Config } from './config.js';
 import { AnswerCache } from './http/answer-cache.js';
 import { Listener } from './http/listener.js';
 import { BypassTokens } from './http/bypass-token.js';
+import type { LimiterStore } from './http/insured-limiter.js';
 import type { Logger } from './log.js';
+import { Metrics } from './metrics/metrics.js';
+import { metricsListener } from './metrics/metrics-server.js';
+import { readings } from './metrics/readings.js';
 import { aliasOf } from './rebuild/index-names.js';
 import { createBuilder } from './rebuild/builder.js';
 import type { ProgressReport } from './rebuild/progress.js';
@@ -21,6 +25,8 @@ const MAX_WAITING_SEARCHES = 256;
 export interface RunningServer {
   /** Where the API listens, such as `http://127.0.0.1:3000`. */
   url: string;
+  /** Where `/metrics` is served; undefined without METRICS_PORT. */
+  metricsUrl: string | undefined;
   generations: Generations;
   rebuilds: Rebuilds;
   /** Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection. */
@@ -45,28 +51,34 @@ export async function startServer(
   if (redis === undefined)
     log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
 
-  const pool = new SearchPool({ nodes, apiKey });
+  const { metricsPort } = config;
+  const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
+  const pool = new SearchPool({ nodes, apiKey }, metrics?.searched);
   const generations = new Generations(reader, alias, log);
   const builder = createBuilder({ config, log, redis, generations, onRebuild });
+  const gate = new Gate({ running: CONNECTIONS_PER_NODE * nodes.length, waiting: MAX_WAITING_SEARCHES });
+  const cache = new AnswerCache(config.cacheMaxBytes);
+  const counts: LimiterStore = { redis, slug, log, tallies: new Map() };
   const stopping = new AbortController();
   const app = createApp({
     config,
     log,
     stopping: stopping.signal,
-    catalog: new Catalog(
-      pool,
-      generations,
-      new Gate({ running: CONNECTIONS_PER_NODE * nodes.length, waiting: MAX_WAITING_SEARCHES }),
-    ),
-    cache: new AnswerCache(config.cacheMaxBytes),
+    onAnswer: metrics?.answered,
+    catalog: new Catalog(pool, generations, gate, log),
+    cache,
     generations,
     rebuilds: builder.rebuilds,
-    counts: { redis, slug, log },
+    counts,
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
 
   const respond = app.callback();
   const listener = new Listener((request, response) => void respond(request, response));
+  const metricsServer = metrics && metricsListener(metrics);
+  for (const reading of readings({ gate, cache, counts, generations, rebuilds: builder.rebuilds })) {
+    metrics?.show(reading);
+  }
   const stop = async () => {
     stopping.abort();
     await listener.stop();
@@ -74,16 +86,19 @@ export async function startServer(
     await builder.close();
     redis?.disconnect();
     await Promise.all([reader.close(), pool.close()]);
+    await metricsServer?.stop();
   };
   let url: string;
+  let metricsUrl: string | undefined;
   try {
     url = await listener.listen(config.port, config.host);
+    if (metricsPort !== undefined) metricsUrl = await metricsServer?.listen(metricsPort, config.host);
   } catch (error) {
     await stop();
     throw error;
   }
   await generations.start();
   builder.rebuilds.automate(config.rebuild.intervalSeconds);
-  log.info({ url, alias }, 'listening');
-  return { url, generations, rebuilds: builder.rebuilds, stop };
+  log.info({ url, metricsUrl, alias }, 'listening');
+  return { url, metricsUrl, generations, rebuilds: builder.rebuilds, stop };
 }

@@ -1,4 +1,5 @@
 import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
+import type { Logger } from '../log.js';
 import { initializing, searchUnavailable } from '../problem.js';
 import { IndexGone, runSearches, type Hits } from './engine.js';
 import type { EntryGroup } from './entry.js';
@@ -15,6 +16,18 @@ export interface SearchResults {
   truncated: boolean;
 }
 
+/** What is logged of a slow search. */
+interface SlowSearch {
+  requestId: string;
+  index: string;
+  limit: number;
+  q?: string;
+  page?: number;
+}
+
+/** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
+const SLOW_MS = 500;
+
 /** Reads the current generation, only so many searches at a time. */
 export class Catalog {
   readonly #odds = new FirstTierOdds();
@@ -23,6 +36,7 @@ export class Catalog {
     private readonly pool: SearchPool,
     private readonly generations: Generations,
     private readonly gate: Gate,
+    private readonly log: Logger,
   ) {}
 
   /**
@@ -52,17 +66,42 @@ export class Catalog {
     }
   }
 
-  /** At most `limit` names of a generation that contain `q`, by rank and name. @throws {IndexGone} {EngineUnavailable} */
-  search({ index, shards }: Generation, q: string, limit: number): Promise<SearchResults> {
-    const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies);
-    return this.gate.run(() => searchTierByTier(run, shards, q, limit, this.#odds));
+  /**
+   * At most `limit` names of a generation that contain `q`, by rank and name.
+   * @throws {IndexGone} {EngineUnavailable}
+   */
+  search({ index, shards }: Generation, q: string, limit: number, requestId: string): Promise<SearchResults> {
+    const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
+    return this.gate.run(() =>
+      this.#watch({ requestId, index, q, limit }, () => searchTierByTier(run, shards, q, limit, this.#odds)),
+    );
   }
 
   /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGone} {EngineUnavailable} */
-  async browse({ index, meta }: Generation, page: number, limit: number): Promise<EntryGroup> {
+  async browse(
+    { index, meta }: Generation,
+    page: number,
+    limit: number,
+    requestId: string,
+  ): Promise<EntryGroup> {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
-    return this.gate.run(() => browseIndex(this.pool, index, from, limit));
+    return this.gate.run(() =>
+      this.#watch({ requestId, index, page, limit }, () =>
+        browseIndex(this.pool, index, from, limit, requestId),
+      ),
+    );
+  }
+
+  /** Logs what is slow, also where it fails in the end. */
+  async #watch<T>({ requestId, ...what }: SlowSearch, search: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await search();
+    } finally {
+      const ms = performance.now() - began;
+      if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');
+    }
   }
 }
 
@@ -107,7 +146,8 @@ export async function browseIndex(
   index: string,
   from: number,
   size: number,
+  opaqueId: string,
 ): Promise<EntryGroup> {
-  const [hits] = await runSearches(pool, index, [browsePage(from, size)]);
+  const [hits] = await runSearches(pool, index, [browsePage(from, size)], opaqueId);
   return { entries: hits?.entries ?? [] };
 }

@@ -56,12 +56,18 @@ export function multiSearch(index: string, bodies: SearchBody[]): { path: string
 
 /**
  * Runs searches side by side in one request and returns the hits of each.
+ * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
  * @throws {IndexGone} when there is no such index.
  * @throws {EngineUnavailable} when the engine does not answer in time, or a shard failed or ran out of time.
  */
-export async function runSearches(pool: SearchPool, index: string, bodies: SearchBody[]): Promise<Hits[]> {
+export async function runSearches(
+  pool: SearchPool,
+  index: string,
+  bodies: SearchBody[],
+  opaqueId: string,
+): Promise<Hits[]> {
   const { path, body } = multiSearch(index, bodies);
-  const text = await pool.post(path, body);
+  const text = await pool.post(path, body, opaqueId);
   return scanAnswer(text, bodies.length) ?? parseAnswer(text, index);
 }
 

@@ -15,14 +15,30 @@ interface GateOptions {
  */
 export class Gate {
   #running = 0;
+  #refused = 0;
   readonly #queue: (() => void)[] = [];
 
   constructor(private readonly options: GateOptions) {}
+
+  /** Tasks under way. */
+  get running(): number {
+    return this.#running;
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** How many have found the queue full so far. */
+  get refused(): number {
+    return this.#refused;
+  }
 
   /** Runs a task in its turn. @throws {Problem} 503 with `Retry-After` where the queue is full. */
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#running >= this.options.running) {
       if (this.#queue.length >= this.options.waiting) {
+        this.#refused++;
         throw unavailable('search_unavailable', 'too many searches at the moment', RETRY_AFTER_SECONDS);
       }
       // Who leaves hands its place to the first in the queue, so that nobody can slip in between.

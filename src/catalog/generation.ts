@@ -34,7 +34,9 @@ export interface Generation {
 }
 
 /** `absent`: Elasticsearch answers and has no complete index. `unreachable`: it does not answer; a generation seen before is kept. */
-export type EngineState = 'unknown' | 'present' | 'absent' | 'unreachable';
+export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable'] as const;
+
+export type EngineState = (typeof ENGINE_STATES)[number];
 
 /** What `unreachable` means, for an operator. */
 export const UNREACHABLE =

@@ -17,7 +17,7 @@ const REBUILD_TIMEOUT_MS = 60_000;
  * asked also where the first does not answer in time.
  */
 export function createReadClient(access: ElasticsearchAccess): Client {
-  return createClient(access, {
+  return createClient(access, 'poll', {
     requestTimeout: READ_TIMEOUT_MS,
     maxRetries: 1,
     ...(access.nodes.length > 1 ? { Transport: TimeoutRetryingTransport } : {}),
@@ -26,17 +26,20 @@ export function createReadClient(access: ElasticsearchAccess): Client {
 
 /** For a rebuild: patient. */
 export function createRebuildClient(access: ElasticsearchAccess): Client {
-  return createClient(access, { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
+  return createClient(access, 'rebuild', { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
 }
 
+/** @param opaqueId names its requests in Elasticsearch's tasks and slow logs. */
 function createClient(
   { nodes, apiKey }: ElasticsearchAccess,
+  opaqueId: string,
   options: ConstructorParameters<typeof Client>[0],
 ): Client {
   return new Client({
     nodes: [...nodes],
     ...(apiKey === undefined ? {} : { auth: { apiKey } }),
     enableMetaHeader: false,
+    headers: { 'x-opaque-id': opaqueId },
     ...options,
   });
 }

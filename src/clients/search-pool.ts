@@ -23,10 +23,18 @@ export class EngineUnavailable extends Error {
 /** A node that starts, or has no master, or a proxy before it. Not 429: a node that is busy is not helped by more. */
 export const NODE_AWAY = [502, 503, 504];
 
+/** What became of a search that was sent to a node: answered, not for now, or not ever. */
+export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
+
+/** Told of each search that was sent to a node, and of how long it took in seconds. */
+export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) => void;
+
 /** This node did not answer, or not in time. */
 class NodeAway extends EngineUnavailable {}
 
 interface Node {
+  /** Such as `http://127.0.0.1:9200`. */
+  origin: string;
   pool: Pool;
   /** Of the address, such as `/search` behind a proxy; empty as a rule. */
   prefix: string;
@@ -45,7 +53,10 @@ export class SearchPool {
   readonly #timeoutMs: number;
   #turn = 0;
 
-  constructor({ nodes, apiKey }: ElasticsearchAccess) {
+  constructor(
+    { nodes, apiKey }: ElasticsearchAccess,
+    private readonly onSearch: OnSearch = () => undefined,
+  ) {
     this.#timeoutMs = nodes.length > 1 ? TIMEOUT_BEFORE_ANOTHER_MS : TIMEOUT_MS;
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
@@ -55,6 +66,7 @@ export class SearchPool {
       const authorization =
         apiKey !== undefined ? `ApiKey ${apiKey}` : username === '' ? undefined : `Basic ${basic}`;
       return {
+        origin,
         pool: new Pool(origin, {
           connections: CONNECTIONS_PER_NODE,
           connect: { timeout: TIMEOUT_MS },
@@ -75,16 +87,17 @@ export class SearchPool {
   /**
    * Posts newline-delimited JSON. What failed for want of a connection is sent once more, to the next node; and what a
    * node could not answer, or not in time, where there is another.
+   * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @returns the body of the answer.
    * @throws {EngineUnavailable} for failures that will pass, {Error} for requests that the engine refuses.
    */
-  async post(path: string, body: string): Promise<string> {
+  async post(path: string, body: string, opaqueId: string): Promise<string> {
     const node = this.#next();
-    return this.#send(node, path, body).catch((error: unknown) => {
+    return this.#send(node, path, body, opaqueId).catch((error: unknown) => {
       const elsewhere = error instanceof NodeAway && this.#nodes.length > 1;
       if (!isConnectionLost(error) && !elsewhere) throw asUnavailable(error);
       node.avoidUntil = Date.now() + PENALTY_MS;
-      return this.#send(this.#next(), path, body).catch((again: unknown) => {
+      return this.#send(this.#next(), path, body, opaqueId).catch((again: unknown) => {
         throw asUnavailable(again);
       });
     });
@@ -107,13 +120,25 @@ export class SearchPool {
     return this.#nodes[this.#turn] as Node;
   }
 
-  async #send({ pool, prefix, headers }: Node, path: string, body: string): Promise<string> {
-    const request = { method: 'POST', path: prefix + path, headers, body } as const;
-    const { status, text } = await exchange(pool, request, this.#timeoutMs);
-    if (status === 200) return text;
-    const description = `Elasticsearch answered ${status}: ${text.slice(0, 500)}`;
-    if (NODE_AWAY.includes(status)) throw new NodeAway(description);
-    throw isTemporary(status) ? new EngineUnavailable(description) : new Error(description);
+  async #send(node: Node, path: string, body: string, opaqueId: string): Promise<string> {
+    const headers = { ...node.headers, 'x-opaque-id': opaqueId };
+    const request = { method: 'POST', path: node.prefix + path, headers, body } as const;
+    const began = performance.now();
+    let outcome: SearchOutcome = 'unavailable';
+    try {
+      const { status, text } = await exchange(node.pool, request, this.#timeoutMs);
+      if (status === 200) {
+        outcome = 'answered';
+        return text;
+      }
+      const description = `Elasticsearch answered ${status}: ${text.slice(0, 500)}`;
+      if (NODE_AWAY.includes(status)) throw new NodeAway(description);
+      if (isTemporary(status)) throw new EngineUnavailable(description);
+      outcome = 'refused';
+      throw new Error(description);
+    } finally {
+      this.onSearch(node.origin, outcome, (performance.now() - began) / 1000);
+    }
   }
 }
 

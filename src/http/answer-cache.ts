@@ -36,22 +36,37 @@ export interface KeptAnswer extends Answer {
   encodedBytes: number;
 }
 
+/** Where answers came from: kept, joined to an equal request under way, made; or not sent, as the client has them. */
+export interface CacheCounts {
+  hit: number;
+  shared: number;
+  miss: number;
+  not_modified: number;
+}
+
 /**
  * Keeps the answers of one generation of the data, and of the next as soon as there is one: the key of an answer begins
  * with its generation, so that an old one is never served as new. Bounded in bytes; equal requests at the same time are
  * answered by one.
  */
 export class AnswerCache {
+  /** So far; `respond` counts what is not made here. */
+  readonly counts: CacheCounts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
   readonly #kept: LRUCache<string, KeptAnswer> | undefined;
   readonly #coming = new Map<string, Promise<KeptAnswer>>();
 
   /** @param maxBytes of all answers together; 0 keeps none. */
-  constructor(maxBytes: number) {
+  constructor(readonly maxBytes: number) {
     if (maxBytes === 0) return;
     this.#kept = new LRUCache({
       maxSize: maxBytes,
       sizeCalculation: sizeOf,
     });
+  }
+
+  /** Of all answers that are kept. */
+  get bytes(): number {
+    return this.#kept?.calculatedSize ?? 0;
   }
 
   /** The answer to `request` in `generation`, if it is kept. */
@@ -63,7 +78,9 @@ export class AnswerCache {
   make(generation: string, request: string, make: () => Promise<Answer>): Promise<KeptAnswer> {
     const key = keyOf(generation, request);
     let coming = this.#coming.get(key);
-    if (coming === undefined) {
+    if (coming !== undefined) this.counts.shared++;
+    else {
+      this.counts.miss++;
       coming = make()
         .then((answer) => {
           const kept = { ...answer, key, etag: etagOf(generation, request), encoded: {}, encodedBytes: 0 };

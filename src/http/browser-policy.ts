@@ -2,9 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from '@koa/cors';
 import helmet, { type HelmetOptions } from 'helmet';
 import type { Context, Middleware } from 'koa';
+import { REQUEST_ID } from './request-id.js';
 
 /** What a script of another origin may read beside the usual headers. */
-const EXPOSED = ['ETag', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Results-Truncated'].join(',');
+const EXPOSED = [
+  'ETag',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  REQUEST_ID,
+  'X-Results-Truncated',
+].join(',');
 
 /** For how long a browser may remember that it may ask, in seconds. */
 const PREFLIGHT_SECONDS = 86_400;

@@ -26,12 +26,21 @@ export interface Count {
   msBeforeNext: number;
 }
 
+/** What became of the requests that a budget applies to, so far. */
+export interface Tally {
+  outcomes: { passed: number; limited: number; bypassed: number };
+  /** Trips to Redis that failed or took too long. */
+  fallbacks: number;
+}
+
 export interface LimiterStore {
   /** Keeps the counts for all replicas; without it this process counts for itself. */
   redis: Redis | undefined;
   /** Tells the counts of this registry from those of a sibling on the same Redis. */
   slug: string;
   log: Logger;
+  /** Of each budget, by its name. */
+  tallies: Map<string, Tally>;
 }
 
 /**
@@ -39,6 +48,8 @@ export interface LimiterStore {
  * used up a budget is remembered here until the window ends, so that a flood costs Redis nothing. Never throws.
  */
 export class InsuredLimiter {
+  /** Whoever asks counts the outcomes. */
+  readonly tally: Tally = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
   readonly #own: RateLimiterMemory;
   readonly #shared: RateLimiterRedis | undefined;
   readonly #log: Logger;
@@ -46,11 +57,12 @@ export class InsuredLimiter {
 
   constructor(
     private readonly budget: Budget,
-    { redis, slug, log }: LimiterStore,
+    { redis, slug, log, tallies }: LimiterStore,
   ) {
     const { name, points, windowSeconds } = budget;
     const rule = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
     this.#log = log;
+    tallies.set(name, this.tally);
     this.#own = new RateLimiterMemory(rule);
     if (redis === undefined) return;
     this.#shared = new RateLimiterRedis({
@@ -83,6 +95,7 @@ export class InsuredLimiter {
       this.#answered = true;
       return counted;
     } catch (error) {
+      this.tally.fallbacks++;
       if (this.#answered)
         this.#log.warn({ err: error, budget: this.budget.name }, 'this process counts for itself');
       this.#answered = false;

@@ -24,12 +24,18 @@ export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit 
   if (budget.points === 0) return { count: (_ctx, next) => next(), usage: () => Promise.resolve(null) };
   const limiter = new InsuredLimiter(budget, store);
   const counts = new JointCount(limiter);
+  const { outcomes } = limiter.tally;
   return {
     count: async (ctx, next) => {
-      if (ctx.state.client.bypassSecondsLeft === 0) {
+      if (ctx.state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
+      else {
         const count = await counts.add(ctx.state.client.address.key);
         setBudgetHeaders(ctx, budget, count);
-        if (count.consumed > budget.points) throw rateLimited(count, 'too many requests from this address');
+        if (count.consumed > budget.points) {
+          outcomes.limited++;
+          throw rateLimited(count, 'too many requests from this address');
+        }
+        outcomes.passed++;
       }
       await next();
     },

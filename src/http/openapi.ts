@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { problemBody, type ProblemCode } from '../problem.js';
+import { REQUEST_ID } from './request-id.js';
 
 /** An answer other than a problem. */
 export interface AnswerDescription {
@@ -68,6 +69,12 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
     when: 'Elasticsearch, or for a rebuild Redis, does not answer',
     detail: 'the search engine does not answer at the moment',
   },
+};
+
+/** Of every answer. */
+const ANY_HEADERS = {
+  [REQUEST_ID]:
+    'Names the request in the logs; one that the client sends (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
 };
 
 const LIMIT_HEADERS = {
@@ -196,7 +203,10 @@ function problemExample(code: ProblemCode): Json {
 
 function describeHeaders(headers: Record<string, string>): Json {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+    Object.entries({ ...ANY_HEADERS, ...headers }).map(([name, description]) => [
+      name,
+      { description, schema: { type: 'string' } },
+    ]),
   );
 }
 

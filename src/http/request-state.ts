@@ -2,10 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { BypassTokens } from './bypass-token.js';
 import type { ClientAddress, ReadClientAddress } from './client-address.js';
+import { REQUEST_ID, requestIdOf } from './request-id.js';
 
 /** What every handler may know of its request. */
 export interface RequestState {
   client: Client;
+  /** Names the request in logs, in Elasticsearch and in the answer. */
+  requestId: string;
 }
 
 export type Context = ParameterizedContext<RequestState>;
@@ -36,10 +39,13 @@ export class Client {
   }
 }
 
-/** Gives each request its client. */
+/** Gives each request its client and its id. */
 export function identify(readAddress: ReadClientAddress, tokens: BypassTokens): Middleware<RequestState> {
   return (ctx, next) => {
+    const requestId = requestIdOf(ctx.req);
     ctx.state.client = new Client(ctx.req, readAddress, tokens);
+    ctx.state.requestId = requestId;
+    ctx.res.setHeader(REQUEST_ID, requestId);
     return next();
   };
 }

@@ -25,12 +25,14 @@ export async function respond(
   if (condition !== '') {
     const etag = answer?.etag ?? etagOf(generation, request);
     if (matches(condition, etag)) {
+      cache.counts.not_modified++;
       ctx.status = 304;
       setHeaders(ctx, etag);
       return;
     }
   }
-  answer ??= await cache.make(generation, request, make);
+  if (answer === undefined) answer = await cache.make(generation, request, make);
+  else cache.counts.hit++;
   setHeaders(ctx, answer.etag);
   if (answer.headers !== undefined) ctx.set(answer.headers);
   const encoding = encodingFor(ctx);

@@ -23,7 +23,8 @@ export class SecretCheck {
   async check(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
     const { address, bypassSecondsLeft } = ctx.state.client;
     const isRight = isSecret(given, configured);
-    if (bypassSecondsLeft === 0) {
+    if (bypassSecondsLeft > 0) this.#wrong.tally.outcomes.bypassed++;
+    else {
       await this.#inTurn(address.key, () => this.#count(address.key, isRight));
     }
     if (!isRight) throw new Problem(403, 'forbidden', 'this needs the right secret');
@@ -32,9 +33,12 @@ export class SecretCheck {
   /** @throws {Problem} 429 */
   async #count(key: string, isRight: boolean): Promise<void> {
     const before = await this.#wrong.used(key);
+    const { outcomes } = this.#wrong.tally;
     if (before.consumed >= WRONG_SECRETS.points) {
+      outcomes.limited++;
       throw rateLimited(before, 'too many wrong secrets from this address');
     }
+    outcomes.passed++;
     if (!isRight) await this.#wrong.consume(key, 1);
   }
 

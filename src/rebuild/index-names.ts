@@ -24,6 +24,13 @@ export function newIndexName(alias: string, now: Date): string {
   return `${alias}-${time}-${randomBytes(4).toString('hex')}`;
 }
 
+/** When the build of an index began, by its name (ISO 8601). */
+export function builtAt(index: string): string | undefined {
+  const [, year, month, day, hour, minute, second] =
+    /-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})z-[0-9a-f]{8}$/.exec(index) ?? [];
+  return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
+}
+
 /** Whether an index is a build of this very alias, not of another whose name begins alike. */
 export function isBuildOf(alias: string, index: string): boolean {
   return index.startsWith(`${alias}-`) && /^\d{8}t\d{6}z-[0-9a-f]{8}$/.test(index.slice(alias.length + 1));

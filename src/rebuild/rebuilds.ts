@@ -18,6 +18,22 @@ const ATTEMPT_PAUSE_MS = 50;
 /** How a rebuild ended: with a new index, with nothing to do (undefined), stopped, or failed. */
 export type Outcome = { index: string | undefined } | { stopped: true } | { failure: Failure };
 
+/** How many rebuilds have ended how. */
+export interface RebuildCounts {
+  rebuilt: number;
+  unchanged: number;
+  stopped: number;
+  failed: number;
+}
+
+/** The end of a rebuild that went well, be it that nothing had changed. */
+export interface Success {
+  /** ISO 8601. */
+  at: string;
+  /** How long the last one took that built an index. */
+  seconds: number | undefined;
+}
+
 /** What became of the wish to rebuild. */
 export type StartAnswer = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
@@ -37,6 +53,8 @@ interface Deps extends RebuildDeps {
 export class Rebuilds {
   #running: { progress: Progress; outcome: Promise<Outcome> } | undefined;
   #lastFailure: Failure | undefined;
+  #lastSuccess: Success | undefined;
+  readonly counts: RebuildCounts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
   readonly #stopping = new AbortController();
   readonly #timers = new Set<NodeJS.Timeout>();
 
@@ -53,6 +71,11 @@ export class Rebuilds {
   /** Why the last rebuild of this process failed; undefined after one that succeeded. */
   get lastFailure(): Failure | undefined {
     return this.#lastFailure;
+  }
+
+  /** The last rebuild of this process that went well. */
+  get lastSuccess(): Success | undefined {
+    return this.#lastSuccess;
   }
 
   /**
@@ -132,18 +155,23 @@ export class Rebuilds {
       const index = await rebuild(this.deps, { ...options, progress, signal });
       this.#lastFailure = undefined;
       await generations.refresh();
-      const seconds = (Date.now() - began) / 1000;
+      const at = new Date();
+      const seconds = index === undefined ? this.#lastSuccess?.seconds : (at.getTime() - began) / 1000;
+      this.#lastSuccess = { at: at.toISOString(), seconds };
+      this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
       if (index === undefined) log.info('nothing to rebuild');
       else log.info({ index, seconds }, 'rebuilt');
       await board.end(undefined);
       return { index };
     } catch (error) {
       if (this.#stopping.signal.aborted) {
+        this.counts.stopped++;
         log.info({ phase: progress.report.phase }, 'the rebuild was stopped; what was served before stays');
         return { stopped: true };
       }
       const reason = held.lost.aborted ? (held.lost.reason as Error).message : (error as Error).message;
       const failure = { at: new Date().toISOString(), reason };
+      this.counts.failed++;
       this.#lastFailure = failure;
       log.error(
         { err: error, reason, phase: progress.report.phase },

@@ -11,6 +11,9 @@ import { DatasetError } from './dataset-error.js';
 /** How many packages of the new index are searched for. */
 const SAMPLES = 10;
 
+/** Names these searches in Elasticsearch. */
+const OPAQUE_ID = 'verify';
+
 /** @throws {DatasetError} where the new snapshot is smaller than the one before by more than `maxPercent`. */
 export function refuseShrunken(total: number, previous: number | undefined, maxPercent: number): void {
   if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
@@ -28,12 +31,12 @@ export function refuseShrunken(total: number, previous: number | undefined, maxP
 export async function verify(client: Client, pool: SearchPool, generation: Generation): Promise<void> {
   const { index, shards, meta } = generation;
   const { total } = meta;
-  const run = (bodies: SearchBody[]) => runSearches(pool, index, bodies);
+  const run = (bodies: SearchBody[]) => runSearches(pool, index, bodies, OPAQUE_ID);
   const { count } = await client.count({ index });
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
   for (let sample = 0; sample < SAMPLES; sample++) {
     const ordinal = Math.round((sample * (total - 1)) / Math.max(1, SAMPLES - 1));
-    const [entry] = read([await browseIndex(pool, index, ordinal, 1)]);
+    const [entry] = read([await browseIndex(pool, index, ordinal, 1, OPAQUE_ID)]);
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
     const characters = codePoints(entry.name);
     if (characters.length < 2) continue;

@@ -32,7 +32,7 @@ export function browse(catalog: Catalog, cache: AnswerCache): Handler {
     const { page, limit } = parse(ctx.querystring);
     await catalog.read((generation) =>
       respond(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
-        const entries = await catalog.browse(generation, page, limit);
+        const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
         return { body: writeAnswer(`{"page":${page},"limit":${limit},"results":[`, [entries]) };
       }),
     );

@@ -36,7 +36,7 @@ export function search(catalog: Catalog, cache: AnswerCache): Handler {
     const { q, limit } = parse(ctx.querystring);
     await catalog.read((generation) =>
       respond(ctx, cache, generation.index, `search ${limit} ${q}`, async () => {
-        const { groups, count, truncated } = await catalog.search(generation, q, limit);
+        const { groups, count, truncated } = await catalog.search(generation, q, limit, ctx.state.requestId);
         return {
           body: writeAnswer(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
           ...(truncated ? { headers: { 'X-Results-Truncated': 'true' } } : {}),

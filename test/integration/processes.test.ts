@@ -74,7 +74,7 @@ describe('The processes', function () {
       });
       expect(await program.exit()).to.equal(1);
       expect(program.stderr.trimEnd()).to.match(
-        /^the API cannot listen, check PORT and HOST: .*EADDRINUSE[^\n]*$/,
+        /^the service cannot listen, check PORT, METRICS_PORT and HOST: .*EADDRINUSE[^\n]*$/,
       );
     });
 

@@ -1,12 +1,19 @@
 import { once } from 'node:events';
-import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  request,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
 /** A request that is held, on its way to the engine or its answer on the way back. */
 export interface Hold {
-  /** Resolves when the request is there. */
-  arrived: Promise<void>;
+  /** Resolves with its headers when the request is there. */
+  arrived: Promise<IncomingHttpHeaders>;
   /** Lets it go on, if its sender is still there. */
   release(): void;
 }
@@ -14,7 +21,7 @@ export interface Hold {
 interface Rule {
   matches: (method: string, path: string) => boolean;
   when: 'before' | 'after';
-  arrive: () => void;
+  arrive: (headers: IncomingHttpHeaders) => void;
   released: Promise<void>;
 }
 
@@ -42,9 +49,9 @@ export class EngineProxy {
 
   /** Holds the next request that matches: before the engine sees it, or after it has answered. */
   hold(when: 'before' | 'after', matches: (method: string, path: string) => boolean): Hold {
-    let arrive: () => void = () => undefined;
+    let arrive: Rule['arrive'] = () => undefined;
     let release: () => void = () => undefined;
-    const arrived = new Promise<void>((resolve) => (arrive = resolve));
+    const arrived = new Promise<IncomingHttpHeaders>((resolve) => (arrive = resolve));
     const released = new Promise<void>((resolve) => (release = resolve));
     this.#rules.push({ matches, when, arrive, released });
     return { arrived, release };
@@ -63,7 +70,7 @@ export class EngineProxy {
     const rule = at === -1 ? undefined : this.#rules.splice(at, 1)[0];
     const wait = async (when: 'before' | 'after') => {
       if (rule?.when !== when) return;
-      rule.arrive();
+      rule.arrive(headers);
       await rule.released;
     };
 

@@ -38,6 +38,7 @@ export class Promises {
   check(method: string, path: string, answer: Answer): void {
     const { pathname } = new URL(path, 'http://any');
     const what = `${method} ${path.slice(0, 200)}: ${answer.status} ${answer.text.slice(0, 300)}`;
+    expect(answer.headers.get('X-Request-Id'), what).to.match(/^[\w.:-]{1,64}$/);
     const get = this.document.paths[pathname]?.get;
     if (get === undefined || ANYWHERE.includes(answer.status)) {
       expect(answer.status, what).to.be.oneOf([...ANYWHERE, 204]);

@@ -18,8 +18,20 @@ export const BYPASS_SECRET = keepSecret('bypass-change-me');
 const API_KEY = keepSecret('api-key-change-me');
 const REBUILD_API_KEY = keepSecret('rebuild-api-key-change-me');
 
-/** Everything that is worth a log line, in no terminal. */
-const log = pino({ level: 'trace' }, { write: (line) => searchForSecrets('logLines', line) });
+/** The last lines that any service of this run has logged, parsed, in no terminal. */
+export const logLines: Record<string, unknown>[] = [];
+const KEPT_LOG_LINES = 1000;
+
+const log = pino(
+  { level: 'trace' },
+  {
+    write: (line) => {
+      searchForSecrets('logLines', line);
+      logLines.push(JSON.parse(line) as Record<string, unknown>);
+      if (logLines.length > KEPT_LOG_LINES) logLines.shift();
+    },
+  },
+);
 
 /** An answer as a client sees it. */
 export interface Answer {
@@ -100,10 +112,14 @@ export async function startService(env: Record<string, string>, slug = newSlug()
     },
     idle,
     loading: () =>
-      until(() => {
-        const { phase, rows } = server.rebuilds.progress ?? {};
-        return phase === 'loading' && (rows ?? 0) > 0;
-      }, 'the load'),
+      until(
+        () => {
+          const { phase, rows } = server.rebuilds.progress ?? {};
+          return phase === 'loading' && (rows ?? 0) > 0;
+        },
+        'the load',
+        60_000,
+      ),
     indices,
     stop: async () => {
       await server.stop();

@@ -45,9 +45,11 @@ describe('readConfig', () => {
       REBUILD_INTERVAL_SECONDS: '3600',
       REBUILD_MAX_SHRINK_PERCENT: '100',
       DATASET_MAX_BAD_ROWS: '7',
+      METRICS_PORT: '9464',
       LOG_LEVEL: 'silent',
     });
     expect(config).to.deep.include({
+      metricsPort: 9464,
       port: 0,
       host: '0.0.0.0',
       elasticsearch: {

@@ -13,7 +13,7 @@ async function ask(...listeners: (RequestListener | undefined)[]) {
     `http://127.0.0.1:${listeners[i] === undefined ? 1 : (server.address() as AddressInfo).port}`;
   const pool = new SearchPool({ nodes: servers.map(urlOf), apiKey: 'key' });
   try {
-    return await runSearches(pool, 'index', [{ size: 1 }, { size: 2 }]);
+    return await runSearches(pool, 'index', [{ size: 1 }, { size: 2 }], 'test');
   } catch (error) {
     return error;
   } finally {

@@ -4,7 +4,7 @@ import { JointCount } from '../../../src/http/joint-count.js';
 import { createLogger } from '../../../src/log.js';
 
 const BUDGET = { name: 'test', points: 5, windowSeconds: 60 };
-const STORE = { redis: undefined, slug: 'test', log: createLogger('silent', false) };
+const STORE = { redis: undefined, slug: 'test', log: createLogger('silent', false), tallies: new Map() };
 
 /** A limiter of 5 points whose trips end when they are told to. */
 class SlowLimiter extends InsuredLimiter {

@@ -1,0 +1,17 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Listener } from '../http/listener.js';
+import type { Metrics } from './metrics.js';
+
+/** Serves `/metrics`, on a port of its own: it is for operators, and no limit applies to it. */
+export function metricsListener(metrics: Metrics): Listener {
+  return new Listener((request, response) => void answer(metrics, request, response));
+}
+
+async function answer(metrics: Metrics, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method !== 'GET' || request.url !== '/metrics') {
+    response.writeHead(404, { 'Content-Type': 'text/plain' }).end('there is only GET /metrics\n');
+    return;
+  }
+  const { contentType, body } = await metrics.text();
+  response.writeHead(200, { 'Content-Type': contentType }).end(body);
+}

@@ -1,0 +1,194 @@
+import type { Gate } from '../catalog/gate.js';
+import { ENGINE_STATES, type Generations } from '../catalog/generation.js';
+import type { AnswerCache } from '../http/answer-cache.js';
+import type { LimiterStore } from '../http/insured-limiter.js';
+import { builtAt } from '../rebuild/index-names.js';
+import { PHASES } from '../rebuild/progress.js';
+import type { Rebuilds } from '../rebuild/rebuilds.js';
+import type { Reading, Sample } from './metrics.js';
+
+/** A reason of a failure is a label: long enough to tell what it was. */
+const REASON_LENGTH = 200;
+
+interface Watched {
+  gate: Gate;
+  cache: AnswerCache;
+  counts: Pick<LimiterStore, 'redis' | 'tallies'>;
+  generations: Generations;
+  rebuilds: Rebuilds;
+}
+
+/** What the parts of the service have counted, and the state that they are in. */
+export function readings({ gate, cache, counts, generations, rebuilds }: Watched): Reading[] {
+  return [
+    ...ofSearches(gate),
+    ...ofCache(cache),
+    ...ofLimits(counts),
+    ...ofGeneration(generations),
+    ...ofRebuilds(rebuilds),
+  ];
+}
+
+function ofSearches(gate: Gate): Reading[] {
+  return [
+    gauge('searches_running', 'Searches that Elasticsearch works at', () => gate.running),
+    gauge('searches_waiting', 'Searches that wait for their turn', () => gate.waiting),
+    {
+      type: 'counter',
+      name: 'searches_refused_total',
+      help: 'Searches refused because too many waited',
+      read: () => [[gate.refused]],
+    },
+  ];
+}
+
+function ofCache(cache: AnswerCache): Reading[] {
+  return [
+    {
+      type: 'counter',
+      name: 'cache_requests_total',
+      help: 'Requests for what can be cached: kept (hit), joined to an equal one under way (shared), made (miss), or known to the client (not_modified)',
+      labels: ['outcome'],
+      read: () => tally(cache.counts),
+    },
+    gauge('cache_bytes', 'Memory of the answers that are kept', () => cache.bytes),
+    gauge('cache_max_bytes', 'Memory that they may take: CACHE_MAX_BYTES', () => cache.maxBytes),
+  ];
+}
+
+function ofLimits({ redis, tallies }: Watched['counts']): Reading[] {
+  return [
+    {
+      type: 'counter',
+      name: 'limit_requests_total',
+      help: 'Requests that a budget applies to, by what became of them',
+      labels: ['budget', 'outcome'],
+      read: () =>
+        [...tallies].flatMap(([budget, { outcomes }]) =>
+          tally(outcomes).map(([n, outcome = '']): Sample => [n, budget, outcome]),
+        ),
+    },
+    {
+      type: 'counter',
+      name: 'limit_fallbacks_total',
+      help: 'Trips to Redis that failed or took too long, so that this process counted for itself',
+      labels: ['budget'],
+      read: () => [...tallies].map(([budget, { fallbacks }]) => [fallbacks, budget]),
+    },
+    gauge(
+      'redis_connected',
+      '1 while Redis is connected; absent where none is configured',
+      () => redis && (redis.status === 'ready' ? 1 : 0),
+    ),
+  ];
+}
+
+function ofGeneration(generations: Generations): Reading[] {
+  return [
+    state(
+      'engine_state',
+      'Elasticsearch and its complete index, as last seen',
+      'state',
+      ENGINE_STATES,
+      () => generations.engine,
+    ),
+    gauge(
+      'generation_packages',
+      'Packages of the snapshot that is served',
+      () => generations.current?.meta.total,
+    ),
+    gauge('generation_taken_timestamp_seconds', 'When the snapshot that is served was taken', () =>
+      toSeconds(generations.current?.meta.taken_at),
+    ),
+    gauge('generation_built_timestamp_seconds', 'When the index that is served was created', () =>
+      toSeconds(generations.current && builtAt(generations.current.index)),
+    ),
+  ];
+}
+
+function ofRebuilds(rebuilds: Rebuilds): Reading[] {
+  return [
+    state(
+      'rebuild_phase',
+      'Phase of the rebuild that this process runs',
+      'phase',
+      PHASES,
+      () => rebuilds.progress?.phase,
+    ),
+    gauge('rebuild_rows', 'Rows that it has read or written so far', () => rebuilds.progress?.rows),
+    gauge(
+      'rebuild_rows_expected',
+      'Rows that there will be, once that is known',
+      () => rebuilds.progress?.total,
+    ),
+    {
+      type: 'counter',
+      name: 'rebuilds_total',
+      help: 'Rebuilds of this process, by how they ended',
+      labels: ['outcome'],
+      read: () => tally(rebuilds.counts),
+    },
+    gauge(
+      'rebuild_duration_seconds',
+      'How long the last rebuild of this process took that built an index',
+      () => rebuilds.lastSuccess?.seconds,
+    ),
+    gauge(
+      'rebuild_last_success_timestamp_seconds',
+      'When the last rebuild of this process ended well, be it that nothing had changed',
+      () => toSeconds(rebuilds.lastSuccess?.at),
+    ),
+    {
+      type: 'gauge',
+      name: 'rebuild_last_failure_timestamp_seconds',
+      help: 'When the last rebuild of this process failed, and why; absent after one that did not',
+      labels: ['reason'],
+      read: () => {
+        const { lastFailure } = rebuilds;
+        if (lastFailure === undefined) return [];
+        return [[Date.parse(lastFailure.at) / 1000, lastFailure.reason.slice(0, REASON_LENGTH)]];
+      },
+    },
+  ];
+}
+
+function gauge(name: string, help: string, read: () => number | undefined): Reading {
+  return {
+    type: 'gauge',
+    name,
+    help,
+    read: () => {
+      const value = read();
+      return value === undefined ? [] : [[value]];
+    },
+  };
+}
+
+/** 1 for the state that holds, and 0 for each other one. */
+function state<State extends string>(
+  name: string,
+  help: string,
+  label: string,
+  states: readonly State[],
+  read: () => State | undefined,
+): Reading {
+  return {
+    type: 'gauge',
+    name,
+    help,
+    labels: [label],
+    read: () => {
+      const current = read();
+      return states.map((one) => [one === current ? 1 : 0, one]);
+    },
+  };
+}
+
+function tally(counts: object): Sample[] {
+  return Object.entries(counts).map(([outcome, n]: [string, number]) => [n, outcome]);
+}
+
+/** Since the epoch, of an ISO 8601 time. */
+function toSeconds(time: string | undefined): number | undefined {
+  return time === undefined ? undefined : Date.parse(time) / 1000;
+}
