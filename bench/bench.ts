@@ -2,8 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
-import { SingleBar } from 'cli-progress';
 import { searchTierByTier } from '../src/catalog/catalog.js';
 import { multiSearch } from '../src/catalog/engine.js';
 import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
@@ -12,7 +10,8 @@ import type { Engine } from '../src/local/engine.js';
 import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
 import { findPlaces, makeFolder } from '../src/local/places.js';
 import { Oracle, type RankedEntry } from '../test/support/oracle.js';
-import { generatedPackages, writeDataset } from './dataset.js';
+import { generatedPackages } from './dataset.js';
+import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, type Loaded } from './load.js';
 import { BareClient, hammer, mean, median, percentile, race, throughput } from './measure.js';
 import { ServerProcess } from './processes.js';
 import { makeQueries, type Query } from './queries.js';
@@ -36,11 +35,9 @@ const REBUILT_SIZE = QUICK ? LARGEST : 1_000_000;
 const REBUILDS = QUICK ? 2 : 3;
 const IDLE_SECONDS = QUICK ? 3 : 10;
 const CONNECTIONS = 16;
-const LIMIT = 250;
 /** Between the searches of a single reader during a rebuild, in milliseconds. */
 const SEARCH_PAUSE_MS = 5;
 const HEAP = '2g';
-const SECRET = 'bench-change-me';
 const RESULTS = 'bench-results.json';
 
 interface Figure {
@@ -65,61 +62,6 @@ function note(figure: string, value: number): void {
 
 function say(line: string): void {
   console.log(line);
-}
-
-interface Loaded {
-  service: ServerProcess;
-  slug: string;
-  index: string;
-}
-
-/** Loads a generated dataset through a service of its own, which goes on to serve it without cache and limits. */
-async function load(size: number, folder: string, env: Record<string, string>): Promise<Loaded> {
-  const path = join(folder, `names-${size}.csv`);
-  await writeDataset(path, size);
-  const bar = new SingleBar({
-    format: `  ${size.toLocaleString('en').padStart(9)} names {bar} {percentage}% {phase}`,
-  });
-  bar.start(size, 0, { phase: '' });
-  const began = performance.now();
-  const service = await ServerProcess.start('dist/main.js', {
-    ...env,
-    REGISTRY_SLUG: slugOf(size),
-    DATASET_URL: pathToFileURL(path).href,
-    REBUILD_SECRET: SECRET,
-  });
-  for (;;) {
-    const health = await fetch(`${service.url}/health`);
-    await health.arrayBuffer();
-    if (health.ok) break;
-    const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
-    const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
-    bar.update(rows ?? 0, { phase });
-    await pause(200);
-  }
-  const seconds = (performance.now() - began) / 1000;
-  bar.update(size, { phase: `${Math.round(size / seconds).toLocaleString('en')} rows/s` });
-  bar.stop();
-  if (size === LARGEST) {
-    record(`load of ${size} rows, check to flip, rows a second`, '≥', 25_000, size / seconds);
-    record(`peak memory of the server during that load, MB`, '≤', 300, service.peakMegabytes);
-  }
-  if (size !== REBUILT_SIZE) await rm(path);
-  const slug = slugOf(size);
-  return { service, slug, index: await servedIndex(env['ELASTICSEARCH_URL'] as string, slug) };
-}
-
-async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
-  const alias = (await (await fetch(`${elasticsearch}/${slug}-packages`)).json()) as object;
-  return Object.keys(alias)[0] as string;
-}
-
-function slugOf(size: number): string {
-  return `bench${size}`;
-}
-
-function searchPath({ q }: Query): string {
-  return `/search?limit=${LIMIT}&q=${encodeURIComponent(q)}`;
 }
 
 /** The ratio of a statistic of two ways, the median over rounds. */
@@ -374,7 +316,12 @@ async function main(): Promise<void> {
   const loaded = new Map<number, Loaded>();
   const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
   try {
-    for (const size of SIZES) loaded.set(size, await load(size, input, env));
+    for (const size of SIZES) {
+      loaded.set(size, await load(size, { env, folder: input, keep: size === REBUILT_SIZE }));
+    }
+    const { service, seconds } = loaded.get(LARGEST) as Loaded;
+    record(`load of ${LARGEST} rows, check to flip, rows a second`, '≥', 25_000, LARGEST / seconds);
+    record(`peak memory of the server during that load, MB`, '≤', 300, service.peakMegabytes);
     const names: string[] = [];
     for await (const { name } of generatedPackages(SMALLEST)) names.push(name);
     const queries = makeQueries(names, QUERIES_PER_KIND);

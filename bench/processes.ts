@@ -9,6 +9,8 @@ const SAMPLE_MS = 250;
 /** A server in a process of its own. It says its address as `"url"` in a line of JSON. */
 export class ServerProcess {
   url = '';
+  /** Where it shows its metrics, if it does. */
+  metricsUrl: string | undefined;
   /** The largest resident memory that was seen, in megabytes. */
   peakMegabytes = 0;
   readonly #child: ChildProcess;
@@ -32,16 +34,28 @@ export class ServerProcess {
     child.stdin.end(input);
     const server = new ServerProcess(child);
     for await (const line of createInterface({ input: child.stdout })) {
-      const { url, level, msg } = JSON.parse(line) as { url?: string; level?: number; msg?: string };
+      const { url, metricsUrl, level, msg } = JSON.parse(line) as {
+        url?: string;
+        metricsUrl?: string;
+        level?: number;
+        msg?: string;
+      };
       if (level !== undefined && level >= 50) throw new Error(`${script}: ${msg}`);
       if (url !== undefined) {
         server.url = url;
+        server.metricsUrl = metricsUrl;
         break;
       }
     }
     child.stdout.resume();
     if (server.url === '') throw new Error(`${script} ended without an address`);
     return server;
+  }
+
+  /** The processor time that it has taken so far, by its own metrics. */
+  async cpuSeconds(): Promise<number> {
+    const text = await (await fetch(`${this.metricsUrl}/metrics`)).text();
+    return Number(/^process_cpu_seconds_total\{.*\} (\S+)$/m.exec(text)?.[1]);
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,78 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { SingleBar } from 'cli-progress';
+import { writeDataset } from './dataset.js';
+import { ServerProcess } from './processes.js';
+
+/** Of every answer that is measured. */
+export const LIMIT = 250;
+
+export const SECRET = 'bench-change-me';
+
+/** A registry of generated names, and the service that has loaded it. */
+export interface Loaded {
+  service: ServerProcess;
+  slug: string;
+  index: string;
+  /** From the start of the service until it was ready. */
+  seconds: number;
+}
+
+interface LoadOptions {
+  /** Of the service, which goes on to serve what it has loaded. */
+  env: Record<string, string>;
+  /** For the dataset. */
+  folder: string;
+  /** Leaves the dataset there, for a rebuild. */
+  keep?: boolean;
+  slug?: string;
+}
+
+/** Loads so many generated names through a service of its own. */
+export async function load(
+  size: number,
+  { env, folder, keep = false, slug = slugOf(size) }: LoadOptions,
+): Promise<Loaded> {
+  const path = join(folder, `names-${size}.csv`);
+  await writeDataset(path, size);
+  const bar = new SingleBar({
+    format: `  ${size.toLocaleString('en').padStart(9)} names {bar} {percentage}% {phase}`,
+  });
+  bar.start(size, 0, { phase: '' });
+  const began = performance.now();
+  const service = await ServerProcess.start('dist/main.js', {
+    ...env,
+    REGISTRY_SLUG: slug,
+    DATASET_URL: pathToFileURL(path).href,
+    REBUILD_SECRET: SECRET,
+  });
+  for (;;) {
+    const health = await fetch(`${service.url}/health`);
+    await health.arrayBuffer();
+    if (health.ok) break;
+    const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
+    const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
+    bar.update(rows ?? 0, { phase });
+    await pause(200);
+  }
+  const seconds = (performance.now() - began) / 1000;
+  bar.update(size, { phase: `${Math.round(size / seconds).toLocaleString('en')} rows/s` });
+  bar.stop();
+  if (!keep) await rm(path);
+  return { service, slug, seconds, index: await servedIndex(env['ELASTICSEARCH_URL'] as string, slug) };
+}
+
+export async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
+  const alias = (await (await fetch(`${elasticsearch}/${slug}-packages`)).json()) as object;
+  return Object.keys(alias)[0] as string;
+}
+
+export function slugOf(size: number): string {
+  return `bench${size}`;
+}
+
+export function searchPath({ q }: { q: string }): string {
+  return `/search?limit=${LIMIT}&q=${encodeURIComponent(q)}`;
+}

@@ -1,0 +1,265 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
+import { findPlaces, makeFolder } from '../src/local/places.js';
+import { generatedPackages } from './dataset.js';
+import { load, searchPath, type Loaded } from './load.js';
+import { BareClient, median, throughput, type Way } from './measure.js';
+import { ServerProcess } from './processes.js';
+import { makeQueries } from './queries.js';
+
+/**
+ * `npm run bench:sizing`: what a name costs in bytes, and a search in processor time, and from that how much hardware so
+ * many names and searches need. Processor time is counted, not the clock: another load on the machine matters little.
+ */
+
+const QUICK = process.argv.includes('--quick');
+const SIZES = QUICK ? [50_000, 250_000] : [1_000_000, 4_000_000];
+const [SMALL, LARGE] = SIZES as [number, number];
+const MANY_SHARDS = 4;
+const ROUNDS = 5;
+const SECONDS = QUICK ? 2 : 4;
+const QUERIES_PER_KIND = 100;
+const CONNECTIONS = 8;
+const RESULTS = 'sizing-results.json';
+
+/** What the tables are worked out for. */
+const NAMES = [1_000_000, 10_000_000, 100_000_000];
+const SEARCHES = [100, 1_000, 10_000];
+const HIT_SHARES = [0, 0.8];
+/** How busy processors may be, so that a search seldom waits for one. */
+const BUSY = 0.6;
+
+/** Processor time of one request, in milliseconds. */
+interface Cost {
+  service: number;
+  elasticsearch: number;
+}
+
+const say = (line: string) => console.log(line);
+
+/** Tells how much processor time Elasticsearch has taken so far, in seconds. */
+async function elasticsearchCpu(url: string): Promise<number> {
+  const { nodes } = (await (await fetch(`${url}/_nodes/stats/process`)).json()) as {
+    nodes: Record<string, { process: { cpu: { total_in_millis: number } } }>;
+  };
+  return Object.values(nodes).reduce((sum, { process: { cpu } }) => sum + cpu.total_in_millis / 1000, 0);
+}
+
+/** The median over rounds of what a request costs. */
+async function costOf<T>(
+  items: readonly T[],
+  way: Way<T>,
+  service: ServerProcess,
+  elasticsearch: string,
+): Promise<Cost> {
+  const rounds: Cost[] = [];
+  await throughput(items, way, CONNECTIONS, SECONDS);
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = [await service.cpuSeconds(), await elasticsearchCpu(elasticsearch)] as const;
+    let requests = 0;
+    await throughput(items, (item) => (requests++, way(item)), CONNECTIONS, SECONDS);
+    const after = [await service.cpuSeconds(), await elasticsearchCpu(elasticsearch)] as const;
+    const each = (i: 0 | 1) => ((after[i] - before[i]) * 1000) / requests;
+    rounds.push({ service: each(0), elasticsearch: each(1) });
+  }
+  return {
+    service: median(rounds.map((round) => round.service)),
+    elasticsearch: median(rounds.map((round) => round.elasticsearch)),
+  };
+}
+
+/** The size of an index on disk, in bytes, of one copy. */
+async function bytesOf(elasticsearch: string, index: string): Promise<number> {
+  const stats = (await (await fetch(`${elasticsearch}/${index}/_stats/store`)).json()) as {
+    _all: { primaries: { store: { size_in_bytes: number } } };
+  };
+  return stats._all.primaries.store.size_in_bytes;
+}
+
+/** What Redis took for each request, in milliseconds, while `work` made so many. */
+async function redisCost(url: string, work: () => Promise<number>): Promise<number> {
+  const redis = new Redis(url);
+  const cpu = async () => {
+    const info = await redis.info('cpu');
+    const part = (name: string) => Number(new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]);
+    return part('used_cpu_sys') + part('used_cpu_user');
+  };
+  const before = await cpu();
+  const requests = await work();
+  const after = await cpu();
+  redis.disconnect();
+  return ((after - before) * 1000) / requests;
+}
+
+interface Measured {
+  /** Of an index, for each name, one copy. */
+  bytesPerName: number;
+  rowsPerSecond: number;
+  /** Of the server's memory while it loads: what it takes for any number of names, and for each more, in bytes. */
+  loadBaseBytes: number;
+  loadBytesPerName: number;
+  cold: Cost;
+  /** The same on an index of as many shards as `MANY_SHARDS`, and on one of one, of the same smaller size. */
+  coldManyShards: Cost;
+  coldOneShard: Cost;
+  hot: Cost;
+  limitedHot: Cost;
+  redisMs: number;
+  answerBytes: number;
+}
+
+async function measure(elasticsearch: string, redis: string, folder: string): Promise<Measured> {
+  const env = {
+    ELASTICSEARCH_URL: elasticsearch,
+    PORT: '0',
+    METRICS_PORT: '0',
+    CACHE_MAX_BYTES: '0',
+    RATE_LIMIT_POINTS: '0',
+  };
+  const services: ServerProcess[] = [];
+  const loaded = async (size: number, slug: string, more: Record<string, string> = {}): Promise<Loaded> => {
+    const made = await load(size, { env: { ...env, ...more }, folder, slug });
+    services.push(made.service);
+    return made;
+  };
+  const names: string[] = [];
+  for await (const { name } of generatedPackages(SMALL)) names.push(name);
+  const queries = makeQueries(names, QUERIES_PER_KIND);
+  const cold = async ({ service }: Loaded): Promise<Cost> => {
+    const client = new BareClient(service.url, CONNECTIONS);
+    try {
+      return await costOf(queries, (query) => client.get(searchPath(query)), service, elasticsearch);
+    } finally {
+      await client.close();
+    }
+  };
+  const hot = async (slug: string, more: Record<string, string>) => {
+    const service = await ServerProcess.start('dist/main.js', {
+      ...env,
+      REGISTRY_SLUG: slug,
+      CACHE_MAX_BYTES: '67108864',
+      ...more,
+    });
+    services.push(service);
+    const client = new BareClient(service.url, CONNECTIONS);
+    let requests = 0;
+    let bytes = 0;
+    const ask = async (query: { q: string }) => {
+      requests++;
+      bytes += (await client.get(searchPath(query))).length;
+    };
+    const cost = await costOf(queries, ask, service, elasticsearch);
+    await client.close();
+    return { cost, requests, bytes };
+  };
+  try {
+    const small = await loaded(SMALL, 'sizing-small');
+    const sharded = await loaded(SMALL, 'sizing-shards', { INDEX_SHARDS: String(MANY_SHARDS) });
+    const large = await loaded(LARGE, 'sizing-large');
+    const megabytesPerName = (large.service.peakMegabytes - small.service.peakMegabytes) / (LARGE - SMALL);
+    const unlimited = await hot(large.slug, {});
+    let limited: Awaited<ReturnType<typeof hot>> | undefined;
+    const redisMs = await redisCost(redis, async () => {
+      limited = await hot(large.slug, { REDIS_URL: redis, RATE_LIMIT_POINTS: '1000000000' });
+      return limited.requests;
+    });
+    return {
+      bytesPerName: (await bytesOf(elasticsearch, large.index)) / LARGE,
+      rowsPerSecond: LARGE / large.seconds,
+      loadBaseBytes: (small.service.peakMegabytes - megabytesPerName * SMALL) * 1e6,
+      loadBytesPerName: megabytesPerName * 1e6,
+      cold: await cold(large),
+      coldManyShards: await cold(sharded),
+      coldOneShard: await cold(small),
+      hot: unlimited.cost,
+      limitedHot: (limited as NonNullable<typeof limited>).cost,
+      redisMs,
+      answerBytes: unlimited.bytes / unlimited.requests,
+    };
+  } finally {
+    await Promise.all(services.map((service) => service.stop()));
+  }
+}
+
+const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(bytes < 10e9 ? 1 : 0)} GB`;
+const cores = (milliseconds: number) => (milliseconds / 1000 / BUSY).toFixed(1);
+
+/** The two tables of the README, worked out. */
+function report(m: Measured): void {
+  say(`\nMeasured at ${LARGE.toLocaleString('en')} names, Node ${process.version}:`);
+  console.table({
+    'index, bytes for each name': m.bytesPerName.toFixed(0),
+    'load, rows a second': m.rowsPerSecond.toFixed(0),
+    'memory of the loading process, MB + bytes for each name': `${(m.loadBaseBytes / 1e6).toFixed(0)} + ${m.loadBytesPerName.toFixed(0)}`,
+    'search not cached, ms of the service': m.cold.service.toFixed(2),
+    'search not cached, ms of Elasticsearch': m.cold.elasticsearch.toFixed(2),
+    [`the same on ${MANY_SHARDS} shards ÷ on 1, Elasticsearch`]: (
+      m.coldManyShards.elasticsearch / m.coldOneShard.elasticsearch
+    ).toFixed(2),
+    'search cached, ms of the service': m.hot.service.toFixed(3),
+    'the same with limits on Redis, ms of the service': m.limitedHot.service.toFixed(3),
+    'the same, ms of Redis': m.redisMs.toFixed(3),
+    'mean answer, bytes': m.answerBytes.toFixed(0),
+  });
+  say('For so many names:');
+  console.table(
+    NAMES.map((names) => {
+      const copy = names * m.bytesPerName;
+      return {
+        names: names.toLocaleString('en'),
+        'one copy': gigabytes(copy),
+        // The generation before, the one that is served, and the new one, which is twice as large while it is merged.
+        'disk for each copy, during a rebuild': gigabytes(4 * copy),
+        'memory for the page cache': gigabytes(copy),
+        'rebuild, minutes': (names / m.rowsPerSecond / 60).toFixed(1),
+        'memory of the loading process': gigabytes(m.loadBaseBytes + names * m.loadBytesPerName),
+      };
+    }),
+  );
+  say(`For so many searches a second, processors ${BUSY * 100} % busy:`);
+  console.table(
+    SEARCHES.flatMap((searches) =>
+      HIT_SHARES.map((hits) => ({
+        'searches a second': searches.toLocaleString('en'),
+        'of them cached': `${hits * 100} %`,
+        'processors for Elasticsearch': cores(searches * (1 - hits) * m.cold.elasticsearch),
+        // What the limits add to a cached search, they add to every search.
+        'for the service': cores(
+          searches *
+            ((1 - hits) * (m.cold.service + m.limitedHot.service - m.hot.service) +
+              hits * m.limitedHot.service),
+        ),
+        'for Redis': cores(searches * m.redisMs),
+        'megabit a second': ((searches * m.answerBytes * 8) / 1e6).toFixed(0),
+      })),
+    ),
+  );
+}
+
+async function main(): Promise<void> {
+  const places = findPlaces(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-bench-')), places.runAs);
+  const { signal } = new AbortController();
+  const options = { places, folder, volume: undefined, heap: '2g', env: process.env, say, signal };
+  const elasticsearch = await obtainElasticsearch(options);
+  const redis = await obtainRedis(options);
+  const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
+  try {
+    const measured = await measure(elasticsearch.url, redis.url, input);
+    report(measured);
+    await writeFile(
+      RESULTS,
+      `${JSON.stringify({ taken_at: new Date(), quick: QUICK, ...measured }, null, 2)}\n`,
+    );
+    say(`Written to ${RESULTS}.`);
+  } finally {
+    await Promise.all([elasticsearch.stop(), redis.stop()]);
+    await rm(folder, { recursive: true, force: true });
+    await rm(input, { recursive: true, force: true });
+  }
+}
+
+await main();
