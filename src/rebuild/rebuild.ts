@@ -83,17 +83,17 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
         onRows: (count) => progress.count(count),
       });
       progress.enter('merging');
-      await seal(client, index);
+      await seal(client, index, signal);
       progress.enter('verifying');
       await verify(client, pool, { index, shards: config.index.shards, meta });
       progress.enter('replicating');
-      await settle(client, index, config.index.replicas);
+      await settle(client, index, config.index.replicas, signal);
       signal.throwIfAborted();
       progress.enter('flipping');
       await flip(client, alias, previous?.index, index);
     } catch (error) {
       await discard(client, alias, index).catch((cause: unknown) => {
-        log.error({ index, err: cause }, 'the index of a failed build could not be removed');
+        log.error({ index, err: cause }, 'the index of a failed build, if it was made, could not be removed');
       });
       throw error;
     }

@@ -18,6 +18,7 @@ describe("A build's index", () => {
     taken_at: new Date().toISOString(),
     dataset_digest: '',
   };
+  const { signal } = new AbortController();
   let client: Client;
 
   before(async function () {
@@ -36,10 +37,10 @@ describe("A build's index", () => {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
     }
-    const failure = await settle(client, index, '0').catch((error: unknown) => error);
+    const failure = await settle(client, index, '0', signal).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
-    await seal(client, index);
-    await settle(client, index, '0');
+    await seal(client, index, signal);
+    await settle(client, index, '0', signal);
   });
 
   it('is not made anew by a load that goes on after it was removed', async () => {
@@ -59,7 +60,7 @@ describe("A build's index", () => {
     const failure = await loadDataset(client, removed, rows(), dataset, {
       besideReaders: false,
       log: createLogger('silent', false),
-      signal: new AbortController().signal,
+      signal,
       onRows: () => undefined,
     }).catch((error: unknown) => error);
     expect(failure)
