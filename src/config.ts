@@ -117,6 +117,17 @@ export function withoutEmpty(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
+/** What is set, as the schema has it. @throws {ConfigError} */
+function read<T>(schema: z.ZodType<T>, env: Environment): T {
+  const given = withoutEmpty(env);
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const name = issue?.path.map(String).join('.') ?? 'environment';
+  const missing = given[name] === undefined;
+  throw new ConfigError(missing ? `${name} is required` : `${name} ${issue?.message ?? 'is malformed'}`);
+}
+
 /** Everything that can be configured, checked and frozen. The units are in the names. */
 export type Config = ReturnType<typeof readConfig>;
 
@@ -125,15 +136,7 @@ export type Config = ReturnType<typeof readConfig>;
  * @throws {ConfigError} that names the first variable that is missing or malformed, and what it must be.
  */
 export function readConfig(env: Environment) {
-  const given = withoutEmpty(env);
-  const parsed = variables.safeParse(given);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    const name = issue?.path.map(String).join('.') ?? 'environment';
-    const missing = given[name] === undefined;
-    throw new ConfigError(missing ? `${name} is required` : `${name} ${issue?.message ?? 'is malformed'}`);
-  }
-  const value = parsed.data;
+  const value = read(variables, env);
   return deepFreeze({
     port: value.PORT,
     host: value.HOST,
@@ -162,4 +165,18 @@ export function readConfig(env: Environment) {
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
   });
+}
+
+const administrator = z.object({
+  ELASTICSEARCH_ADMIN_USER: z.string(),
+  ELASTICSEARCH_ADMIN_PASSWORD: z.string(),
+});
+
+/**
+ * Who may make API keys. Only the command that makes them asks: the server is never given this.
+ * @throws {ConfigError}
+ */
+export function readAdministrator(env: Environment): { username: string; password: string } {
+  const value = read(administrator, env);
+  return { username: value.ELASTICSEARCH_ADMIN_USER, password: value.ELASTICSEARCH_ADMIN_PASSWORD };
 }

@@ -1,6 +1,7 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
+import { describeRefusal } from '../clients/elasticsearch.js';
 import { EngineUnavailable } from '../clients/search-pool.js';
 import { reach, WITHOUT_PAUSE } from './engine.js';
 
@@ -39,13 +40,14 @@ export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable'] as 
 export type EngineState = (typeof ENGINE_STATES)[number];
 
 /** What `unreachable` means, for an operator. */
-export const UNREACHABLE =
+const UNREACHABLE =
   'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias';
 
 /** Knows which generation is current: looks every second, and at once when asked to. */
 export class Generations {
   #current: Generation | undefined;
   #state: EngineState = 'unknown';
+  #trouble: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -64,6 +66,11 @@ export class Generations {
 
   get engine(): EngineState {
     return this.#state;
+  }
+
+  /** Why Elasticsearch is `unreachable`, in one line for an operator; undefined where it is not. */
+  get trouble(): string | undefined {
+    return this.#trouble;
   }
 
   /** Looks once, then every second until `stop()`. */
@@ -114,10 +121,14 @@ export class Generations {
   }
 
   #enter(state: EngineState, error?: unknown): void {
-    if (state === this.#state) return;
-    if (state === 'unreachable') this.log.error({ err: error }, 'Elasticsearch does not answer');
-    else if (this.#state === 'unreachable') this.log.info('Elasticsearch answers again');
+    const refusal = describeRefusal(error, 'ELASTICSEARCH_API_KEY');
+    const trouble = state === 'unreachable' ? (refusal ?? UNREACHABLE) : undefined;
+    if (trouble !== undefined && trouble !== this.#trouble) {
+      this.log.error({ err: error }, refusal ?? 'Elasticsearch does not answer');
+    }
+    if (trouble === undefined && this.#trouble !== undefined) this.log.info('Elasticsearch answers again');
     this.#state = state;
+    this.#trouble = trouble;
   }
 }
 

@@ -1,4 +1,4 @@
-import { Generations, UNREACHABLE } from '../catalog/generation.js';
+import { Generations } from '../catalog/generation.js';
 import { createReadClient } from '../clients/elasticsearch.js';
 import { createRedis } from '../clients/redis.js';
 import { ConfigError, readConfig } from '../config.js';
@@ -17,15 +17,28 @@ interface CommandOptions {
   onRebuild?: (report: ProgressReport) => void;
 }
 
+/** Runs a command and sets the exit code. What fails is said in one line. */
+export async function exitWith(command: () => Promise<Exit>): Promise<void> {
+  try {
+    process.exitCode = await command();
+  } catch (error) {
+    process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
+    const reason = (error as Error).message;
+    console.error(
+      error instanceof LockUnavailable ? `${reason}: it tells whether another rebuild is running` : reason,
+    );
+  }
+}
+
 /**
  * Runs a command with the configuration, the lock and the rights of the server's rebuilds, and sets the exit code. On
  * SIGINT and SIGTERM a running rebuild is stopped and cleans up.
  */
-export async function runCommand(
+export function runCommand(
   { env, onRebuild }: CommandOptions,
   command: (builder: Builder) => Promise<Exit>,
 ): Promise<void> {
-  try {
+  return exitWith(async () => {
     const config = readConfig(env);
     // What fails is said by the command in one line.
     const log = createLogger(config.logLevel === 'info' ? 'fatal' : config.logLevel, process.stdout.isTTY);
@@ -39,21 +52,13 @@ export async function runCommand(
     process.once('SIGTERM', stop);
     try {
       await generations.refresh();
-      if (generations.engine === 'unreachable') {
-        throw new Error(UNREACHABLE);
-      }
-      process.exitCode = await command(builder);
+      if (generations.trouble !== undefined) throw new Error(generations.trouble);
+      return await command(builder);
     } finally {
       process.off('SIGINT', stop);
       process.off('SIGTERM', stop);
       await Promise.all([builder.close(), reader.close()]);
       redis?.disconnect();
     }
-  } catch (error) {
-    process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
-    const reason = (error as Error).message;
-    console.error(
-      error instanceof LockUnavailable ? `${reason}: it tells whether another rebuild is running` : reason,
-    );
-  }
+  });
 }

@@ -1,4 +1,4 @@
-import { Client, SniffingTransport } from '@elastic/elasticsearch';
+import { Client, errors, SniffingTransport } from '@elastic/elasticsearch';
 
 /** Where Elasticsearch is, and the key to it. */
 export interface ElasticsearchAccess {
@@ -27,6 +27,31 @@ export function createReadClient(access: ElasticsearchAccess): Client {
 /** For a rebuild: patient. */
 export function createRebuildClient(access: ElasticsearchAccess): Client {
   return createClient(access, 'rebuild', { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
+}
+
+/** For an administrator at a terminal. */
+export function createAdministratorClient(
+  nodes: readonly string[],
+  auth: { username: string; password: string },
+): Client {
+  return new Client({ nodes: [...nodes], auth, enableMetaHeader: false, maxRetries: 0 });
+}
+
+/**
+ * Says in one line that Elasticsearch refuses the credentials of a variable, without naming them or anything of the
+ * cluster. Undefined for every other error.
+ */
+export function describeRefusal(error: unknown, variable: string): string | undefined {
+  const response =
+    error instanceof Error && error.cause instanceof errors.ResponseError ? error.cause : error;
+  if (!(response instanceof errors.ResponseError)) return undefined;
+  if (response.statusCode === 401) return `Elasticsearch does not accept ${variable}`;
+  const [, action] = /^action \[([^\]]+)\] is unauthorized/.exec(reasonOf(response)) ?? [];
+  return action === undefined ? undefined : `${variable} does not give the right to ${action}`;
+}
+
+function reasonOf({ body }: errors.ResponseError): string {
+  return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? '';
 }
 
 /** @param opaqueId names its requests in Elasticsearch's tasks and slow logs. */

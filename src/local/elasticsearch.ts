@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { admit, authorizationOf, type Administrator } from './administrator.js';
 import type { Engine, Say } from './engine.js';
 import { findJdk } from './jdk.js';
 import { startLocalEngine } from './local-engine.js';
@@ -55,6 +56,8 @@ interface NodeOptions {
   signal: AbortSignal;
   /** Settings of Elasticsearch beside or instead of the usual ones, which make a cluster of one node. */
   settings?: Record<string, unknown>;
+  /** With one, security is switched on, and nobody else may do anything. */
+  administrator?: Administrator;
 }
 
 /** Assembles Elasticsearch from Maven Central, once, and starts a node of it. */
@@ -66,6 +69,7 @@ export async function startElasticsearch({
   say,
   signal,
   settings,
+  administrator,
 }: NodeOptions): Promise<Engine> {
   const { programs, runAs } = places;
   const jdk = await findJdk(env, runAs);
@@ -83,6 +87,9 @@ export async function startElasticsearch({
   const config = makeFolder(join(folder, 'config'), runAs);
   writeFileSync(join(config, 'log4j2.properties'), LOGGING);
   writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
+  const security = administrator === undefined ? {} : admit(administrator, config);
+  const headers: Record<string, string> =
+    administrator === undefined ? {} : { authorization: authorizationOf(administrator) };
 
   const java = join(jdk, 'bin', 'java');
   const temporary = join(folder, 'tmp');
@@ -97,7 +104,8 @@ export async function startElasticsearch({
   const launch = async (port: number) => {
     // A name that no other node has: who answers on the port must be the one that was started.
     const name = `local-${randomBytes(8).toString('hex')}`;
-    const all = { ...usualSettings(folder), 'node.name': name, 'http.port': port, ...settings };
+    const own = { 'node.name': name, 'http.port': port };
+    const all = { ...usualSettings(folder), ...own, ...security, ...settings };
     // JSON is YAML.
     writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
     const program = new SupervisedProgram(command, {
@@ -119,7 +127,7 @@ export async function startElasticsearch({
       logFile: join(folder, 'logs', 'elasticsearch.log'),
     });
     await program.waitUntil(
-      () => answers(`http://127.0.0.1:${port}`, all['node.name']),
+      () => answers(`http://127.0.0.1:${port}`, all['node.name'], headers),
       'Elasticsearch',
       START_TIMEOUT_MS,
       signal,
@@ -141,10 +149,10 @@ function jvmOptions(home: string): string {
 }
 
 /** Whether the node of this name can be searched, not only whether something listens. */
-async function answers(url: string, name: string): Promise<boolean> {
+async function answers(url: string, name: string, headers: Record<string, string>): Promise<boolean> {
   try {
-    const node = (await (await fetch(url)).json()) as { name: string };
-    const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=1s`);
+    const node = (await (await fetch(url, { headers })).json()) as { name: string };
+    const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=1s`, { headers });
     await health.arrayBuffer();
     return health.ok && node.name === name;
   } catch {

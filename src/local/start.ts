@@ -3,7 +3,6 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import lockfile from 'proper-lockfile';
-import { UNREACHABLE } from '../catalog/generation.js';
 import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
 import { createLogger } from '../log.js';
 import { startServer, type RunningServer } from '../server.js';
@@ -126,7 +125,7 @@ async function untilReady({ generations, rebuilds }: RunningServer, signal: Abor
     if (rebuilds.lastFailure !== undefined) {
       throw new LocalError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
-    if (generations.engine === 'unreachable') throw new LocalError(UNREACHABLE);
+    if (generations.trouble !== undefined) throw new LocalError(generations.trouble);
     if (Date.now() > deadline) throw new LocalError('the snapshot was not loaded in time');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

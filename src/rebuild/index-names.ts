@@ -1,5 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
+/** What follows the alias in the name of a build: `<utc time>-<random>`. */
+const BUILD = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
+const IS_BUILD = new RegExp(`^${BUILD}$`);
+
 /** The alias of a registry: what readers know. */
 export function aliasOf(slug: string): string {
   return `${slug}-packages`;
@@ -33,5 +37,15 @@ export function builtAt(index: string): string | undefined {
 
 /** Whether an index is a build of this very alias, not of another whose name begins alike. */
 export function isBuildOf(alias: string, index: string): boolean {
-  return index.startsWith(`${alias}-`) && /^\d{8}t\d{6}z-[0-9a-f]{8}$/.test(index.slice(alias.length + 1));
+  return index.startsWith(`${alias}-`) && IS_BUILD.test(index.slice(alias.length + 1));
+}
+
+/** All builds of the alias, as a regular expression of Elasticsearch's roles. */
+export function buildsOf(alias: string): string {
+  return `/${alias}-${BUILD}/`;
+}
+
+/** What their loads write to, likewise. */
+export function loadingAliasesOf(alias: string): string {
+  return `/${alias}-${loadingAliasOf(BUILD)}/`;
 }

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Generations } from '../catalog/generation.js';
+import { describeRefusal } from '../clients/elasticsearch.js';
 import type { Board, Failure } from './board.js';
 import type { HeldLock, RebuildLock } from './lock.js';
 import { Progress, type ProgressReport } from './progress.js';
@@ -169,7 +170,8 @@ export class Rebuilds {
         log.info({ phase: progress.report.phase }, 'the rebuild was stopped; what was served before stays');
         return { stopped: true };
       }
-      const reason = held.lost.aborted ? (held.lost.reason as Error).message : (error as Error).message;
+      const cause = (held.lost.aborted ? held.lost.reason : error) as Error;
+      const reason = describeRefusal(cause, 'ELASTICSEARCH_REBUILD_API_KEY') ?? cause.message;
       const failure = { at: new Date().toISOString(), reason };
       this.counts.failed++;
       this.#lastFailure = failure;

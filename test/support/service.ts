@@ -42,6 +42,11 @@ export interface Answer {
   body: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
 }
 
+interface BasicAuth {
+  username: string;
+  password: string;
+}
+
 /** The real app on the real engines, spoken to by HTTP. */
 export interface Service {
   slug: string;
@@ -70,8 +75,15 @@ export function newSlug(): string {
   return `t${randomBytes(4).toString('hex')}`;
 }
 
-/** Starts a server; limits are off unless `env` turns them on. It need not be ready. */
-export async function startService(env: Record<string, string>, slug = newSlug()): Promise<Service> {
+/**
+ * Starts a server; limits are off unless `env` turns them on. It need not be ready.
+ * @param auth of the test's own client, where Elasticsearch asks for it.
+ */
+export async function startService(
+  env: Record<string, string>,
+  slug = newSlug(),
+  auth?: BasicAuth,
+): Promise<Service> {
   const { elasticsearch: engine, redis } = await engines();
   const config = readConfig({
     PORT: '0',
@@ -86,7 +98,10 @@ export async function startService(env: Record<string, string>, slug = newSlug()
     ...env,
   });
   const server = await startServer(config, log);
-  const elasticsearch = new Client({ nodes: [...config.elasticsearch.nodes] });
+  const elasticsearch = new Client({
+    nodes: [...config.elasticsearch.nodes],
+    ...(auth === undefined ? {} : { auth }),
+  });
   const alias = aliasOf(slug);
   const document = await request(`${server.url}/openapi.json`);
   const promises = new Promises(document.body as ConstructorParameters<typeof Promises>[0]);
@@ -135,8 +150,12 @@ export async function startService(env: Record<string, string>, slug = newSlug()
 }
 
 /** Starts a server and waits until its first snapshot is there. */
-async function startReadyService(env: Record<string, string>, slug?: string): Promise<Service> {
-  const service = await startService(env, slug);
+async function startReadyService(
+  env: Record<string, string>,
+  slug?: string,
+  auth?: BasicAuth,
+): Promise<Service> {
+  const service = await startService(env, slug, auth);
   const { generations, rebuilds } = service.server;
   await until(
     () => generations.engine === 'present' || rebuilds.lastFailure !== undefined,
@@ -161,13 +180,14 @@ export interface SuiteService {
 export function useService(
   packages: () => PackageEntry[],
   env = (): Record<string, string> => ({}),
+  { slug, auth }: { slug?: string; auth?: BasicAuth } = {},
 ): SuiteService {
   let dataset: DatasetFile | undefined;
   let service: Service | undefined;
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     dataset = await datasetFile(toCsv(packages()));
-    service = await startReadyService({ DATASET_URL: dataset.url, ...env() });
+    service = await startReadyService({ DATASET_URL: dataset.url, ...env() }, slug, auth);
   });
   after(async () => {
     await service?.end();

@@ -1,0 +1,112 @@
+import { parseArgs } from 'node:util';
+import type { Client, estypes } from '@elastic/elasticsearch';
+import { createAdministratorClient, describeRefusal } from '../clients/elasticsearch.js';
+import { ConfigError, readAdministrator, readConfig } from '../config.js';
+import { aliasOf } from '../rebuild/index-names.js';
+import { EXIT, exitWith, type Exit } from './command.js';
+import { builderRole, readerRole } from './roles.js';
+
+/**
+ * `npm run --silent keys -- --expiration 90d >> .env`: makes the two API keys of a registry, which can do what the service
+ * does and no more, and prints them as lines of an env file. Keys made before stay valid until `--revoke-others`, called
+ * with the new ones in the environment. Exit codes: 0 done, 1 failed, 2 misused.
+ */
+
+const USAGE = 'usage: npm run --silent keys -- [--expiration 90d | --revoke-others]';
+
+interface Arguments {
+  expiration?: string | undefined;
+  'revoke-others': boolean;
+}
+
+/** @throws {ConfigError} */
+function readArguments(): Arguments {
+  try {
+    const { values } = parseArgs({
+      options: { expiration: { type: 'string' }, 'revoke-others': { type: 'boolean', default: false } },
+    });
+    const { expiration } = values;
+    if (expiration === undefined) return values;
+    if (values['revoke-others']) throw new Error('--expiration is of new keys, --revoke-others makes none');
+    if (!/^[1-9]\d{0,5}[dhm]$/.test(expiration))
+      throw new Error('--expiration must be such as 90d, 12h or 30m');
+    return values;
+  } catch (error) {
+    throw new ConfigError(`${(error as Error).message}\n${USAGE}`, { cause: error });
+  }
+}
+
+/** A key of a registry: what it is called in Elasticsearch and in the environment, and what it may do. */
+interface Kind {
+  name: string;
+  variable: string;
+  role: estypes.SecurityRoleDescriptor;
+}
+
+function kindsOf(slug: string): Kind[] {
+  const alias = aliasOf(slug);
+  return [
+    { name: `${alias}-reader`, variable: 'ELASTICSEARCH_API_KEY', role: readerRole(slug) },
+    { name: `${alias}-builder`, variable: 'ELASTICSEARCH_REBUILD_API_KEY', role: builderRole(slug) },
+  ];
+}
+
+async function makeKeys(client: Client, kinds: Kind[], expiration: string | undefined): Promise<void> {
+  const older = await validKeys(client, kinds);
+  const lines: string[] = [];
+  for (const { name, variable, role } of kinds) {
+    const { encoded } = await client.security.createApiKey({
+      name,
+      role_descriptors: { [name]: role },
+      ...(expiration === undefined ? {} : { expiration }),
+    });
+    lines.push(`${variable}=${encoded}\n`);
+  }
+  process.stdout.write(lines.join(''));
+  if (older.length > 0)
+    console.error(`${older.length} older keys of this registry are valid still: see --revoke-others`);
+}
+
+/** @throws {ConfigError} where the keys in the environment are not of this registry: the server could lose its own. */
+async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {
+  const valid = await validKeys(client, kinds);
+  const kept = kinds.map(({ name, variable }) => {
+    const key = valid.find((one) => one.name === name && one.id === idOf(env[variable] ?? ''));
+    if (key === undefined)
+      throw new ConfigError(`${variable} must be a valid key that was made here: nothing is revoked`);
+    return key;
+  });
+  const ids = valid.filter((key) => !kept.includes(key)).map(({ id }) => id);
+  if (ids.length > 0) await client.security.invalidateApiKey({ ids });
+  console.error(`${ids.length} older keys of this registry are revoked`);
+}
+
+async function validKeys(client: Client, kinds: Kind[]): Promise<estypes.SecurityApiKey[]> {
+  const found = await Promise.all(
+    kinds.map(({ name }) => client.security.getApiKey({ name, active_only: true })),
+  );
+  return found.flatMap(({ api_keys: keys }) => keys);
+}
+
+/** A key is `<id>:<secret>` in base64. */
+function idOf(key: string): string {
+  return Buffer.from(key, 'base64').toString().split(':')[0] ?? '';
+}
+
+async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
+  const { expiration, 'revoke-others': revoke } = readArguments();
+  const config = readConfig(env);
+  const client = createAdministratorClient(config.elasticsearch.nodes, readAdministrator(env));
+  const kinds = kindsOf(config.registry.slug);
+  try {
+    await (revoke ? revokeOthers(client, kinds, env) : makeKeys(client, kinds, expiration));
+    return EXIT.done;
+  } catch (error) {
+    const refusal = describeRefusal(error, 'ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD');
+    throw refusal === undefined ? error : new Error(refusal, { cause: error });
+  } finally {
+    await client.close();
+  }
+}
+
+await exitWith(() => keys(process.env));

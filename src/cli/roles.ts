@@ -1,0 +1,55 @@
+import type { estypes } from '@elastic/elasticsearch';
+import { aliasOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../rebuild/index-names.js';
+
+/**
+ * What the two keys of a registry may do: nothing with the cluster, and with no other index. What is granted on an alias
+ * holds for requests to the alias alone, not to its index by name, so each says both. The builds are given by the whole
+ * form of their names: another registry's may begin alike.
+ */
+type Role = estypes.SecurityRoleDescriptor;
+
+/**
+ * Looks where the alias points, and searches the build itself: an answer that is kept, and its `ETag`, must belong to one
+ * generation, which an alias may leave between two searches.
+ */
+export function readerRole(slug: string): Role {
+  const alias = aliasOf(slug);
+  return {
+    cluster: [],
+    indices: [
+      { names: [alias], privileges: ['read', 'view_index_metadata'] },
+      { names: [buildsOf(alias)], privileges: ['read'] },
+    ],
+  };
+}
+
+/**
+ * Makes, merges, copies, tries and removes builds, and moves the aliases. Where Elasticsearch has no named privilege that
+ * is smaller than `manage`, it is the action itself that is granted.
+ */
+export function builderRole(slug: string): Role {
+  const alias = aliasOf(slug);
+  return {
+    cluster: [],
+    indices: [
+      {
+        names: [buildsOf(alias)],
+        privileges: [
+          'create_index',
+          'delete_index',
+          'maintenance',
+          'monitor',
+          'read',
+          'view_index_metadata',
+          MOVE_ALIASES,
+          'indices:admin/block/add',
+          'indices:admin/settings/update',
+        ],
+      },
+      { names: [alias, previousAliasOf(alias)], privileges: ['view_index_metadata', MOVE_ALIASES] },
+      { names: [loadingAliasesOf(alias)], privileges: ['create', MOVE_ALIASES] },
+    ],
+  };
+}
+
+const MOVE_ALIASES = 'indices:admin/aliases';

@@ -1,0 +1,39 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Who may do everything on an Elasticsearch that has security switched on. */
+export interface Administrator {
+  user: string;
+  password: string;
+}
+
+/** What Elasticsearch's own tool takes, for a hash of the kind that it calls PBKDF2. */
+const ITERATIONS = 10_000;
+const HASH_BYTES = 32;
+
+/**
+ * Writes the only user of a node into its configuration folder, as Elasticsearch's file realm reads it.
+ * @returns the settings that switch security on, for HTTP on loopback.
+ */
+export function admit({ user, password }: Administrator, config: string): Record<string, unknown> {
+  writeFileSync(join(config, 'users'), `${user}:${hash(password)}\n`);
+  writeFileSync(join(config, 'users_roles'), `superuser:${user}\n`);
+  return {
+    'xpack.security.enabled': true,
+    'xpack.security.enrollment.enabled': false,
+    'xpack.security.http.ssl.enabled': false,
+    'xpack.security.transport.ssl.enabled': false,
+  };
+}
+
+/** The value of the header that proves who asks. */
+export function authorizationOf({ user, password }: Administrator): string {
+  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+}
+
+function hash(password: string): string {
+  const salt = randomBytes(HASH_BYTES);
+  const key = pbkdf2Sync(password, salt, ITERATIONS, HASH_BYTES, 'sha512');
+  return `{PBKDF2}${ITERATIONS}$${salt.toString('base64')}$${key.toString('base64')}`;
+}

@@ -1,0 +1,370 @@
+import { randomBytes } from 'node:crypto';
+import { Client, errors } from '@elastic/elasticsearch';
+import { expect } from 'chai';
+import type { Engine } from '../../src/local/engine.js';
+import { newIndexName } from '../../src/rebuild/index-names.js';
+import { bundledPackages } from '../support/datasets.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { keepSecret } from '../support/leaks.js';
+import { ownNodes, type OwnNodes } from '../support/own-nodes.js';
+import { Program } from '../support/program.js';
+import { UNCACHED, useReader } from '../support/reader.js';
+import { newSlug, REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const PACKAGES = bundledPackages().slice(0, 3000);
+
+const ADMINISTRATOR = { user: 'administrator', password: keepSecret(randomBytes(12).toString('hex')) };
+const AUTH = { username: ADMINISTRATOR.user, password: ADMINISTRATOR.password };
+const ADMINISTRATOR_ENV = {
+  ELASTICSEARCH_ADMIN_USER: ADMINISTRATOR.user,
+  ELASTICSEARCH_ADMIN_PASSWORD: ADMINISTRATOR.password,
+};
+
+interface Keys {
+  ELASTICSEARCH_API_KEY: string;
+  ELASTICSEARCH_REBUILD_API_KEY: string;
+}
+
+/** A request that is tried: method, path, and body where there is one. */
+type Attempt = [method: string, path: string, body?: object];
+
+describe('An Elasticsearch that asks who is there', function () {
+  this.timeout(120_000);
+  const slug = newSlug();
+  const alias = `${slug}-packages`;
+  /** Of registries whose names begin alike, or that are no builds. */
+  const others = [
+    newIndexName(`${alias}-b-packages`, new Date()),
+    newIndexName(`${newSlug()}-packages`, new Date()),
+    `${alias}x`,
+    `${alias}-notes`,
+    `${newIndexName(alias, new Date())}-copy`,
+  ];
+  let nodes: OwnNodes;
+  let engine: Engine;
+  let administrator: Client;
+  let keys: Keys;
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    nodes = await ownNodes();
+    engine = await nodes.start('secured', { administrator: ADMINISTRATOR });
+    administrator = new Client({ node: engine.url, auth: AUTH });
+    for (const index of others) {
+      await administrator.index({ index, document: { name: 'secret' }, refresh: true });
+    }
+    keys = readKeys((await runKeys()).stdout);
+  });
+  const suite = useService(
+    () => PACKAGES,
+    () => ({ ELASTICSEARCH_URL: engine.url, ...keys, ...UNCACHED }),
+    { slug, auth: AUTH },
+  );
+  const reading = useReader(suite, [PACKAGES.length]);
+  after(async () => {
+    await administrator.close();
+    await nodes.stop();
+  });
+
+  async function runKeys(args: string[] = [], env: Record<string, string> = {}) {
+    const program = new Program(
+      'src/cli/keys.ts',
+      { ELASTICSEARCH_URL: engine.url, REGISTRY_SLUG: slug, ...ADMINISTRATOR_ENV, ...env },
+      args,
+    );
+    const code = await program.exit();
+    return { code, stdout: program.stdout, stderr: program.stderr };
+  }
+
+  /** From now on they are secrets, and so is what they are made of. */
+  function readKeys(stdout: string): Keys {
+    const [, reader = '', builder = ''] =
+      /^ELASTICSEARCH_API_KEY=(\S+)\nELASTICSEARCH_REBUILD_API_KEY=(\S+)\n$/.exec(stdout) ?? [];
+    for (const key of [reader, builder]) {
+      const [, secret = ''] = Buffer.from(keepSecret(key), 'base64').toString().split(':');
+      expect(keepSecret(secret)).to.have.length.greaterThan(20);
+    }
+    return { ELASTICSEARCH_API_KEY: reader, ELASTICSEARCH_REBUILD_API_KEY: builder };
+  }
+
+  /** A server on the same registry, as a process of its own. */
+  async function server(env: Record<string, string>): Promise<Program> {
+    const { redis } = await engines();
+    return new Program('src/main.ts', {
+      PORT: '0',
+      ELASTICSEARCH_URL: engine.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: slug,
+      DATASET_URL: suite.dataset.url,
+      REBUILD_SECRET,
+      RATE_LIMIT_POINTS: '0',
+      ...env,
+    });
+  }
+
+  async function served(): Promise<string> {
+    return Object.keys(await administrator.indices.getAlias({ name: alias }))[0] ?? '';
+  }
+
+  /** Everything that there is, to be compared with what there is later. */
+  async function everything(): Promise<unknown> {
+    const indices = await administrator.indices.get({ index: '*' });
+    const { count } = await administrator.count({ index: '*' });
+    return { indices, count };
+  }
+
+  /** The statuses that a key gets. */
+  async function statuses(apiKey: string, attempts: Attempt[]): Promise<Record<string, number>> {
+    const client = new Client({ node: engine.url, auth: { apiKey }, maxRetries: 0 });
+    const got: Record<string, number> = {};
+    for (const [method, path, body] of attempts) {
+      got[`${method} ${path}`] = await client.transport.request({ method, path, ...(body && { body }) }).then(
+        () => 200,
+        (error: unknown) => (error instanceof errors.ResponseError ? (error.statusCode ?? 0) : 0),
+      );
+    }
+    await client.close();
+    return got;
+  }
+
+  async function expectRefused(apiKey: string, attempts: Attempt[]): Promise<void> {
+    const before = await everything();
+    const allowed = Object.entries(await statuses(apiKey, attempts)).filter(([, status]) => status !== 403);
+    expect(allowed).to.deep.equal([]);
+    expect(await everything()).to.deep.equal(before);
+  }
+
+  const ofCluster: Attempt[] = [
+    ['GET', '/'],
+    ['GET', '/_cluster/health'],
+    ['GET', '/_cluster/state'],
+    ['PUT', '/_cluster/settings', { persistent: { 'indices.recovery.max_bytes_per_sec': '1mb' } }],
+    ['POST', '/_cluster/reroute'],
+    ['GET', '/_nodes'],
+    ['GET', '/_cat/nodes'],
+    ['GET', '/_tasks'],
+    ['GET', '/_snapshot'],
+    ['PUT', '/_index_template/mine', { index_patterns: ['mine-*'] }],
+    ['PUT', '/_ingest/pipeline/mine', { processors: [] }],
+    ['PUT', '/_scripts/mine', { script: { lang: 'painless', source: '1' } }],
+    ['GET', '/_security/user'],
+    ['GET', '/_security/role'],
+    ['GET', '/_security/api_key'],
+    ['PUT', '/_security/role/mine', { cluster: ['all'] }],
+    ['POST', '/_security/user/mine', { password: 'change-me', roles: ['superuser'] }],
+    ['POST', '/_security/api_key', { name: 'mine' }],
+    ['DELETE', '/_security/api_key', { name: `${alias}-builder` }],
+  ];
+
+  /** What can be done with an index. */
+  function changesOf(index: string): Attempt[] {
+    return [
+      ['POST', `/${index}/_doc`, { name: 'mine' }],
+      ['PUT', `/${index}/_doc/1`, { name: 'mine' }],
+      ['POST', `/${index}/_update/1`, { doc: { name: 'mine' } }],
+      ['DELETE', `/${index}/_doc/1`],
+      ['POST', `/${index}/_delete_by_query`, { query: { match_all: {} } }],
+      ['POST', `/${index}/_update_by_query`],
+      ['DELETE', `/${index}`],
+      ['PUT', `/${index}/_settings`, { index: { number_of_replicas: 2 } }],
+      ['PUT', `/${index}/_mapping`, { properties: { mine: { type: 'keyword' } } }],
+      ['PUT', `/${index}/_alias/${alias}`],
+      ['PUT', `/${index}/_block/read`],
+      ['POST', `/${index}/_close`],
+      ['POST', `/${index}/_refresh`],
+      ['POST', `/${index}/_forcemerge`],
+      ['POST', `/_aliases`, { actions: [{ add: { index, alias: `${alias}-previous` } }] }],
+      ['POST', `/_aliases`, { actions: [{ remove_index: { index } }] }],
+    ];
+  }
+
+  function readsOf(index: string): Attempt[] {
+    return [
+      ['GET', `/${index}/_search`],
+      ['GET', `/${index}/_count`],
+      ['GET', `/${index}/_doc/1`],
+      ['GET', `/${index}/_mapping`],
+      ['GET', `/${index}/_settings`],
+      ['GET', `/${index}/_alias`],
+      ['GET', `/${index}`],
+    ];
+  }
+
+  it('is served from with the two keys that the command makes, from a cold start', async () => {
+    expect((await suite.service.get('/health')).body).to.deep.equal({
+      status: 'ok',
+      total_packages: PACKAGES.length,
+    });
+    expect((await suite.service.get('/search?q=lib')).body.count).to.be.greaterThan(0);
+    expect((await suite.service.get('/browse?page=30&limit=100')).body.results).to.have.length(100);
+    expect((await suite.service.get('/stats')).status).to.equal(200);
+  });
+
+  it('is rebuilt in with them, and of the generations two are kept', async () => {
+    const first = await served();
+    for (let i = 0; i < 2; i++) {
+      expect((await suite.service.rebuild()).status).to.equal(202);
+      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    }
+    const indices = await suite.service.indices();
+    expect(indices).not.to.include(first);
+    expect(indices.filter((index) => !others.includes(index))).to.have.length(2);
+  });
+
+  it('lets the command line roll back with them', async () => {
+    const newer = await served();
+    const { redis } = await engines();
+    const env = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url, REGISTRY_SLUG: slug, ...keys };
+    const program = new Program('src/cli/rollback.ts', env);
+    expect(await program.exit(), program.stderr).to.equal(0);
+    expect(await served()).not.to.equal(newer);
+  });
+
+  it('lets the key for reading change nothing', async () => {
+    const index = await served();
+    await expectRefused(keys.ELASTICSEARCH_API_KEY, [
+      ...ofCluster,
+      ...changesOf(index),
+      ...changesOf(alias),
+      ['PUT', `/${newIndexName(alias, new Date())}`],
+      ['PUT', `/${slug}-mine`],
+    ]);
+  });
+
+  it('lets the key for reading see its registry alone', async () => {
+    const key = keys.ELASTICSEARCH_API_KEY;
+    await expectRefused(key, others.flatMap(readsOf));
+    const client = new Client({ node: engine.url, auth: { apiKey: key } });
+    const { hits } = await client.search({
+      index: '*',
+      size: 1000,
+      query: { term: { 'name.keyword': 'secret' } },
+    });
+    expect(hits.hits).to.deep.equal([]);
+    expect(Object.keys(await client.indices.get({ index: '*' }))).to.deep.equal([await served()]);
+    await client.close();
+  });
+
+  it('lets the key for rebuilding do nothing outside of its builds, nor with the cluster', async () => {
+    await expectRefused(keys.ELASTICSEARCH_REBUILD_API_KEY, [
+      ...ofCluster,
+      ...others.flatMap(changesOf),
+      ...others.flatMap(readsOf),
+      ['PUT', `/${alias}-mine`],
+      ['PUT', `/${alias}-previous-mine`],
+      ['PUT', `/${slug}-mine`],
+      ['POST', '/_aliases', { actions: [{ add: { index: await served(), alias: 'mine' } }] }],
+    ]);
+  });
+
+  it('lets the key for rebuilding write to no build that is complete', async () => {
+    const index = await served();
+    await expectRefused(keys.ELASTICSEARCH_REBUILD_API_KEY, [
+      ['POST', `/${index}/_doc`, { name: 'mine' }],
+      ['POST', `/${alias}/_doc`, { name: 'mine' }],
+      ['DELETE', `/${index}/_doc/1`],
+      ['PUT', `/${index}/_mapping`, { properties: { mine: { type: 'keyword' } } }],
+      ['POST', `/${index}/_close`],
+    ]);
+  });
+
+  it('is said to refuse a wrong key: in the log, and by 503 until it is mended', async () => {
+    const wrong = keepSecret(Buffer.from('an-id-change-me:a-secret-change-me').toString('base64'));
+    const program = await server({ ELASTICSEARCH_API_KEY: wrong });
+    try {
+      const url = await program.url();
+      expect(program.stdout).to.contain('Elasticsearch does not accept ELASTICSEARCH_API_KEY');
+      const health = await request(`${url}/health`);
+      expect(health.status).to.equal(503);
+      expect(health.body).to.deep.equal({ status: 'unavailable', total_packages: 0 });
+      for (const path of ['/search?q=lib', '/browse', '/stats', REBUILD]) {
+        expectProblem(await request(url + path), 503, 'search_unavailable');
+      }
+    } finally {
+      await program.stop();
+    }
+    const { redis } = await engines();
+    const command = new Program('src/cli/rollback.ts', {
+      ELASTICSEARCH_URL: engine.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: slug,
+      ELASTICSEARCH_API_KEY: wrong,
+    });
+    expect(await command.exit()).to.equal(1);
+    expect(command.stderr).to.equal('Elasticsearch does not accept ELASTICSEARCH_API_KEY\n');
+  });
+
+  it('is served from with the key for reading alone; a rebuild fails, says why, and changes nothing', async () => {
+    const before = await everything();
+    const program = await server({ ELASTICSEARCH_API_KEY: keys.ELASTICSEARCH_API_KEY });
+    const reason = 'ELASTICSEARCH_REBUILD_API_KEY does not give the right to indices:admin/create';
+    try {
+      const url = await program.url();
+      expect((await request(url + REBUILD)).status).to.equal(202);
+      await until(() => program.stdout.includes(reason), 'the rebuild to fail');
+      expect((await request(`${url}/search?q=lib`)).status).to.equal(200);
+      expect((await request(`${url}/health`)).status).to.equal(200);
+    } finally {
+      await program.stop();
+    }
+    expect(await everything()).to.deep.equal(before);
+  });
+
+  describe('npm run keys', () => {
+    it('leaves the keys made before, and revokes them when it is told which to keep', async () => {
+      const again = await runKeys(['--expiration', '1d']);
+      expect(again.code, again.stderr).to.equal(0);
+      expect(again.stderr).to.equal('2 older keys of this registry are valid still: see --revoke-others\n');
+      const newer = readKeys(again.stdout);
+      const search: Attempt[] = [['GET', `/${alias}/_search`]];
+      const status = async (key: string) => Object.values(await statuses(key, search))[0];
+      expect(await status(newer.ELASTICSEARCH_API_KEY)).to.equal(200);
+
+      const aimless = await runKeys(['--revoke-others']);
+      expect(aimless.code).to.equal(2);
+      expect(aimless.stderr).to.match(/^ELASTICSEARCH_API_KEY must be a valid key .*: nothing is revoked\n$/);
+      expect(await status(newer.ELASTICSEARCH_API_KEY)).to.equal(200);
+
+      const revoked = await runKeys(['--revoke-others'], { ...keys });
+      expect(revoked).to.deep.equal({
+        code: 0,
+        stdout: '',
+        stderr: '2 older keys of this registry are revoked\n',
+      });
+      expect(await status(newer.ELASTICSEARCH_API_KEY)).to.equal(401);
+      expect(await status(keys.ELASTICSEARCH_API_KEY)).to.equal(200);
+    });
+
+    const refused: [why: string, args: string[], env: Record<string, string>, code: number, line: RegExp][] =
+      [
+        [
+          'no administrator',
+          [],
+          { ELASTICSEARCH_ADMIN_USER: '' },
+          2,
+          /^ELASTICSEARCH_ADMIN_USER is required\n$/,
+        ],
+        ['no cluster', [], { ELASTICSEARCH_URL: '' }, 2, /^ELASTICSEARCH_URL is required\n$/],
+        ['a wrong time', ['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
+        ['a wrong option', ['--password', 'x'], {}, 2, /usage: npm run --silent keys/],
+        [
+          'a wrong password',
+          [],
+          { ELASTICSEARCH_ADMIN_PASSWORD: 'change-me' },
+          1,
+          /^Elasticsearch does not accept ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD\n$/,
+        ],
+      ];
+    for (const [why, args, env, code, line] of refused) {
+      it(`makes no keys, and says why, with ${why}`, async () => {
+        const ended = await runKeys(args, env);
+        expect(ended.stderr).to.match(line);
+        expect(ended).to.include({ code, stdout: '' });
+      });
+    }
+  });
+
+  reading.itNoticesNothing();
+});

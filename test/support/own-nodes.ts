@@ -1,0 +1,47 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startElasticsearch } from '../../src/local/elasticsearch.js';
+import type { Administrator } from '../../src/local/administrator.js';
+import type { Engine } from '../../src/local/engine.js';
+import { findPlaces, makeFolder } from '../../src/local/places.js';
+
+const HEAP = '512m';
+
+interface NodeOptions {
+  settings?: Record<string, unknown>;
+  administrator?: Administrator;
+}
+
+/** Elasticsearch nodes of a suite's own, beside the one that all suites share. */
+export interface OwnNodes {
+  /** @throws where it cannot be had: it comes from Maven, also where the other engines are containers. */
+  start(name: string, options: NodeOptions): Promise<Engine>;
+  /** Stops all of them, and leaves nothing of them. */
+  stop(): Promise<void>;
+}
+
+export async function ownNodes(): Promise<OwnNodes> {
+  const places = findPlaces(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
+  const started: Engine[] = [];
+  return {
+    start: async (name, options) => {
+      const engine = await startElasticsearch({
+        places,
+        folder: join(folder, name),
+        heap: HEAP,
+        env: process.env,
+        say: (line) => console.log(line),
+        signal: new AbortController().signal,
+        ...options,
+      });
+      started.push(engine);
+      return engine;
+    },
+    stop: async () => {
+      await Promise.all(started.map((engine) => engine.stop()));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
