@@ -53,6 +53,11 @@ function everyItemIs(schema: z.ZodType<string>) {
   return (items: string[]) => items.length > 0 && items.every((item) => schema.safeParse(item).success);
 }
 
+const slug = z
+  .string()
+  .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
+  .default('registry');
+
 const variables = z.object({
   PORT: wholeNumber(0, 65535).default(3000),
   HOST: z.string().default('127.0.0.1'),
@@ -64,10 +69,7 @@ const variables = z.object({
   ELASTICSEARCH_REBUILD_API_KEY: z.string().optional(),
   REDIS_URL: url('redis:', 'rediss:').optional(),
   DATASET_URL: url('http:', 'https:', 'file:').default(BUNDLED_DATASET),
-  REGISTRY_SLUG: z
-    .string()
-    .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
-    .default('registry'),
+  REGISTRY_SLUG: slug,
   REGISTRY_SOURCE: z.string().optional(),
   PACKAGE_URL_TEMPLATE: url('http:', 'https:')
     .refine((text) => /\{\+?name\}/.test(text), 'must contain {name} or {+name}')
@@ -94,6 +96,12 @@ const variables = z.object({
   DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
   METRICS_PORT: wholeNumber(0, 65535).optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
+});
+
+const kibanaVariables = z.object({
+  KIBANA_URL: url('http:', 'https:').default('http://127.0.0.1:5601'),
+  KIBANA_API_KEY: z.string().optional(),
+  REGISTRY_SLUG: slug,
 });
 
 function deepFreeze<T extends object>(value: T): Readonly<T> {
@@ -179,4 +187,13 @@ const administrator = z.object({
 export function readAdministrator(env: Environment): { username: string; password: string } {
   const value = read(administrator, env);
   return { username: value.ELASTICSEARCH_ADMIN_USER, password: value.ELASTICSEARCH_ADMIN_PASSWORD };
+}
+
+/**
+ * Reads what the set-up of Kibana needs, as `readConfig` does, which needs nothing of it.
+ * @throws {ConfigError} like `readConfig`.
+ */
+export function readKibanaConfig(env: Environment) {
+  const value = read(kibanaVariables, env);
+  return deepFreeze({ url: value.KIBANA_URL, apiKey: value.KIBANA_API_KEY, slug: value.REGISTRY_SLUG });
 }

@@ -10,6 +10,7 @@ const POLL_MS = 1000;
 
 /** What belongs to one build, kept in the index's `_meta`. */
 const generationMeta = z.object({
+  /** Of what the service reads; fields that only people count by in Kibana may come and go without another one. */
   schema_version: z.literal(1),
   /** How many packages there are. */
   total: z.int().nonnegative(),

@@ -4,6 +4,7 @@ import { encodeEntry, entryMembers, type PackageEntry } from '../catalog/entry.j
 import { NODE_AWAY } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import type { CheckedDataset } from './check.js';
+import { facetsOf } from './facets.js';
 import { loadingAliasOf } from './index-names.js';
 import type { Row } from './rows.js';
 
@@ -89,10 +90,11 @@ async function* bulkRequests(
   if (count > 0) yield { body, count };
 }
 
-/** The fields of mappings/packages.json: the entry's own, for people, and the answer's JSON beside them. */
+/** The fields of mappings/packages.json: the entry's own and its facets, for people, and the answer's JSON beside them. */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
-  const document = `{${members},"ordinal":${ordinal},"entry":"${encodeEntry(members)}"}`;
+  const facets = JSON.stringify(facetsOf(entry.name)).slice(1, -1);
+  const document = `{${members},"ordinal":${ordinal},${facets},"entry":"${encodeEntry(members)}"}`;
   return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
 }
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ConfigError, readConfig } from '../../src/config.js';
+import { ConfigError, readConfig, readKibanaConfig } from '../../src/config.js';
 
 const REQUIRED = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
 
@@ -160,5 +160,32 @@ describe('readConfig', () => {
   it('names one variable where several are malformed', () => {
     const env = { ...REQUIRED, PORT: 'x', LOG_LEVEL: 'x', REDIS_URL: 'x' };
     expect(() => readConfig(env)).to.throw(ConfigError, /^PORT must be a whole number from 0 to 65535$/);
+  });
+});
+
+describe('readKibanaConfig', () => {
+  it('needs nothing', () => {
+    const config = readKibanaConfig({ KIBANA_API_KEY: '' });
+    expect(config).to.deep.equal({ url: 'http://127.0.0.1:5601', apiKey: undefined, slug: 'registry' });
+    expect(config).to.be.frozen;
+  });
+
+  it('takes every variable', () => {
+    const env = { KIBANA_URL: 'https://kibana:5601/s/x', KIBANA_API_KEY: 'key', REGISTRY_SLUG: 'pub-dev_2' };
+    expect(readKibanaConfig(env)).to.deep.equal({
+      url: 'https://kibana:5601/s/x',
+      apiKey: 'key',
+      slug: 'pub-dev_2',
+    });
+  });
+
+  it('says in one line what a malformed variable must be', () => {
+    for (const env of [
+      { KIBANA_URL: 'kibana:5601' },
+      { KIBANA_URL: 'file:///x' },
+      { REGISTRY_SLUG: 'Debian' },
+    ]) {
+      expect(() => readKibanaConfig(env)).to.throw(ConfigError, /^[A-Z_]+ must [^\n]+$/);
+    }
   });
 });

@@ -1,0 +1,28 @@
+import { readFile } from 'node:fs/promises';
+import { Kibana } from '../clients/kibana.js';
+import { readKibanaConfig } from '../config.js';
+import { aliasOf } from '../rebuild/index-names.js';
+import { EXIT, exitWith, type Exit } from './command.js';
+
+/**
+ * `npm run kibana:setup`: waits for Kibana and gives it the data view and the dashboard of this registry, in the place of
+ * those that it has from before. Exit codes: 0 done, 1 failed, 2 misused.
+ */
+
+/** Made for the alias of the default slug, so that it can be imported by hand, too. */
+const SAVED_OBJECTS = new URL('../../deploy/kibana/saved-objects.ndjson', import.meta.url);
+const ALIAS_IN_FILE = aliasOf('registry');
+
+async function setUp(env: NodeJS.ProcessEnv): Promise<Exit> {
+  const { slug, ...access } = readKibanaConfig(env);
+  const alias = aliasOf(slug);
+  const kibana = new Kibana(access);
+  await kibana.ready((what) => console.log(`Waiting: ${what}`));
+  // The alias stands in ids and titles, too: each registry has objects of its own.
+  const objects = (await readFile(SAVED_OBJECTS, 'utf8')).replaceAll(ALIAS_IN_FILE, alias);
+  const count = await kibana.import(objects);
+  console.log(`Kibana has the dashboard ${alias} now: ${count} objects imported.`);
+  return EXIT.done;
+}
+
+await exitWith(() => setUp(process.env));

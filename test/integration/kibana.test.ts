@@ -1,0 +1,253 @@
+import { readFileSync } from 'node:fs';
+import type { estypes } from '@elastic/elasticsearch';
+import { expect } from 'chai';
+import type { PackageEntry } from '../../src/catalog/entry.js';
+import { facetsOf } from '../../src/rebuild/facets.js';
+import { aliasOf, newIndexName } from '../../src/rebuild/index-names.js';
+import { flip } from '../../src/rebuild/indices.js';
+import { bundledPackages, packagesNamed } from '../support/datasets.js';
+import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/lens.js';
+import { useService, type Service } from '../support/service.js';
+
+/** What Elasticsearch must say of a field for an operation of Lens. */
+const WHOLE_NUMBERS = ['long', 'integer', 'short', 'byte'];
+const TYPES: Record<string, readonly string[]> = {
+  terms: ['keyword'],
+  range: WHOLE_NUMBERS,
+  max: WHOLE_NUMBERS,
+};
+
+const [dataView, ...others] = savedObjects();
+const panels = others.filter(({ type }) => type === 'lens');
+const dashboards = others.filter(({ type }) => type === 'dashboard');
+
+describe('The saved objects for Kibana', () => {
+  it('are a data view over the alias, its panels and one dashboard, each with an id of its own', () => {
+    expect(dataView).to.include({ type: 'index-pattern', id: aliasOf('registry') });
+    expect(dataView?.attributes['title']).to.equal(aliasOf('registry'));
+    expect(panels).to.have.length.above(5);
+    expect(dashboards).to.have.length(1);
+    const ids = savedObjects().map(({ id }) => id);
+    expect(new Set(ids)).to.have.property('size', ids.length);
+  });
+
+  it('are named after the alias, so that another registry can have its own beside them', () => {
+    for (const { id, attributes } of savedObjects()) {
+      expect(id).to.match(new RegExp(`^${aliasOf('registry')}(-|$)`));
+      expect(attributes['title']).to.contain(aliasOf('registry'));
+    }
+  });
+
+  it('refer to objects of the same file only', () => {
+    const known = savedObjects().map(({ type, id }) => `${type} ${id}`);
+    for (const { id, references } of savedObjects()) {
+      const wanted = references.map((reference) => `${reference.type} ${reference.id}`);
+      expect(known, id).to.include.members(wanted);
+    }
+  });
+
+  it('have every panel on the dashboard, beside the others', () => {
+    const [dashboard] = dashboards;
+    const shown = JSON.parse(dashboard?.attributes['panelsJSON'] as string) as {
+      panelIndex: string;
+      panelRefName: string;
+      gridData: Record<'x' | 'y' | 'w' | 'h', number> & { i: string };
+    }[];
+    const ids = shown.map(({ panelIndex, panelRefName, gridData }) => {
+      expect(gridData.i).to.equal(panelIndex);
+      return dashboard?.references.find(({ name }) => name === `${panelIndex}:${panelRefName}`)?.id;
+    });
+    expect(ids).to.have.members(panels.map(({ id }) => id));
+    const cells = shown.flatMap(({ gridData: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
+    );
+    expect(new Set(cells)).to.have.property('size', cells.length);
+    expect(Math.max(...shown.map(({ gridData: { x, w } }) => x + w))).to.equal(48);
+  });
+
+  for (const panel of panels) {
+    it(`are consistent: ${panel.attributes['title']}`, () => {
+      for (const [id, { columns, columnOrder }] of Object.entries(layersOf(panel))) {
+        expect(columnOrder).to.have.members(Object.keys(columns));
+        expect(panel.references).to.deep.include({
+          type: 'index-pattern',
+          id: dataView?.id,
+          name: `indexpattern-datasource-layer-${id}`,
+        });
+        const shown = columnsShown(panel.attributes['state'].visualization);
+        expect(columnOrder).to.include.members(shown);
+        expect(shown).to.not.be.empty;
+      }
+    });
+  }
+});
+
+describe('The dashboard for Kibana, on the bundled packages', () => {
+  const packages = bundledPackages();
+  const suite = useService(() => packages);
+  const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));
+
+  it('names fields that the index has, and Elasticsearch can aggregate as asked', async () => {
+    const { elasticsearch, alias } = suite.service;
+    const { fields } = await elasticsearch.fieldCaps({ index: alias, fields: '*' });
+    const columns = panels.flatMap((panel) =>
+      Object.values(layersOf(panel)).flatMap((layer) => Object.values(layer.columns)),
+    );
+    let checked = 0;
+    for (const column of columns) {
+      if (!('sourceField' in column) || column.sourceField === '___records___') continue;
+      const [[type, caps] = [], ...more] = Object.entries(fields[column.sourceField] ?? {});
+      expect(more, column.sourceField).to.be.empty;
+      expect(TYPES[column.operationType], column.sourceField).to.include(type);
+      expect(caps?.aggregatable, column.sourceField).to.equal(true);
+      checked++;
+    }
+    expect(checked).to.be.above(5);
+    const { fieldFormatMap, sourceFilters } = dataView?.attributes ?? {};
+    const named = [
+      ...Object.keys(JSON.parse(fieldFormatMap as string) as object),
+      ...(JSON.parse(sourceFilters as string) as { value: string }[]).map(({ value }) => value),
+    ];
+    expect(fields).to.include.keys(named);
+  });
+
+  it('counts the packages', async () => {
+    expect(await rows('total')).to.deep.equal([{ packages: packages.length }]);
+  });
+
+  it('counts the names by their first character', async () => {
+    expectCounts(
+      await rows('initials'),
+      'initial',
+      packages.map(({ name }) => name.charAt(0).toLowerCase()),
+    );
+  });
+
+  it('has no scopes, for Debian has none', async () => {
+    expect(await rows('scopes')).to.deep.equal([{ scope: '(none)', packages: packages.length }]);
+  });
+
+  it('counts the names of each length', async () => {
+    const counts = tally(packages.map(({ name }) => name.length));
+    const found = (await rows('lengths')).filter((row) => row['packages'] !== 0);
+    expect(found).to.deep.equal(
+      [...counts].sort(([a], [b]) => a - b).map(([length, count]) => ({ length, packages: count })),
+    );
+  });
+
+  it('has the twenty most common versions', async () => {
+    const counts = tally(packages.map(({ version }) => version));
+    const found = await rows('versions');
+    for (const { version, packages: count } of found) expect(counts.get(version as string)).to.equal(count);
+    expect(found.map((row) => row['packages'])).to.deep.equal(
+      [...counts.values()].sort((a, b) => b - a).slice(0, 20),
+    );
+  });
+
+  it('grows with the package number up to their count', async () => {
+    const found = await rows('growth');
+    expect(found).to.have.length.within(50, 101);
+    const width = Number(found[1]?.['no']) - Number(found[0]?.['no']);
+    for (const row of found) {
+      const end = Number(row['no']) + width;
+      expect(row['packages']).to.equal(packages.filter(({ no }) => no < end).length);
+    }
+    expect(found.at(-1)?.['packages']).to.equal(packages.length);
+  });
+});
+
+describe('The dashboard for Kibana, on names of any kind', () => {
+  const names = [
+    '@scope/a',
+    '@scope/b/c',
+    '@Scope/a',
+    '@scope',
+    '@/a',
+    'a/b',
+    'Ärger',
+    '𝒜lpha',
+    '日本',
+    '日本\n/語',
+  ];
+  const suite = useService(() => packagesNamed(names).map(withGaps));
+  const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));
+
+  it('has the first code point in lower case', async () => {
+    expectCounts(await rows('initials'), 'initial', ['@', '@', '@', '@', '@', 'a', 'ä', '𝒜', '日', '日']);
+  });
+
+  it('has the scope as it is written', async () => {
+    const none = names.slice(3).map(() => '(none)');
+    expectCounts(await rows('scopes'), 'scope', ['@scope', '@scope', '@Scope', ...none]);
+  });
+
+  it('has the length in code points', async () => {
+    const found = (await rows('lengths')).filter((row) => row['packages'] !== 0);
+    expectCounts(found, 'length', [8, 10, 8, 6, 3, 3, 5, 5, 2, 5]);
+  });
+
+  it('has the count of packages at each number, where some numbers are missing', async () => {
+    expect((await rows('growth')).map(({ no, packages }) => [no, packages])).to.deep.equal(
+      names.map((_, i) => [(i + 1) * 5, i + 1]),
+    );
+  });
+
+  it('has them again with the next rebuild, where a generation from before its fields is served on', async () => {
+    const { service } = suite;
+    const before = await service.get('/search?q=sc');
+    await serveWithoutFacets(service);
+    expect((await service.get('/search?q=sc', { headers: { 'Cache-Control': 'no-cache' } })).text).to.equal(
+      before.text,
+    );
+    expect(await rows('scopes')).to.be.empty;
+    await service.rebuild();
+    expect(await rows('scopes')).to.deep.include({ scope: '@scope', packages: 2 });
+  });
+});
+
+/** Lets the service serve a copy of its index as it was made before there were facets. */
+async function serveWithoutFacets(service: Service): Promise<void> {
+  const { elasticsearch, alias, server } = service;
+  const facets = Object.keys(facetsOf('name'));
+  const [current = ''] = await service.indices();
+  const { settings, mappings } = JSON.parse(
+    readFileSync(new URL('../../mappings/packages.json', import.meta.url), 'utf8'),
+  ) as Required<Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>>;
+  const properties = Object.entries(mappings.properties ?? {}).filter(([name]) => !facets.includes(name));
+  const { _meta } = (await elasticsearch.indices.getMapping({ index: current }))[current]?.mappings ?? {};
+  const older = newIndexName(alias, new Date());
+  await elasticsearch.indices.create({
+    index: older,
+    settings,
+    mappings: { ...mappings, _meta: _meta ?? {}, properties: Object.fromEntries(properties) },
+  });
+  const source = { index: current, _source: { excludes: facets } };
+  await elasticsearch.reindex({ source, dest: { index: older }, refresh: true });
+  await flip(elasticsearch, alias, current, older);
+  await server.generations.refresh();
+  expect(server.generations.current?.index).to.equal(older);
+}
+
+function withGaps(entry: PackageEntry): PackageEntry {
+  return { ...entry, no: entry.no * 5 };
+}
+
+/** The columns that a visualization shows, wherever its kind names them. */
+function columnsShown(visualization: unknown): string[] {
+  if (typeof visualization !== 'object' || visualization === null) return [];
+  return Object.entries(visualization as Record<string, string | string[]>).flatMap(([key, value]) =>
+    /^(columnId|xAccessor|metricAccessor|accessors)$/.test(key) ? [value].flat() : columnsShown(value),
+  );
+}
+
+function tally<T>(values: T[]): Map<T, number> {
+  const counts = new Map<T, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
+}
+
+/** Expects a row for each value, in the order of their counts, or in any where `rows` are in another. */
+function expectCounts(rows: Row[], column: string, values: (string | number)[]): void {
+  const expected = [...tally(values)].map(([value, count]) => ({ [column]: value, packages: count }));
+  expect(rows).to.have.deep.members(expected);
+}

@@ -1,0 +1,32 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { codePoints } from '../../../src/code-points.js';
+import { facetsOf } from '../../../src/rebuild/facets.js';
+
+describe('facetsOf', () => {
+  it('takes the part before the first slash of an @scope/name for the scope', () => {
+    expect(facetsOf('@scope/name').scope).to.equal('@scope');
+    expect(facetsOf('@Scope/name/of-more').scope).to.equal('@Scope');
+  });
+
+  it('says so where there is no scope', () => {
+    for (const name of ['name', 'scope/name', '@name', '@', '@/name', 'a@scope/name']) {
+      expect(facetsOf(name).scope, name).to.equal('(none)');
+    }
+  });
+
+  it('takes code points for characters, in the case of the name', () => {
+    expect(facetsOf('Ärger')).to.include({ initial: 'Ä', length: 5 });
+    expect(facetsOf('𝒜𝒜lpha')).to.include({ initial: '𝒜', length: 6 });
+  });
+
+  it('counts any name as its code points', () => {
+    const names = fc.string({ unit: 'binary', minLength: 1 });
+    fc.assert(
+      fc.property(names, (name) => {
+        const characters = codePoints(name);
+        expect(facetsOf(name)).to.include({ initial: characters[0], length: characters.length });
+      }),
+    );
+  });
+});
