@@ -21,8 +21,9 @@ const MAX_BYTES = 16 * 2 ** 30;
  * in which it answers nobody.
  */
 const READ_BYTES = 16 * 1024;
-/** The folders of temporary files begin with it; the number of their process follows. */
+/** The folders of temporary files begin with it; the number of their process and the time of its start follow. */
 const FOLDER = 'package-registry-search-snapshot-';
+const OWN = `${FOLDER}${process.pid}-${Math.floor(performance.timeOrigin)}-`;
 
 /** What is left to others of the room for temporary files. */
 const ROOM_FOR_OTHERS = 64 * 2 ** 20;
@@ -68,7 +69,7 @@ export async function download(
   { known, maxBytes = MAX_BYTES }: DownloadOptions = {},
 ): Promise<Snapshot | undefined> {
   await removeOrphans();
-  const folder = await mkdtemp(join(tmpdir(), `${FOLDER}${process.pid}-`));
+  const folder = await mkdtemp(join(tmpdir(), OWN));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'snapshot');
   try {
@@ -103,11 +104,15 @@ export async function download(
   }
 }
 
-/** Removes the temporary files of processes that were killed. */
+/**
+ * Removes the temporary files of processes that were killed. One of them may have had this process's number: in a
+ * container it is always the same.
+ */
 async function removeOrphans(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const pid = name.startsWith(FOLDER) ? parseInt(name.slice(FOLDER.length), 10) : NaN;
-    if (Number.isNaN(pid) || isAlive(pid)) continue;
+    const inUse = pid === process.pid ? name.startsWith(OWN) : isAlive(pid);
+    if (Number.isNaN(pid) || inUse) continue;
     await rm(join(tmpdir(), name), { recursive: true, force: true });
   }
 }

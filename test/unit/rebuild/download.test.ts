@@ -352,16 +352,19 @@ describe('download', () => {
     it('removes what killed processes have left, and nothing of those that live', async () => {
       const ended = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
       await once(ended, 'exit');
-      const folders = [ended.pid, process.pid].map((pid) =>
-        join(scratch, `package-registry-search-snapshot-${pid}-abc`),
-      ) as [string, string];
-      for (const folder of folders) await mkdir(folder);
+      const folder = (pid: number | undefined) => `package-registry-search-snapshot-${pid}-1234567890123-abc`;
+      // The last one is of a process that had the number of this one.
+      const [alive, ...dead] = [process.ppid, ended.pid, process.pid].map(folder) as [string, string, string];
+      for (const name of [alive, ...dead]) await mkdir(join(scratch, name));
       const file = await fileOf(CSV);
+      const own = await snapshotOf(file.url);
       await snapshotOf(file.url);
-      expect((await readdir(scratch)).map((name) => join(scratch, name)))
-        .to.include(folders[1])
-        .and.not.to.include(folders[0]);
-      await rm(folders[1], { recursive: true });
+      expect(await readdir(scratch))
+        .to.include(alive)
+        .and.not.to.include.members([dead[0]])
+        .and.not.to.include.members([dead[1]]);
+      expect(await textOf(own)).to.equal(CSV);
+      await rm(join(scratch, alive), { recursive: true });
     });
 
     it('leaves the original and other snapshots of it', async () => {
