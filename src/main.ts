@@ -6,13 +6,21 @@ import { startServer } from './server.js';
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const config = readConfig(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY);
-  const server = await startServer(config, log);
+  const starting = startServer(config, log);
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, 'stopping');
-    void server.stop().then(() => log.info('stopped'));
+    void starting
+      .then((server) => server.stop())
+      .then(
+        () => log.info('stopped'),
+        // What kept it from starting is said below.
+        () => undefined,
+      );
   };
+  // Also while it starts: as the first process of a container it is not ended by a signal that it does not handle.
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
+  await starting;
 }
 
 main(process.env).catch((error: unknown) => {

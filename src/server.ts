@@ -91,13 +91,14 @@ export async function startServer(
   let url: string;
   let metricsUrl: string | undefined;
   try {
+    // First the look: who is let in at once, behind a proxy that only waits for the port, finds the data there.
+    await generations.start();
     url = await listener.listen(config.port, config.host);
     if (metricsPort !== undefined) metricsUrl = await metricsServer?.listen(metricsPort, config.host);
   } catch (error) {
     await stop();
     throw error;
   }
-  await generations.start();
   builder.rebuilds.automate(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
   return { url, metricsUrl, generations, rebuilds: builder.rebuilds, stop };

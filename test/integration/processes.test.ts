@@ -1,9 +1,12 @@
+import { rejects } from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
+import getPort from 'get-port';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { Program } from '../support/program.js';
 import { newSlug, request } from '../support/service.js';
@@ -93,6 +96,38 @@ describe('The processes', function () {
         .split('\n')
         .map((line) => (JSON.parse(line) as { msg: string }).msg);
       expect(messages.at(-1)).to.equal('stopped');
+    });
+
+    describe('while it looks for the first time what Elasticsearch has', () => {
+      let proxy: EngineProxy;
+      let program: Program;
+      let look: Hold;
+      let port: number;
+
+      beforeEach(async () => {
+        proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+        look = proxy.hold('before', () => true);
+        port = await getPort();
+        const env = { ...(await environment()), ELASTICSEARCH_URL: proxy.url, PORT: String(port) };
+        program = new Program('src/main.ts', env);
+        await look.arrived;
+      });
+
+      afterEach(() => proxy.close());
+
+      it('lets nobody in', async () => {
+        await rejects(fetch(`http://127.0.0.1:${port}/ping`));
+        look.release();
+        expect((await request(`${await program.url()}/ping`)).status).to.equal(200);
+        await program.stop();
+      });
+
+      it('heeds SIGTERM', async () => {
+        program.signal('SIGTERM');
+        look.release();
+        expect(await program.exit()).to.equal(0);
+        expect(program.stdout).to.contain('"msg":"stopped"');
+      });
     });
   });
 
