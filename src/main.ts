@@ -2,25 +2,33 @@ import { ConfigError, readConfig } from './config.js';
 import { createLogger } from './log.js';
 import { startServer } from './server.js';
 
-/** The server's process: what a container runs. Stops on SIGTERM and SIGINT. */
+/** The server's process: what a container runs. Stops on SIGTERM and SIGINT, also on one that comes while it starts. */
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const config = readConfig(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY);
-  const starting = startServer(config, log);
-  const stop = (signal: NodeJS.Signals) => {
-    log.info({ signal }, 'stopping');
-    void starting
-      .then((server) => server.stop())
-      .then(
-        () => log.info('stopped'),
-        // What kept it from starting is said below.
-        () => undefined,
-      );
-  };
-  // Also while it starts: as the first process of a container it is not ended by a signal that it does not handle.
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
-  await starting;
+  // As the first process of a container it would not be ended by a signal that it does not handle.
+  const told = firstSignal();
+  const server = await startServer(config, log);
+  log.info({ signal: await told }, 'stopping');
+  if (await server.stop()) {
+    log.info('stopped');
+    return;
+  }
+  log.error('stopped with something left undone: a rebuild under way leaves its index to the next one');
+  process.exit(1);
+}
+
+/** A second one ends the process at once. */
+function firstSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    const take = (signal: NodeJS.Signals) => {
+      process.off('SIGTERM', take);
+      process.off('SIGINT', take);
+      resolve(signal);
+    };
+    process.on('SIGTERM', take);
+    process.on('SIGINT', take);
+  });
 }
 
 main(process.env).catch((error: unknown) => {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { Catalog } from './catalog/catalog.js';
 import { Gate } from './catalog/gate.js';
@@ -22,6 +23,12 @@ import type { Rebuilds } from './rebuild/rebuilds.js';
 /** Searches that may wait for their turn: about half a second's worth of them. */
 const MAX_WAITING_SEARCHES = 256;
 
+/**
+ * How long a server may take to stop, in milliseconds: who tells it to waits for ten seconds, as a rule, before it kills
+ * it. Requests under way have a second less.
+ */
+const STOP_MS = 9_000;
+
 export interface RunningServer {
   /** Where the API listens, such as `http://127.0.0.1:3000`. */
   url: string;
@@ -29,8 +36,11 @@ export interface RunningServer {
   metricsUrl: string | undefined;
   generations: Generations;
   rebuilds: Rebuilds;
-  /** Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection. */
-  stop(): Promise<void>;
+  /**
+   * Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection.
+   * @returns within nine seconds; false where not all of it was done until then.
+   */
+  stop(): Promise<boolean>;
 }
 
 /**
@@ -79,15 +89,18 @@ export async function startServer(
   for (const reading of readings({ gate, cache, counts, generations, rebuilds: builder.rebuilds })) {
     metrics?.show(reading);
   }
-  const stop = async () => {
+  const end = async () => {
     stopping.abort();
-    await listener.stop();
+    await Promise.all([listener.stop(), builder.rebuilds.stop()]);
     generations.stop();
+    // One that the last request asked for ends here.
     await builder.close();
     redis?.disconnect();
     await Promise.all([reader.close(), pool.close()]);
     await metricsServer?.stop();
+    return true;
   };
+  const stop = () => Promise.race([end(), pause(STOP_MS, false, { ref: false })]);
   let url: string;
   let metricsUrl: string | undefined;
   try {

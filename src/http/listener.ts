@@ -22,7 +22,7 @@ const MALFORMED: Record<string, [status: number, detail: string]> = {
 };
 
 /** How long requests under way may take to finish when the server stops, in milliseconds. */
-const DRAIN_MS = 10_000;
+const DRAIN_MS = 8_000;
 
 /**
  * An HTTP server that waits for nobody for long, and says what is wrong with what is no request: those never reach the

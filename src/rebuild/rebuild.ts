@@ -92,6 +92,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       progress.enter('flipping');
       await flip(client, alias, previous?.index, index);
     } catch (error) {
+      // First what is here: Elasticsearch may not answer, and the process may not be given the time to wait.
+      await snapshot.remove();
       await discard(client, alias, index).catch((cause: unknown) => {
         log.error({ index, err: cause }, 'the index of a failed build, if it was made, could not be removed');
       });

@@ -131,20 +131,6 @@ describe('The processes', function () {
     });
   });
 
-  it('stop in the middle of a load at once, and leave nothing of it behind', async () => {
-    // The bundled snapshot, which takes seconds to load.
-    const env = { ...(await environment()), DATASET_URL: '', REBUILD_SECRET: 'change-me' };
-    const program = new Program('src/main.ts', env);
-    const url = await program.url();
-    const phase = async () => (await request(`${url}/rebuild?secret=change-me`)).body.phase as string;
-    await until(async () => (await phase()) === 'loading', 'the load to begin', 30_000);
-    const began = Date.now();
-    expect(await program.stop()).to.equal(0);
-    expect(Date.now() - began, 'milliseconds').to.be.lessThan(5000);
-    const left = await fetch(`${(await engines()).elasticsearch.url}/_cat/indices/${slugs.at(-1)}-*?h=index`);
-    expect(await left.text()).to.equal('');
-  });
-
   describe('npm start', () => {
     it('uses the addresses that are given, loads the snapshot, and greets', async () => {
       const env = await environment();

@@ -1,0 +1,188 @@
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
+import { EngineProxy } from '../support/engine-proxy.js';
+import { engines } from '../support/engines.js';
+import { Program } from '../support/program.js';
+import { rawRequest } from '../support/raw-request.js';
+import { newSlug, REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+/** What a container engine waits for before it kills, in milliseconds. */
+const GRACE_MS = 10_000;
+
+/** The beginning of a request that never goes on. */
+const HALF_A_REQUEST = 'GET /ping HTTP/1.1\r\nHost: registry.example\r\n';
+
+describe('A server that is told to stop', function () {
+  this.timeout(90_000);
+  const suite = useService(() => bundledPackages().slice(0, 1000));
+  let large: DatasetFile;
+  let proxy: EngineProxy;
+  /** Where its temporary files would be. */
+  let temporary: string;
+
+  before(async () => {
+    large = await datasetFile(toCsv(bundledPackages()));
+    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+    temporary = await mkdtemp(join(tmpdir(), 'package-registry-search-shutdown-'));
+  });
+  after(async () => {
+    await proxy.close();
+    await large.remove();
+    await rm(temporary, { recursive: true, force: true });
+  });
+
+  /** Another replica of the suite's service, as a process of its own. */
+  async function replica(): Promise<{ program: Program; url: string }> {
+    const { redis } = await engines();
+    const program = new Program('src/main.ts', {
+      PORT: '0',
+      ELASTICSEARCH_URL: proxy.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: suite.service.slug,
+      DATASET_URL: large.url,
+      REBUILD_SECRET,
+      CACHE_MAX_BYTES: '0',
+      TMPDIR: temporary,
+    });
+    return { program, url: await program.url() };
+  }
+
+  /** One that has begun a rebuild and come to this phase of it. */
+  async function rebuilding(phase: string): Promise<Program> {
+    const { program, url } = await replica();
+    expect((await request(`${url}${REBUILD}&force=true`)).status).to.equal(202);
+    await until(async () => (await request(url + REBUILD)).body.phase === phase, phase, 30_000);
+    return program;
+  }
+
+  /** Begins a request that never ends. @returns its end, when the server gives it up. */
+  async function neverEnding(url: string): Promise<{ end: Promise<unknown> }> {
+    const end = rawRequest(url, [HALF_A_REQUEST]);
+    // Until it is there.
+    await pause(500);
+    return { end };
+  }
+
+  /** Tells it to stop. @returns the exit code and the time that it took, in milliseconds. */
+  async function stop(program: Program): Promise<{ code: number | null; ms: number }> {
+    const began = performance.now();
+    const code = await program.stop();
+    return { code, ms: performance.now() - began };
+  }
+
+  /** Those of the service: what runs TypeScript keeps some of its own there. */
+  async function temporaryFiles(): Promise<string[]> {
+    return (await readdir(temporary)).filter((name) => name.startsWith('package-registry-search-'));
+  }
+
+  /** Nothing is left of a rebuild, and another replica can begin one at once. */
+  async function expectCleanedUp(served: string[]): Promise<void> {
+    expect(await suite.service.indices()).to.deep.equal(served);
+    expect(await temporaryFiles()).to.deep.equal([]);
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+  }
+
+  it('answers the requests under way, accepts no more, and ends with 0', async () => {
+    const { program, url } = await replica();
+    const held = proxy.hold('before', (_method, path) => path.includes('_msearch'));
+    const answer = request(`${url}/search?q=lib`);
+    await held.arrived;
+    program.signal('SIGTERM');
+    await program.prints(/"msg":"stopping"/, 1000);
+    expect(await request(`${url}/ping`).catch(() => 'refused')).to.equal('refused');
+    held.release();
+    const { status, headers, body } = await answer;
+    expect(status).to.equal(200);
+    expect(body.count).to.be.greaterThan(0);
+    expect(headers.get('Connection')).to.equal('close');
+    expect(await program.exit()).to.equal(0);
+    expect(program.stdout).to.contain('"msg":"stopped"');
+  });
+
+  it('waits for nobody longer than it is waited for', async () => {
+    const { program, url } = await replica();
+    const { end } = await neverEnding(url);
+    const { code, ms } = await stop(program);
+    expect(code).to.equal(0);
+    expect(ms).to.be.within(GRACE_MS / 2, GRACE_MS);
+    await end;
+  });
+
+  it('ends at once when it is told so again', async () => {
+    const { program, url } = await replica();
+    const { end } = await neverEnding(url);
+    program.signal('SIGTERM');
+    await program.prints(/"msg":"stopping"/, 1000);
+    const { code, ms } = await stop(program);
+    expect(code, 'ended by the signal').to.equal(null);
+    expect(ms).to.be.lessThan(2000);
+    await end;
+  });
+
+  it('ends in good order when it is told so while it starts', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const program = new Program('src/main.ts', {
+      PORT: '0',
+      ELASTICSEARCH_URL: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+      REGISTRY_SLUG: newSlug(),
+    });
+    try {
+      await program.prints(/REDIS_URL is not set/, 20_000);
+      const { code, ms } = await stop(program);
+      expect(code).to.equal(0);
+      expect(ms).to.be.lessThan(GRACE_MS);
+      expect(program.stdout).to.contain('"msg":"stopped"');
+    } finally {
+      silent.close();
+    }
+  });
+
+  it('stops a rebuild that loads, and leaves nothing of it', async () => {
+    const served = await suite.service.indices();
+    const { code, ms } = await stop(await rebuilding('loading'));
+    expect(code).to.equal(0);
+    expect(ms).to.be.lessThan(GRACE_MS / 2);
+    await expectCleanedUp(served);
+  });
+
+  it('stops a rebuild whose merge has no end, and leaves nothing of it', async () => {
+    const served = await suite.service.indices();
+    const merge = proxy.hold('before', (_method, path) => path.includes('_forcemerge'));
+    const program = await rebuilding('merging');
+    await merge.arrived;
+    const { code, ms } = await stop(program);
+    merge.release();
+    expect(code).to.equal(0);
+    expect(ms).to.be.lessThan(GRACE_MS / 2);
+    await expectCleanedUp(served);
+  });
+
+  it('waits no longer for an Elasticsearch that stands still, says so, and leaves the rest to the next rebuild', async () => {
+    const served = await suite.service.indices();
+    const program = await rebuilding('loading');
+    const { elasticsearch } = await engines();
+    await elasticsearch.pause();
+    try {
+      const { code, ms } = await stop(program);
+      expect(code).to.equal(1);
+      expect(ms).to.be.lessThan(GRACE_MS);
+      expect(program.stdout).to.contain('stopped with something left undone');
+    } finally {
+      await elasticsearch.resume();
+    }
+    expect(await temporaryFiles()).to.deep.equal([]);
+    expect(await suite.service.indices()).to.have.length(served.length + 1);
+    await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
+    await suite.service.idle();
+    expect(await suite.service.indices()).to.have.length(2);
+  });
+});
