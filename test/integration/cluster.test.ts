@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { startCluster, type Cluster } from '../support/cluster.js';
+import { startCluster, type Cluster, type ClusterNode } from '../support/cluster.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { UNCACHED, useReader } from '../support/reader.js';
-import { REBUILD, useService } from '../support/service.js';
+import { REBUILD, useService, type Service } from '../support/service.js';
+import { until } from '../support/until.js';
 
 const OLD = bundledPackages().slice(0, 5000);
 const NEW = bundledPackages();
@@ -12,30 +13,41 @@ const NEW = bundledPackages();
 /** Longer than any time-out of a search. */
 const PAUSE_MS = 5000;
 
+/** How long a request that was under way at the promotion may take, in milliseconds. */
+const SEARCH_MS = 2000;
+
+/** Gives a node enough indices for new ones to go to others. */
+async function burden({ elasticsearch, slug }: Service, { name }: ClusterNode): Promise<void> {
+  for (let i = 0; i < 6; i++) {
+    await elasticsearch.indices.create({
+      index: `${slug}-burden-${name}-${i}`,
+      settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': name },
+    });
+  }
+}
+
 describe('A node of a cluster that goes away while it is being loaded', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let cluster: Cluster;
+  let first: ClusterNode;
+  /** The cluster goes on without it. */
+  let second: ClusterNode;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    cluster = await startCluster();
+    cluster = await startCluster(['master', 'data']);
+    [first, second] = cluster.nodes as [ClusterNode, ClusterNode];
   });
   const suite = useService(
     () => OLD,
-    () => ({ ELASTICSEARCH_URL: `${cluster.first.url},${cluster.second.url}`, ...UNCACHED }),
+    () => ({ ELASTICSEARCH_URL: cluster.url, ...UNCACHED }),
   );
   const reading = useReader(suite, [OLD.length, NEW.length]);
   before(async () => {
     const { elasticsearch, alias } = suite.service;
     // Both nodes have a copy of what is served.
     await elasticsearch.cluster.health({ index: alias, wait_for_status: 'green', timeout: '60s' });
-    // And the first one has enough others for new indices to go to the second.
-    for (let i = 0; i < 6; i++) {
-      await elasticsearch.indices.create({
-        index: `${suite.service.slug}-burden-${i}`,
-        settings: { number_of_replicas: 0, 'index.routing.allocation.require._name': cluster.first.name },
-      });
-    }
+    await burden(suite.service, first);
   });
   after(() => cluster.stop());
 
@@ -51,7 +63,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
       format: 'json',
       h: ['node'],
     });
-    expect(shards.map(({ node }) => node)).to.deep.equal([cluster.second.name]);
+    expect(shards.map(({ node }) => node)).to.deep.equal([second.name]);
   }
 
   async function expectRebuilt(total: number): Promise<void> {
@@ -63,21 +75,118 @@ describe('A node of a cluster that goes away while it is being loaded', function
 
   it('stands still for a while, and the load goes on when it does', async () => {
     await loadSecond(toCsv(NEW));
-    await cluster.second.pause();
+    await second.pause();
     try {
       await pause(PAUSE_MS);
     } finally {
-      await cluster.second.resume();
+      await second.resume();
     }
     await expectRebuilt(NEW.length);
   });
 
   it('is killed and started again, and the load goes on when it is back', async () => {
     await loadSecond(toCsv(NEW));
-    await cluster.second.kill();
+    await second.kill();
     await pause(1000);
-    await cluster.second.revive();
+    await second.revive();
     await expectRebuilt(NEW.length);
+  });
+
+  reading.itNoticesNothing();
+});
+
+describe('A node of three that is killed under load', function () {
+  this.timeout(300_000);
+  let cluster: Cluster;
+  /** The first one. */
+  let killed: ClusterNode | undefined;
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    cluster = await startCluster(['master', 'master', 'master']);
+  });
+  const suite = useService(
+    () => OLD,
+    () => ({ ELASTICSEARCH_URL: cluster.url, INDEX_REPLICAS: '1', ...UNCACHED }),
+  );
+  const reading = useReader(suite, [OLD.length], 2);
+  after(() => cluster.stop());
+
+  /** The nodes with a copy of what is served, that with the primary first. */
+  async function holders(): Promise<string[]> {
+    const { elasticsearch, alias } = suite.service;
+    const shards = await elasticsearch.cat.shards({
+      index: alias,
+      format: 'json',
+      h: ['node'],
+      s: ['prirep'],
+    });
+    return shards.flatMap(({ node }) => node ?? []);
+  }
+
+  function nodeNamed(name: string | undefined): ClusterNode {
+    const node = cluster.nodes.find((one) => one.name === name);
+    if (node === undefined) throw new Error(`there is no node ${name}`);
+    return node;
+  }
+
+  /** Kills a node, and waits until the others have noticed and searches have gone on for a while. */
+  async function kill(node: ClusterNode): Promise<void> {
+    const began = performance.now();
+    const since = () => Math.round(performance.now() - began);
+    reading.engineMayBeAway = true;
+    await node.kill();
+    await until(
+      async () => !(await holders().catch(() => [node.name])).includes(node.name),
+      'another primary',
+      30_000,
+    );
+    const promotedMs = since();
+    await pause(PAUSE_MS);
+    reading.engineMayBeAway = false;
+    const away = reading.away.filter((at) => at > began);
+    const awayMs = Math.round((away.at(-1) ?? began) - began);
+    console.log(
+      `      promotion after ${promotedMs} ms; ${away.length} answers 503, the last after ${awayMs} ms`,
+    );
+    expect(awayMs).to.be.at.most(promotedMs + SEARCH_MS);
+  }
+
+  async function expectRebuilt(): Promise<void> {
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    expect(await suite.service.indices()).to.have.length(2);
+    expect(await holders(), 'a primary and its copy').to.have.length(2);
+  }
+
+  it('and holds the primary: searches go on, and the next rebuild works on the two that are left', async () => {
+    const [primary] = await holders();
+    killed = nodeNamed(primary);
+    await kill(killed);
+    await expectRebuilt();
+    expect(await holders()).not.to.include(killed.name);
+    await killed.revive();
+  });
+
+  it('gets copies again when it is back', async () => {
+    const { service } = suite;
+    const { timed_out: timedOut } = await service.elasticsearch.cluster.health({
+      wait_for_nodes: '3',
+      wait_for_status: 'green',
+      wait_for_no_relocating_shards: true,
+      timeout: '60s',
+    });
+    expect(timedOut, 'green again').to.equal(false);
+    const [another] = cluster.nodes.filter(({ name }) => name !== killed?.name);
+    await burden(service, another as ClusterNode);
+    await expectRebuilt();
+    expect(await holders()).to.include(killed?.name);
+  });
+
+  it('and is the elected master: the same', async () => {
+    const [elected] = await suite.service.elasticsearch.cat.master({ format: 'json' });
+    await kill(nodeNamed(elected?.node));
+    await expectRebuilt();
   });
 
   reading.itNoticesNothing();

@@ -10,7 +10,7 @@ export const mochaHooks = {
     if (requests > 0) {
       console.log(
         `Readers during faults: ${requests} requests, ${failures} failures;` +
-          ` ${answeredAway} answers 503 while the only Elasticsearch was away`,
+          ` ${answeredAway} answers 503 while Elasticsearch was away`,
       );
     }
     const { found, summary } = leaks();

@@ -20,20 +20,25 @@ const QUERY = 'lib';
 
 /** What `useReader` gives to a suite. */
 export interface SuiteReader {
-  /** While it is set, the only Elasticsearch may be away, and a 503 that says so is a good answer. */
+  /** While it is set, Elasticsearch may be away, and a 503 that says so is a good answer. */
   engineMayBeAway: boolean;
+  /** When there were such answers, by `performance.now()`. */
+  readonly away: readonly number[];
   /** To be called at the end of the suite: the test that says whether the reader noticed anything. */
   itNoticesNothing(): void;
 }
 
 /**
- * Reads the service of the suite that calls it, after `useService`, in a loop while its tests run.
+ * Reads the service of the suite that calls it, after `useService`, in loops while its tests run.
  * @param totals the numbers of packages that may be served.
  */
-export function useReader(suite: SuiteService, totals: readonly number[]): SuiteReader {
+export function useReader(suite: SuiteService, totals: readonly number[], loops = 1): SuiteReader {
   let reader: Reader | undefined;
   const reading: SuiteReader = {
     engineMayBeAway: false,
+    get away() {
+      return reader?.away ?? [];
+    },
     itNoticesNothing() {
       it('is not noticed by readers', async () => {
         await reader?.stop();
@@ -43,25 +48,28 @@ export function useReader(suite: SuiteService, totals: readonly number[]): Suite
     },
   };
   before(() => {
-    reader = new Reader(suite.service, totals, () => reading.engineMayBeAway);
+    reader = new Reader(suite.service, totals, loops, () => reading.engineMayBeAway);
   });
   after(() => reader?.stop());
   return reading;
 }
 
-/** Reads a service in a loop, as its users do, and keeps every answer that is not as it should be. */
+/** Reads a service in loops, as its users do, and keeps every answer that is not as it should be. */
 class Reader {
   requests = 0;
   readonly failures: string[] = [];
+  /** When it was told that Elasticsearch is away, where it might be. */
+  readonly away: number[] = [];
   #stopped = false;
-  readonly #done: Promise<void>;
+  readonly #done: Promise<unknown>;
 
   constructor(
     private readonly service: Service,
     private readonly totals: readonly number[],
+    loops: number,
     private readonly engineMayBeAway: () => boolean,
   ) {
-    this.#done = this.#loop();
+    this.#done = Promise.all(Array.from({ length: loops }, () => this.#loop()));
   }
 
   async stop(): Promise<void> {
@@ -85,8 +93,10 @@ class Reader {
     try {
       const answer = await this.service.get(path);
       if (answer.status === 200 && isGood(answer.body as Body)) return;
-      if ((couldBeAway || this.engineMayBeAway()) && saysAway(answer)) readers.answeredAway++;
-      else this.#fail(`${path}: ${answer.status} ${answer.text.slice(0, 200)}`);
+      if ((couldBeAway || this.engineMayBeAway()) && saysAway(answer)) {
+        this.away.push(performance.now());
+        readers.answeredAway++;
+      } else this.#fail(`${path}: ${answer.status} ${answer.text.slice(0, 200)}`);
     } catch (error) {
       this.#fail(`${path}: ${(error as Error).message}`);
     }
