@@ -3,9 +3,9 @@ import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainer
 import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
 import type { Engine } from './engine.js';
 
-const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
-const REDIS_IMAGE = 'redis:7.4-alpine';
-const START_TIMEOUT_MS = 180_000;
+export const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
+export const REDIS_IMAGE = 'redis:8.0-alpine';
+const START_TIMEOUT_MS = 300_000;
 /** How long an engine may take to end by itself before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 const LOOPBACK = '127.0.0.1';

@@ -71,22 +71,14 @@ export async function startElasticsearch({
   settings,
   administrator,
 }: NodeOptions): Promise<Engine> {
-  const { programs, runAs } = places;
+  const { runAs } = places;
   const jdk = await findJdk(env, runAs);
-  const home = join(programs, `elasticsearch-${ELASTICSEARCH_VERSION}`);
-  await unpackOnce(
-    ARTIFACT,
-    home,
-    async (unpacked) => dirname(await findIn(unpacked, (path) => path.endsWith('/elasticsearch/lib'))),
-    say,
-    signal,
-  );
+  const home = await assembleElasticsearch(places, say, signal);
 
   makeFolder(folder, runAs);
   for (const name of ['data', 'logs', 'tmp']) makeFolder(join(folder, name), runAs);
   const config = makeFolder(join(folder, 'config'), runAs);
-  writeFileSync(join(config, 'log4j2.properties'), LOGGING);
-  writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
+  writeBasicConfiguration(home, config);
   const security = administrator === undefined ? {} : admit(administrator, config);
   const headers: Record<string, string> =
     administrator === undefined ? {} : { authorization: authorizationOf(administrator) };
@@ -136,6 +128,29 @@ export async function startElasticsearch({
   };
   const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;
   return startLocalEngine({ description, scheme: 'http', usualPort: 9200, launch });
+}
+
+/** Takes Elasticsearch from Maven Central, unless that was done before. @returns its home, of programs alone. */
+export async function assembleElasticsearch(
+  { programs }: Places,
+  say: Say,
+  signal: AbortSignal,
+): Promise<string> {
+  const home = join(programs, `elasticsearch-${ELASTICSEARCH_VERSION}`);
+  await unpackOnce(
+    ARTIFACT,
+    home,
+    async (unpacked) => dirname(await findIn(unpacked, (path) => path.endsWith('/elasticsearch/lib'))),
+    say,
+    signal,
+  );
+  return home;
+}
+
+/** Writes what a configuration folder needs beside `elasticsearch.yml`: logging to the console, and the JVM's options. */
+export function writeBasicConfiguration(home: string, config: string): void {
+  writeFileSync(join(config, 'log4j2.properties'), LOGGING);
+  writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
 }
 
 /** Those that Elasticsearch comes with, but for the files that it would write into its own folder. */

@@ -4,6 +4,8 @@ import type { Identity } from './places.js';
 
 interface RunOptions {
   cwd?: string;
+  /** The whole environment; this process's own without it. */
+  env?: NodeJS.ProcessEnv;
   runAs?: Identity | undefined;
   signal?: AbortSignal;
   timeoutMs?: number;

@@ -1,0 +1,10 @@
+#!/bin/bash
+# Elasticsearch itself reads its settings from the environment, where it is told that it runs in Docker.
+set -euo pipefail
+echo 'This Elasticsearch was put together by `npm run images:offline`; it is not the image of its makers.'
+
+cd /usr/share/elasticsearch
+export JAVA="$PWD/jdk/bin/java" ES_JAVA_HOME="$PWD/jdk" JAVA_TYPE=ES_JAVA_HOME ES_DISTRIBUTION_TYPE=docker
+export ES_HOME="$PWD" ES_PATH_CONF="$PWD/config" ES_TMPDIR=/tmp ES_JAVA_OPTS="${ES_JAVA_OPTS:-}"
+exec "$JAVA" -Xms4m -Xmx64m -XX:+UseSerialGC -cp "$PWD/lib/tools/server-launcher/*" \
+  org.elasticsearch.server.launcher.ServerLauncher

@@ -1,0 +1,114 @@
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ELASTICSEARCH_IMAGE, REDIS_IMAGE } from '../../src/local/docker.js';
+import { assembleElasticsearch, writeBasicConfiguration } from '../../src/local/elasticsearch.js';
+import { findJdk } from '../../src/local/jdk.js';
+import { findPlaces } from '../../src/local/places.js';
+import { run } from '../../src/local/run.js';
+
+/**
+ * `npm run images:offline`: the images that the containers of this project are made of, for a machine that cannot pull
+ * them. Each one that is neither there nor can be pulled is built under the same name from the packages of Debian, npm and
+ * Maven Central. They behave like the real ones as far as this project uses them, and bear a label that says what they are.
+ */
+
+/** The Debian release that all of them are built on: its HAProxy and its Redis have the versions of the tags. */
+const DEBIAN = 'trixie';
+const PACKAGES = ['ca-certificates', 'curl', 'haproxy', 'redis-server', 'tcc', 'tini', 'wget'];
+const BASE_IMAGE = `package-registry-search-offline-base:${DEBIAN}`;
+
+const LABEL = 'package-registry-search.origin=npm run images:offline; not the image of its makers';
+/** A build that takes longer is stuck, in milliseconds. */
+const BUILD_TIMEOUT_MS = 10 * 60_000;
+
+/** What goes into the image beside the files of its folder. */
+type Fill = (context: string) => Promise<unknown>;
+
+const images: Record<string, { folder: string; fill?: Fill }> = {
+  [ELASTICSEARCH_IMAGE]: { folder: 'elasticsearch', fill: addElasticsearch },
+  [REDIS_IMAGE]: { folder: 'redis' },
+  'node:24-trixie-slim': { folder: 'node', fill: addNode },
+  'haproxy:3.0-alpine': { folder: 'haproxy' },
+};
+
+async function addElasticsearch(context: string): Promise<void> {
+  const { signal } = new AbortController();
+  const home = await assembleElasticsearch(findPlaces(process.env), say, signal);
+  await cp(home, join(context, 'home'), {
+    recursive: true,
+    filter: (path) => path !== join(home, 'config'),
+  });
+  // Distributions of the JDK link to files elsewhere on the machine.
+  await run('cp', ['-rL', await findJdk(process.env, undefined), join(context, 'jdk')]);
+  await mkdir(join(context, 'config'));
+  writeBasicConfiguration(home, join(context, 'config'));
+}
+
+function addNode(context: string): Promise<string> {
+  const packages = [`node-linux-${process.arch}@24`, 'npm@11'];
+  return run('npm', ['install', '--prefix', context, '--no-save', '--ignore-scripts', ...packages]);
+}
+
+/** One root file system for all: Debian's, with the authorities that this machine trusts. */
+async function buildBase(): Promise<void> {
+  say(`Building ${BASE_IMAGE} …`);
+  await inScratch(async (folder) => {
+    const root = join(folder, 'root');
+    await run('debootstrap', ['--variant=minbase', `--include=${PACKAGES.join(',')}`, DEBIAN, root], {
+      timeoutMs: BUILD_TIMEOUT_MS,
+    });
+    const authorities = 'etc/ssl/certs/ca-certificates.crt';
+    await cp(join('/', authorities), join(root, authorities));
+    const pack = 'tar --create --numeric-owner --directory "$1" . | docker import --change "LABEL $2" - "$3"';
+    await run('sh', ['-c', pack, 'pack', root, LABEL.replace(/=(.*)/, '="$1"'), BASE_IMAGE]);
+  });
+}
+
+async function build(image: string): Promise<void> {
+  const { folder, fill } = images[image] ?? {};
+  if (folder === undefined) throw new Error(`nothing is known of ${image}`);
+  if (!(await isThere(BASE_IMAGE))) await buildBase();
+  say(`Building ${image} …`);
+  await inScratch(async (context) => {
+    await cp(fileURLToPath(new URL(folder, import.meta.url)), context, { recursive: true });
+    await fill?.(context);
+    const options = ['--label', LABEL, '--build-arg', `BASE=${BASE_IMAGE}`, '--tag', image];
+    await run('docker', ['build', ...options, context], { timeoutMs: BUILD_TIMEOUT_MS });
+  });
+}
+
+async function inScratch(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-image-'));
+  try {
+    await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function isThere(image: string): Promise<boolean> {
+  return succeeds(['image', 'inspect', image]);
+}
+
+async function succeeds(docker: string[]): Promise<boolean> {
+  try {
+    await run('docker', docker, { timeoutMs: BUILD_TIMEOUT_MS });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function say(line: string): void {
+  console.log(line);
+}
+
+// Says at once where there is no Docker engine.
+await run('docker', ['version']);
+for (const image of Object.keys(images)) {
+  if ((await isThere(image)) || (await succeeds(['pull', '--quiet', image]))) continue;
+  await build(image);
+}
+say(`There are ${Object.keys(images).join(', ')}.`);
