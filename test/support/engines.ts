@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Engine } from '../../src/local/engine.js';
+import { startElasticsearchContainer, startRedisContainer } from '../../src/local/docker.js';
 import { obtainElasticsearch, obtainRedis } from '../../src/local/engines.js';
 import { findPlaces, makeFolder } from '../../src/local/places.js';
 
@@ -9,6 +10,9 @@ import { findPlaces, makeFolder } from '../../src/local/places.js';
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
 
 const HEAP = '1g';
+
+/** `npm run test:containers` sets it: nothing but a container will do. */
+const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
 interface Engines {
   elasticsearch: Engine;
@@ -20,7 +24,7 @@ let started: Promise<Engines> | undefined;
 
 /**
  * The one Elasticsearch and the one Redis of this run, started by the first suite that asks: containers by
- * testcontainers where a Docker engine answers, otherwise the local ones of `npm start`.
+ * testcontainers where a Docker engine answers, otherwise (but for `npm run test:containers`) the local ones of `npm start`.
  * @throws where neither can be had: there is no test without a real engine.
  */
 export function engines(): Promise<Engines> {
@@ -43,9 +47,11 @@ async function start(): Promise<Engines> {
   const { signal } = new AbortController();
   const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
   try {
-    const redis = await obtainRedis(options);
+    const redis = MUST_BE_CONTAINERS ? await startRedisContainer(signal) : await obtainRedis(options);
     try {
-      const elasticsearch = await obtainElasticsearch(options);
+      const elasticsearch = MUST_BE_CONTAINERS
+        ? await startElasticsearchContainer(HEAP, undefined, signal)
+        : await obtainElasticsearch(options);
       say(`${elasticsearch.description}\n${redis.description}`);
       return { elasticsearch, redis, folder };
     } catch (error) {

@@ -1,0 +1,162 @@
+import { expect } from 'chai';
+import { ELASTICSEARCH_IMAGE } from '../../src/local/docker.js';
+import { run } from '../../src/local/run.js';
+import { Compose } from '../support/compose.js';
+import { bundledPackages } from '../support/datasets.js';
+import { ProxyLoad } from '../support/proxy-load.js';
+import { until } from '../support/until.js';
+
+/** As in deploy/example.env. */
+const SECRET = 'change-me';
+/** The tests ask more often than a client may. */
+const SETTINGS = { RATE_LIMIT_POINTS: '0', ELASTICSEARCH_HEAP: '512m', ELASTICSEARCH_MEMORY: '1g' };
+const TOTAL = bundledPackages().length;
+
+describe('docker-compose.yml', function () {
+  this.timeout(10 * 60_000);
+  let compose: Compose;
+
+  before(async () => {
+    compose = await Compose.create();
+    await compose.configure(['example.env'], SETTINGS);
+    await compose.run('build', 'api');
+    await compose.run('up', '-d', 'proxy');
+    await compose.healthy('proxy', 1);
+  });
+
+  after(async function () {
+    if (this.test?.parent?.tests.some(({ state }) => state === 'failed') === true) {
+      console.log(await compose.run('logs', '--no-color', '--tail', '40'));
+    }
+    await compose.down();
+  });
+
+  async function get(path: string, headers: Record<string, string> = {}) {
+    const response = await fetch(`${compose.url}${path}`, { headers });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as any }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
+  }
+
+  /** Which generation each answer is of, asked so often that every replica has answered. */
+  async function generations(): Promise<Set<string | null>> {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => get('/search?q=redis&limit=1')));
+    return new Set(answers.map(({ headers }) => headers.get('etag')));
+  }
+
+  async function rebuild(): Promise<void> {
+    const [before] = await generations();
+    const answer = await get(`/rebuild?secret=${SECRET}`);
+    expect(answer.status).to.equal(202);
+    const again = await get(`/rebuild?secret=${SECRET}`);
+    expect([again.status, again.body.code]).to.deep.equal([503, 'rebuilding']);
+    const flipped = async () => {
+      const seen = await generations();
+      return seen.size === 1 && !seen.has(before ?? null);
+    };
+    await until(flipped, 'every replica to serve the new generation', 300_000);
+  }
+
+  it('brings up a loaded service behind the proxy', async () => {
+    const health = await get('/health');
+    expect(health.body).to.deep.equal({ status: 'ok', total_packages: TOTAL });
+    const search = await get('/search?q=redis-server');
+    expect(search.body.results[0]).to.include({ name: 'redis-server', rank: 0 });
+  });
+
+  it('publishes the API alone, on loopback', async () => {
+    const containers = await compose.containers();
+    expect(containers).to.have.length(4);
+    const published = containers.flatMap(({ HostConfig }) =>
+      Object.values(HostConfig.PortBindings ?? {}).flat(),
+    );
+    expect(published).to.deep.equal([{ HostIp: '127.0.0.1', HostPort: new URL(compose.url).port }]);
+  });
+
+  it('runs nothing as root', async () => {
+    for (const { Id } of await compose.containers()) {
+      const [, ...processes] = (await run('docker', ['top', Id, '-eo', 'pid,uid'])).trim().split('\n');
+      const users = processes.map((line) => Number(line.trim().split(/\s+/)[1]));
+      expect(users).to.be.an('array').that.is.not.empty.and.does.not.include(0);
+    }
+  });
+
+  it('limits clients by the address that the proxy saw, whatever they claim', async () => {
+    const honest = await get('/debug-ip');
+    const forged = await get('/debug-ip', { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
+    expect(forged.body.ip).to.equal(honest.body.ip).and.not.equal(honest.body.peer);
+    expect(forged.body.forwarded_for).to.deep.equal([honest.body.ip]);
+  });
+
+  it('has the secrets of the env file', async () => {
+    expect((await get(`/get-bypass?secret=${SECRET}`)).status).to.equal(200);
+    expect((await get('/get-bypass?secret=other')).status).to.equal(403);
+  });
+
+  it('runs the commands', async () => {
+    const output = await compose.run('exec', '-T', 'api', 'node', 'dist/cli/rollback.js').catch(String);
+    expect(output).to.match(/there is no generation before|no .*previous/i);
+  });
+
+  it('answers every request while two replicas restart one after the other', async () => {
+    await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', 'proxy');
+    await compose.healthy('api', 2);
+    const load = new ProxyLoad(compose.url);
+    for (const { Id } of await compose.containers('api')) {
+      await run('docker', ['restart', Id]);
+      await compose.healthy('api', 2);
+      const log = await run('docker', ['logs', Id]);
+      expect(log).to.include('"msg":"stopped"');
+    }
+    await load.stop();
+    console.log(`      ${load.requests} requests through the proxy, ${load.failures.length} failures`);
+    expect(load.failures).to.deep.equal([]);
+    expect(load.requests).to.be.greaterThan(1000);
+  });
+
+  it('rebuilds through the proxy, for both replicas', rebuild);
+
+  describe('with deploy/cluster.env', () => {
+    before(async () => {
+      const files = (await limitsSuffice()) ? [] : ['test/containers/low-limits.yml'];
+      await compose.configure(['example.env', 'cluster.env'], SETTINGS, files);
+      const services = ['elasticsearch-2', 'elasticsearch-3', 'proxy'];
+      await compose.run('up', '-d', '--scale', 'api=2', ...services);
+    });
+
+    /** Asks a node from inside its container, as none is published. */
+    async function elasticsearch(path: string) {
+      const curl = ['curl', '--fail', '--silent', `http://localhost:9200/${path}`];
+      return JSON.parse(await compose.run('exec', '-T', 'elasticsearch', ...curl)) as unknown;
+    }
+
+    async function copies() {
+      const shards = await elasticsearch('_cat/shards/registry-packages?format=json&h=prirep,state,node');
+      return shards as { prirep: string; state: string; node: string }[];
+    }
+
+    it('has three nodes, and a copy of the index on another one', async () => {
+      const wait = '_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=120s';
+      expect(await elasticsearch(wait)).to.include({ status: 'green', number_of_nodes: 3, timed_out: false });
+      const shards = await copies();
+      expect(shards.map(({ prirep }) => prirep).sort()).to.deep.equal(['p', 'r']);
+      expect(new Set(shards.map(({ node }) => node))).to.have.property('size', 2);
+    });
+
+    it('serves and rebuilds, with a copy of the new index', async () => {
+      await compose.healthy('proxy', 1);
+      await compose.healthy('api', 2);
+      expect((await get('/health')).body.total_packages).to.equal(TOTAL);
+      await rebuild();
+      const shards = await copies();
+      expect(shards.map(({ state }) => state)).to.deep.equal(['STARTED', 'STARTED']);
+      expect(new Set(shards.map(({ node }) => node))).to.have.property('size', 2);
+    });
+  });
+});
+
+/** Whether containers have what Elasticsearch insists on where nodes meet. */
+async function limitsSuffice(): Promise<boolean> {
+  const ask = 'ulimit -Hn; cat /proc/sys/vm/max_map_count';
+  const answer = await run('docker', ['run', '--rm', '--entrypoint', 'sh', ELASTICSEARCH_IMAGE, '-c', ask]);
+  const [files, maps] = answer.split('\n');
+  return (files === 'unlimited' || Number(files) >= 65_535) && Number(maps) >= 262_144;
+}

@@ -1,0 +1,129 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import getPort from 'get-port';
+import { run } from '../../src/local/run.js';
+import { until } from './until.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** A command that takes longer is stuck, in milliseconds. */
+const TIMEOUT_MS = 8 * 60_000;
+
+/** What `docker inspect` says of a container, as far as tests look. */
+interface Container {
+  Id: string;
+  State: { Running: boolean; Health?: { Status: string } };
+  HostConfig: { PortBindings: Record<string, { HostIp: string; HostPort: string }[]> | null };
+}
+
+/** The containers of docker-compose.yml as a project of this test's own, with the settings of its examples. */
+export class Compose {
+  readonly #project = `test-${randomBytes(4).toString('hex')}`;
+  readonly #port: number;
+  readonly #folder: string;
+  readonly #command: string[];
+  #files = ['docker-compose.yml'];
+
+  private constructor(port: number, folder: string, command: string[]) {
+    this.#port = port;
+    this.#folder = folder;
+    this.#command = command;
+  }
+
+  /** @throws where Docker Compose is not installed. */
+  static async create(): Promise<Compose> {
+    const plugin = await run('docker', ['compose', 'version']).then(
+      () => true,
+      () => false,
+    );
+    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
+    return new Compose(await getPort(), folder, plugin ? ['docker', 'compose'] : ['docker-compose']);
+  }
+
+  /** Of the API. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /**
+   * Writes the env file: the given examples of `deploy`, one after the other as the README says, and what makes this
+   * project differ from one that a person runs here.
+   * @param files beside docker-compose.yml.
+   */
+  async configure(examples: string[], settings: Record<string, string>, files: string[] = []): Promise<void> {
+    this.#files = ['docker-compose.yml', ...files];
+    const texts = await Promise.all(examples.map((name) => readFile(join(ROOT, 'deploy', name), 'utf8')));
+    const own = {
+      SERVICE_IMAGE: 'package-registry-search:test',
+      API_ADDRESS: `127.0.0.1:${this.#port}`,
+      FRONT_SUBNET: this.#subnet,
+      ...settings,
+    };
+    const lines = Object.entries(own).map(([name, value]) => `${name}=${value}`);
+    await writeFile(this.#envFile, [...texts, ...lines, ''].join('\n'));
+  }
+
+  /** Runs Compose with these arguments. @returns its output. */
+  async run(...args: string[]): Promise<string> {
+    const [command = '', ...first] = this.#command;
+    const files = this.#files.flatMap((file) => ['--file', file]);
+    const options = ['--project-name', this.#project, '--env-file', this.#envFile, ...files];
+    return run(command, [...first, ...options, ...args], {
+      cwd: ROOT,
+      timeoutMs: TIMEOUT_MS,
+      env: this.#environment,
+    });
+  }
+
+  /** The containers of a service, or all. */
+  async containers(service?: string): Promise<Container[]> {
+    const labels = [
+      `project=${this.#project}`,
+      ...(service === undefined ? [] : [`service=${service}`]),
+    ].flatMap((label) => ['--filter', `label=com.docker.compose.${label}`]);
+    const ids = (await run('docker', ['ps', '--all', '--quiet', ...labels])).split('\n').filter(Boolean);
+    if (ids.length === 0) return [];
+    return JSON.parse(await run('docker', ['inspect', ...ids])) as Container[];
+  }
+
+  /** Waits until `count` containers of a service are healthy. */
+  async healthy(service: string, count: number): Promise<void> {
+    await until(
+      async () => {
+        const containers = await this.containers(service);
+        return containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count;
+      },
+      `${count} healthy containers of ${service}`,
+      300_000,
+    );
+  }
+
+  /** Removes containers, networks and volumes. */
+  async down(): Promise<void> {
+    try {
+      await this.run('down', '--volumes', '--remove-orphans', '--timeout', '20');
+    } finally {
+      await rm(this.#folder, { recursive: true, force: true });
+    }
+  }
+
+  readonly #subnet = `10.${randomInt(100, 250)}.${randomInt(256)}.0/24`;
+
+  get #envFile(): string {
+    return join(this.#folder, 'env');
+  }
+
+  /** Without the settings of the person who runs the tests. */
+  get #environment(): NodeJS.ProcessEnv {
+    const { PATH, HOME, DOCKER_HOST } = process.env;
+    // Compose 1.29 would leave the build to a part of Docker that may not be installed.
+    return {
+      PATH,
+      HOME,
+      COMPOSE_DOCKER_CLI_BUILD: '0',
+      ...(DOCKER_HOST === undefined ? {} : { DOCKER_HOST }),
+    };
+  }
+}
