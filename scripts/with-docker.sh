@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs a command with a Docker engine: the one that answers, or else one of its own on a socket of its own, which ends
+# with the command. For that one it must run as root on Debian, and installs what is missing.
+set -euo pipefail
+
+if docker info >/dev/null 2>&1; then
+  # Compose as a plugin of Docker, or as a program of its own.
+  docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null || apt-get install -y -qq docker-compose
+  exec "$@"
+fi
+
+missing=()
+for package in docker.io:dockerd docker-compose:docker-compose debootstrap:debootstrap; do
+  command -v "${package#*:}" >/dev/null || missing+=("${package%:*}")
+done
+if ((${#missing[@]} > 0)); then
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"
+fi
+
+state=$(mktemp -d /tmp/package-registry-search-docker-XXXXXX)
+# Images outlast the engine, so that the next one need not build them again.
+dockerd --data-root /var/cache/package-registry-search/docker --exec-root "$state/exec" --pidfile "$state/pid" \
+  --host "unix://$state/socket" >"$state/log" 2>&1 &
+engine=$!
+finish() {
+  kill "$engine" 2>/dev/null || true
+  wait "$engine" 2>/dev/null || true
+  rm -rf "$state"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT HUP
+
+export DOCKER_HOST="unix://$state/socket"
+for ((i = 0; ; i++)); do
+  docker info >/dev/null 2>&1 && break
+  if ((i == 60)) || ! kill -0 "$engine" 2>/dev/null; then
+    echo 'dockerd does not start; the end of its log:' >&2
+    tail -5 "$state/log" >&2
+    exit 1
+  fi
+  sleep 1
+done
+
+# testcontainers' own image removes what a killed test run has left. It may not be there to pull, and is not needed:
+# this engine ends, and the tests' containers with it.
+export TESTCONTAINERS_RYUK_DISABLED=true
+"$@" && code=0 || code=$?
+remaining=$(docker ps --all --quiet)
+[ -z "$remaining" ] || docker rm --force --volumes $remaining >/dev/null
+exit "$code"
