@@ -1,5 +1,5 @@
 // Makes a fresh clone ready: installs the dependencies when the lock file has changed, and with --build compiles.
-// Plain JavaScript, because it runs before anything is installed.
+// Plain JavaScript, because it runs before anything is installed. Standard output is left to the command that follows.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const lock = createHash('sha256')
   .digest('hex');
 const installed = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === lock;
 if (!installed) {
-  console.log('Installing dependencies …');
+  console.error('Installing dependencies …');
   // No dependency needs its install script, and what does not run cannot fail.
   npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
   writeFileSync(stampFile, lock);
@@ -28,7 +28,7 @@ if (process.argv.includes('--build')) npm('run', '--silent', 'build');
 
 function npm(...args) {
   try {
-    execFileSync('npm', args, { cwd: root, stdio: 'inherit' });
+    execFileSync('npm', args, { cwd: root, stdio: ['inherit', 2, 'inherit'] });
   } catch {
     console.error(`\`npm ${args.join(' ')}\` failed; its messages are above.`);
     process.exit(1);
