@@ -20,6 +20,8 @@ interface Container {
 
 /** The containers of docker-compose.yml as a project of this test's own, with the settings of its examples. */
 export class Compose {
+  /** Apart from that of a project which a person runs here. */
+  readonly #subnet = `10.${randomInt(100, 250)}.${randomInt(256)}.0/24`;
   readonly #project = `test-${randomBytes(4).toString('hex')}`;
   readonly #port: number;
   readonly #folder: string;
@@ -108,8 +110,6 @@ export class Compose {
       await rm(this.#folder, { recursive: true, force: true });
     }
   }
-
-  readonly #subnet = `10.${randomInt(100, 250)}.${randomInt(256)}.0/24`;
 
   get #envFile(): string {
     return join(this.#folder, 'env');
