@@ -32,6 +32,7 @@ interface LoadOptions {
   signal: AbortSignal;
   log: Logger;
   patienceMs?: number;
+  timeoutMs?: number;
   /** Told how many packages are in the index. */
   onRows: (rows: number) => void;
 }
@@ -129,12 +130,13 @@ async function send(
   client: Client,
   index: string,
   body: string,
-  { signal, log, patienceMs = PATIENCE_MS }: LoadOptions,
+  { signal, log, patienceMs = PATIENCE_MS, timeoutMs = TIMEOUT_MS }: LoadOptions,
 ): Promise<void> {
   let failing: number | undefined;
   for (;;) {
     try {
-      await sendOnce(client, index, body, signal);
+      // The client's time-out is an event on the signal that it is given: each request has one of its own.
+      await sendOnce(client, index, body, AbortSignal.any([signal]), timeoutMs);
       return;
     } catch (error) {
       if (!(error instanceof NotNow)) throw error;
@@ -148,7 +150,13 @@ async function send(
 }
 
 /** @throws {NotNow} where the same request may go through later. */
-async function sendOnce(client: Client, index: string, body: string, signal: AbortSignal): Promise<void> {
+async function sendOnce(
+  client: Client,
+  index: string,
+  body: string,
+  signal: AbortSignal,
+  requestTimeout: number,
+): Promise<void> {
   // To the alias, and only if it is one: to the name of an index that another builder has removed, Elasticsearch would
   // write a new one.
   const path = `/${loadingAliasOf(index)}/_bulk`;
@@ -156,7 +164,7 @@ async function sendOnce(client: Client, index: string, body: string, signal: Abo
   const answer = await client.transport
     .request<BulkAnswer>(
       { method: 'POST', path, querystring, bulkBody: body },
-      { signal, requestTimeout: TIMEOUT_MS, maxRetries: 0 },
+      { signal, requestTimeout, maxRetries: 0 },
     )
     .catch((error: unknown) => {
       if (isAway(error))

@@ -32,12 +32,13 @@ const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { t
 
 /** Loads all packages into an engine that answers the n-th bulk request as the test wants: a number is a status. */
 async function load(
-  answer: (n: number) => object | number,
+  answer: (n: number) => object | number | Promise<object>,
   options: Partial<{
     dataset: CheckedDataset;
     signal: AbortSignal;
     rows: AsyncIterable<Row[]>;
     besideReaders: boolean;
+    timeoutMs: number;
   }> = {},
 ) {
   const bodies: string[] = [];
@@ -49,7 +50,7 @@ async function load(
     void text(request).then(async (body) => {
       bodies.push(body);
       paths.add(request.url ?? '');
-      const answered = answer(bodies.length);
+      const answered = await answer(bodies.length);
       await pause(5);
       inFlight--;
       if (answered === 0) {
@@ -67,6 +68,7 @@ async function load(
   const counts: number[] = [];
   const failure = await loadDataset(client, 'index', options.rows ?? rows(), options.dataset ?? dataset, {
     besideReaders: options.besideReaders ?? false,
+    ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
     patienceMs: 1500,
     log: createLogger('silent', false),
     signal: options.signal ?? new AbortController().signal,
@@ -143,6 +145,13 @@ describe('loadDataset', function () {
       expect(new Set(bodies).size).to.equal(bodies.length - 1);
     });
   }
+
+  it('sends a request again that is not answered in time, and lets the other one in flight go on', async () => {
+    const never = new Promise<object>(() => undefined);
+    const { bodies, failure } = await load((n) => (n === 1 ? never : pause(200, GOOD)), { timeoutMs: 300 });
+    expect(failure).to.be.undefined;
+    expect(new Set(bodies).size).to.equal(bodies.length - 1);
+  });
 
   it('gives up where that lasts, and says why', async () => {
     const busy = await load(() => refusal('circuit_breaking_exception'));
