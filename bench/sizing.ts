@@ -149,7 +149,8 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
     let bytes = 0;
     const ask = async (query: { q: string }) => {
       requests++;
-      bytes += (await client.get(searchPath(query))).length;
+      const { length } = await client.get(searchPath(query));
+      bytes += length;
     };
     const cost = await costOf(queries, ask, service, elasticsearch);
     await client.close();
