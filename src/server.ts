@@ -86,9 +86,7 @@ export async function startServer(
   const respond = app.callback();
   const listener = new Listener((request, response) => void respond(request, response));
   const metricsServer = metrics && metricsListener(metrics);
-  for (const reading of readings({ gate, cache, counts, generations, rebuilds: builder.rebuilds })) {
-    metrics?.show(reading);
-  }
+  metrics?.show(readings({ gate, cache, counts, generations, rebuilds: builder.rebuilds }));
   const end = async () => {
     stopping.abort();
     await Promise.all([listener.stop(), builder.rebuilds.stop()]);

@@ -34,7 +34,7 @@ export function createAdministratorClient(
   nodes: readonly string[],
   auth: { username: string; password: string },
 ): Client {
-  return new Client({ nodes: [...nodes], auth, enableMetaHeader: false, maxRetries: 0 });
+  return createClient({ nodes, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
 }
 
 /**

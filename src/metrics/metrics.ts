@@ -30,22 +30,17 @@ export class Metrics {
   /** @param slug tells the metrics of this registry from those of a sibling: the label `registry`. */
   constructor(slug: string) {
     this.#registry.setDefaultLabels({ registry: slug });
-    const registers = [this.#registry];
     collectDefaultMetrics({ register: this.#registry });
-    this.#requests = new Histogram({
-      name: `${PREFIX}http_request_duration_seconds`,
-      help: 'Requests, until their answer is handed to the connection',
-      labelNames: ['route', 'status'],
-      buckets: BUCKETS,
-      registers,
-    });
-    this.#searches = new Histogram({
-      name: `${PREFIX}elasticsearch_request_duration_seconds`,
-      help: 'Searches sent to a node of Elasticsearch, each attempt',
-      labelNames: ['node', 'outcome'],
-      buckets: BUCKETS,
-      registers,
-    });
+    this.#requests = this.#durations(
+      'http_request_duration_seconds',
+      'Requests, until their answer is handed to the connection',
+      ['route', 'status'],
+    );
+    this.#searches = this.#durations(
+      'elasticsearch_request_duration_seconds',
+      'Searches sent to a node of Elasticsearch, each attempt',
+      ['node', 'outcome'],
+    );
   }
 
   readonly answered = (route: string, status: number, seconds: number): void => {
@@ -56,8 +51,17 @@ export class Metrics {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
-  /** Shows a metric from now on; one without samples is left out of the text. */
-  show({ type, name, help, labels = [], read }: Reading): void {
+  /** Shows these metrics from now on; one without samples is left out of the text. */
+  show(readings: readonly Reading[]): void {
+    for (const reading of readings) this.#show(reading);
+  }
+
+  /** All of it in the text format of Prometheus. */
+  async text(): Promise<{ contentType: string; body: string }> {
+    return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
+  }
+
+  #show({ type, name, help, labels = [], read }: Reading): void {
     const Metric = type === 'counter' ? Counter : Gauge;
     new Metric({
       name: PREFIX + name,
@@ -75,8 +79,8 @@ export class Metrics {
     });
   }
 
-  /** All of it in the text format of Prometheus. */
-  async text(): Promise<{ contentType: string; body: string }> {
-    return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
+  #durations<Label extends string>(name: string, help: string, labelNames: Label[]): Histogram<Label> {
+    const registers = [this.#registry];
+    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: BUCKETS, registers });
   }
 }

@@ -33,24 +33,18 @@ function ofSearches(gate: Gate): Reading[] {
   return [
     gauge('searches_running', 'Searches that Elasticsearch works at', () => gate.running),
     gauge('searches_waiting', 'Searches that wait for their turn', () => gate.waiting),
-    {
-      type: 'counter',
-      name: 'searches_refused_total',
-      help: 'Searches refused because too many waited',
-      read: () => [[gate.refused]],
-    },
+    counter('searches_refused_total', 'Searches refused because too many waited', [], () => [[gate.refused]]),
   ];
 }
 
 function ofCache(cache: AnswerCache): Reading[] {
   return [
-    {
-      type: 'counter',
-      name: 'cache_requests_total',
-      help: 'Requests for what can be cached: kept (hit), joined to an equal one under way (shared), made (miss), or known to the client (not_modified)',
-      labels: ['outcome'],
-      read: () => tally(cache.counts),
-    },
+    counter(
+      'cache_requests_total',
+      'Requests for what can be cached: kept (hit), joined to an equal one under way (shared), made (miss), or known to the client (not_modified)',
+      ['outcome'],
+      () => tally(cache.counts),
+    ),
     gauge('cache_bytes', 'Memory of the answers that are kept', () => cache.bytes),
     gauge('cache_max_bytes', 'Memory that they may take: CACHE_MAX_BYTES', () => cache.maxBytes),
   ];
@@ -58,23 +52,21 @@ function ofCache(cache: AnswerCache): Reading[] {
 
 function ofLimits({ redis, tallies }: Watched['counts']): Reading[] {
   return [
-    {
-      type: 'counter',
-      name: 'limit_requests_total',
-      help: 'Requests that a budget applies to, by what became of them',
-      labels: ['budget', 'outcome'],
-      read: () =>
+    counter(
+      'limit_requests_total',
+      'Requests that a budget applies to, by what became of them',
+      ['budget', 'outcome'],
+      () =>
         [...tallies].flatMap(([budget, { outcomes }]) =>
           tally(outcomes).map(([n, outcome = '']): Sample => [n, budget, outcome]),
         ),
-    },
-    {
-      type: 'counter',
-      name: 'limit_fallbacks_total',
-      help: 'Trips to Redis that failed or took too long, so that this process counted for itself',
-      labels: ['budget'],
-      read: () => [...tallies].map(([budget, { fallbacks }]) => [fallbacks, budget]),
-    },
+    ),
+    counter(
+      'limit_fallbacks_total',
+      'Trips to Redis that failed or took too long, so that this process counted for itself',
+      ['budget'],
+      () => [...tallies].map(([budget, { fallbacks }]) => [fallbacks, budget]),
+    ),
     gauge(
       'redis_connected',
       '1 while Redis is connected; absent where none is configured',
@@ -121,13 +113,9 @@ function ofRebuilds(rebuilds: Rebuilds): Reading[] {
       'Rows that there will be, once that is known',
       () => rebuilds.progress?.total,
     ),
-    {
-      type: 'counter',
-      name: 'rebuilds_total',
-      help: 'Rebuilds of this process, by how they ended',
-      labels: ['outcome'],
-      read: () => tally(rebuilds.counts),
-    },
+    counter('rebuilds_total', 'Rebuilds of this process, by how they ended', ['outcome'], () =>
+      tally(rebuilds.counts),
+    ),
     gauge(
       'rebuild_duration_seconds',
       'How long the last rebuild of this process took that built an index',
@@ -146,10 +134,14 @@ function ofRebuilds(rebuilds: Rebuilds): Reading[] {
       read: () => {
         const { lastFailure } = rebuilds;
         if (lastFailure === undefined) return [];
-        return [[Date.parse(lastFailure.at) / 1000, lastFailure.reason.slice(0, REASON_LENGTH)]];
+        return [[toSeconds(lastFailure.at), lastFailure.reason.slice(0, REASON_LENGTH)]];
       },
     },
   ];
+}
+
+function counter(name: string, help: string, labels: string[], read: () => Sample[]): Reading {
+  return { type: 'counter', name, help, labels, read };
 }
 
 function gauge(name: string, help: string, read: () => number | undefined): Reading {
@@ -188,7 +180,9 @@ function tally(counts: object): Sample[] {
   return Object.entries(counts).map(([outcome, n]: [string, number]) => [n, outcome]);
 }
 
-/** Since the epoch, of an ISO 8601 time. */
+/** Since the epoch, of an ISO 8601 time, if there is one. */
+function toSeconds(time: string): number;
+function toSeconds(time: string | undefined): number | undefined;
 function toSeconds(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time) / 1000;
 }
