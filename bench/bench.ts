@@ -1,16 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { searchTierByTier } from '../src/catalog/catalog.js';
 import { multiSearch } from '../src/catalog/engine.js';
 import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
 import { searchTiers, type SearchBody } from '../src/catalog/queries.js';
 import type { Engine } from '../src/local/engine.js';
-import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
-import { findPlaces, makeFolder } from '../src/local/places.js';
 import { Oracle, type RankedEntry } from '../test/support/oracle.js';
 import { generatedPackages } from './dataset.js';
+import { withEngines } from './engines.js';
 import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, type Loaded } from './load.js';
 import { BareClient, hammer, mean, median, percentile, race, throughput } from './measure.js';
 import { ServerProcess } from './processes.js';
@@ -37,7 +34,6 @@ const IDLE_SECONDS = QUICK ? 3 : 10;
 const CONNECTIONS = 16;
 /** Between the searches of a single reader during a rebuild, in milliseconds. */
 const SEARCH_PAUSE_MS = 5;
-const HEAP = '2g';
 const RESULTS = 'bench-results.json';
 
 interface Figure {
@@ -299,13 +295,7 @@ async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void
   );
 }
 
-async function main(): Promise<void> {
-  const places = findPlaces(process.env);
-  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-bench-')), places.runAs);
-  const { signal } = new AbortController();
-  const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
-  const elasticsearch = await obtainElasticsearch(options);
-  const redis = await obtainRedis(options);
+await withEngines(async ({ elasticsearch, redis, input }) => {
   const env = {
     ELASTICSEARCH_URL: elasticsearch.url,
     PORT: '0',
@@ -314,7 +304,6 @@ async function main(): Promise<void> {
     LOG_LEVEL: 'info',
   };
   const loaded = new Map<number, Loaded>();
-  const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
   try {
     for (const size of SIZES) {
       loaded.set(size, await load(size, { env, folder: input, keep: size === REBUILT_SIZE }));
@@ -331,18 +320,13 @@ async function main(): Promise<void> {
     await searchDuringRebuild(loaded.get(REBUILT_SIZE) as Loaded, queries, elasticsearch.url);
   } finally {
     await Promise.all([...loaded.values()].map(({ service }) => service.stop()));
-    await Promise.all([elasticsearch.stop(), redis.stop()]);
-    await rm(folder, { recursive: true, force: true });
-    await rm(input, { recursive: true, force: true });
   }
-  console.table(
-    figures.map(({ figure, goal, value, met }) => ({ figure, goal, value: Number(value.toFixed(2)), met })),
-  );
-  await writeFile(
-    RESULTS,
-    `${JSON.stringify({ taken_at: new Date().toISOString(), quick: QUICK, node: process.version, figures }, null, 2)}\n`,
-  );
-  say(`Written to ${RESULTS}.`);
-}
-
-await main();
+});
+console.table(
+  figures.map(({ figure, goal, value, met }) => ({ figure, goal, value: Number(value.toFixed(2)), met })),
+);
+await writeFile(
+  RESULTS,
+  `${JSON.stringify({ taken_at: new Date().toISOString(), quick: QUICK, node: process.version, figures }, null, 2)}\n`,
+);
+say(`Written to ${RESULTS}.`);

@@ -1,10 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
-import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
-import { findPlaces, makeFolder } from '../src/local/places.js';
 import { generatedPackages } from './dataset.js';
+import { withEngines } from './engines.js';
 import { load, searchPath, type Loaded } from './load.js';
 import { BareClient, median, throughput, type Way } from './measure.js';
 import { ServerProcess } from './processes.js';
@@ -240,27 +237,12 @@ function report(m: Measured): void {
   );
 }
 
-async function main(): Promise<void> {
-  const places = findPlaces(process.env);
-  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-bench-')), places.runAs);
-  const { signal } = new AbortController();
-  const options = { places, folder, volume: undefined, heap: '2g', env: process.env, say, signal };
-  const elasticsearch = await obtainElasticsearch(options);
-  const redis = await obtainRedis(options);
-  const input = await mkdtemp(join(tmpdir(), 'package-registry-search-bench-'));
-  try {
-    const measured = await measure(elasticsearch.url, redis.url, input);
-    report(measured);
-    await writeFile(
-      RESULTS,
-      `${JSON.stringify({ taken_at: new Date(), quick: QUICK, ...measured }, null, 2)}\n`,
-    );
-    say(`Written to ${RESULTS}.`);
-  } finally {
-    await Promise.all([elasticsearch.stop(), redis.stop()]);
-    await rm(folder, { recursive: true, force: true });
-    await rm(input, { recursive: true, force: true });
-  }
-}
-
-await main();
+await withEngines(async ({ elasticsearch, redis, input }) => {
+  const measured = await measure(elasticsearch.url, redis.url, input);
+  report(measured);
+  await writeFile(
+    RESULTS,
+    `${JSON.stringify({ taken_at: new Date(), quick: QUICK, ...measured }, null, 2)}\n`,
+  );
+  say(`Written to ${RESULTS}.`);
+});

@@ -1,0 +1,35 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Engine } from '../src/local/engine.js';
+import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
+import { findPlaces, makeFolder } from '../src/local/places.js';
+
+const HEAP = '2g';
+
+interface Bench {
+  elasticsearch: Engine;
+  redis: Engine;
+  /** For what is loaded. */
+  input: string;
+}
+
+/** Lends a real Elasticsearch and a real Redis to some work, and leaves nothing of them after it. */
+export async function withEngines(work: (bench: Bench) => Promise<void>): Promise<void> {
+  const places = findPlaces(process.env);
+  const name = join(tmpdir(), 'package-registry-search-bench-');
+  const folder = makeFolder(await mkdtemp(name), places.runAs);
+  const say = (line: string) => console.log(line);
+  const { signal } = new AbortController();
+  const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
+  const elasticsearch = await obtainElasticsearch(options);
+  const redis = await obtainRedis(options);
+  const input = await mkdtemp(name);
+  try {
+    await work({ elasticsearch, redis, input });
+  } finally {
+    await Promise.all([elasticsearch.stop(), redis.stop()]);
+    await rm(folder, { recursive: true, force: true });
+    await rm(input, { recursive: true, force: true });
+  }
+}
