@@ -1,7 +1,7 @@
-import getPort from 'get-port';
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
 import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
 import type { Engine } from './engine.js';
+import { onFreePort } from './free-port.js';
 
 export const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
 export const REDIS_IMAGE = 'redis:8.0-alpine';
@@ -60,16 +60,8 @@ class EngineContainer extends GenericContainer {
   /** Starts it. Nothing is left of one that cannot be started, or whose start is aborted. */
   async startEngine(scheme: 'http' | 'redis', containerPort: number, signal: AbortSignal): Promise<Engine> {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
-    // A port of our choice, so that the address stays the same when the container is started again.
-    const port = await getPort({ port: containerPort });
-    this.withExposedPorts({ container: containerPort, host: port }).withStartupTimeout(START_TIMEOUT_MS);
     // Open to this machine alone, as nothing asks for a password, unless Docker's engine is another machine.
     const local = host === 'localhost' || host === LOOPBACK;
-    if (local) {
-      this.hostConfig.PortBindings = {
-        [`${containerPort}/tcp`]: [{ HostIp: LOOPBACK, HostPort: String(port) }],
-      };
-    }
     // It may have ended by itself in the meantime.
     const kill = () =>
       void this.#handle()
@@ -77,8 +69,12 @@ class EngineContainer extends GenericContainer {
         .catch(() => undefined);
     signal.addEventListener('abort', kill);
     try {
-      signal.throwIfAborted();
-      const started = await this.start();
+      // A port of our choice, so that the address stays the same when the container is started again.
+      const { port, started } = await onFreePort(
+        containerPort,
+        (port) => this.#startOn(port, containerPort, local, signal),
+        isPortTaken,
+      );
       return {
         description: `${this.imageName.string} (Docker)`,
         url: `${scheme}://${local ? LOOPBACK : host}:${port}`,
@@ -97,11 +93,26 @@ class EngineContainer extends GenericContainer {
         // It waits, as the first start does.
         revive: () => started.restart(),
       };
+    } finally {
+      signal.removeEventListener('abort', kill);
+    }
+  }
+
+  async #startOn(port: number, containerPort: number, local: boolean, signal: AbortSignal) {
+    // Not beside the one that was tried before.
+    this.exposedPorts = [];
+    this.withExposedPorts({ container: containerPort, host: port }).withStartupTimeout(START_TIMEOUT_MS);
+    if (local) {
+      this.hostConfig.PortBindings = {
+        [`${containerPort}/tcp`]: [{ HostIp: LOOPBACK, HostPort: String(port) }],
+      };
+    }
+    try {
+      signal.throwIfAborted();
+      return await this.start();
     } catch (error) {
       await (await this.#handle())?.remove({ force: true, v: true }).catch(() => undefined);
       throw error;
-    } finally {
-      signal.removeEventListener('abort', kill);
     }
   }
 
@@ -109,4 +120,9 @@ class EngineContainer extends GenericContainer {
     if (this.#id === undefined) return undefined;
     return (await getContainerRuntimeClient()).container.getById(this.#id);
   }
+}
+
+/** Whether Docker's engine could not publish the port, as something else listens on it. */
+function isPortTaken(error: unknown): boolean {
+  return /port is already allocated|address already in use/i.test((error as Error).message);
 }

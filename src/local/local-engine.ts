@@ -1,8 +1,6 @@
-import getPort from 'get-port';
 import type { Engine } from './engine.js';
-import type { SupervisedProgram } from './supervised.js';
-
-const ATTEMPTS = 3;
+import { onFreePort } from './free-port.js';
+import { ProgramError, type SupervisedProgram } from './supervised.js';
 
 interface LocalEngineOptions {
   description: string;
@@ -15,29 +13,20 @@ interface LocalEngineOptions {
 /** An engine that runs as a program of this machine, on its usual port or, where that is taken, on a free one. */
 export async function startLocalEngine(options: LocalEngineOptions): Promise<Engine> {
   const { description, scheme, usualPort, launch } = options;
-  const first = await onFreePort(usualPort, launch);
-  let { program } = first;
+  // Of all that it said: Elasticsearch ends with a stack trace, far below the reason.
+  const isTaken = (error: unknown) =>
+    error instanceof ProgramError && /address already in use/i.test(error.output);
+  const { port, started } = await onFreePort(usualPort, launch, isTaken);
+  let program = started;
   return {
     description,
-    url: `${scheme}://127.0.0.1:${first.port}`,
+    url: `${scheme}://127.0.0.1:${port}`,
     stop: () => program.stop(),
     kill: () => program.kill(),
     pause: () => program.signal('SIGSTOP'),
     resume: () => program.signal('SIGCONT'),
     revive: async () => {
-      program = await launch(first.port);
+      program = await launch(port);
     },
   };
-}
-
-/** Tries another port where something takes the first one between the look and the start. */
-async function onFreePort(usual: number, launch: LocalEngineOptions['launch']) {
-  for (let attempt = 1; ; attempt++) {
-    const port = await getPort(attempt === 1 ? { port: usual } : {});
-    try {
-      return { port, program: await launch(port) };
-    } catch (error) {
-      if (attempt === ATTEMPTS || !/address already in use/i.test((error as Error).message)) throw error;
-    }
-  }
 }

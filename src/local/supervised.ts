@@ -7,6 +7,9 @@ import type { Identity } from './places.js';
 /** How long a program may take to end by itself before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 
+/** How much of its output a person is shown. */
+const LAST_LINES = 5;
+
 /**
  * Runs "$@" until it ends or standard input closes. The latter happens also when this process is killed, so that no
  * engine is ever left behind.
@@ -25,6 +28,16 @@ interface ProgramOptions {
   runAs: Identity | undefined;
   /** Where its output goes. */
   logFile: string;
+}
+
+/** Why a program did not get ready, in few lines for the person at the terminal; `output` is all that it said. */
+export class ProgramError extends LocalError {
+  constructor(
+    message: string,
+    readonly output: string,
+  ) {
+    super(message);
+  }
 }
 
 /** A program that ends with this process, and not by a Ctrl-C that is meant for this process. */
@@ -79,7 +92,7 @@ export class SupervisedProgram {
 
   /**
    * Waits until `ready` says so.
-   * @throws {LocalError} with the end of its output, when it ends before or takes longer than `timeoutMs`; the signal's
+   * @throws {ProgramError} with its output, when it ends before or takes longer than `timeoutMs`; the signal's
    * reason, when it is aborted. The program has ended then.
    */
   async waitUntil(
@@ -99,15 +112,14 @@ export class SupervisedProgram {
         : 'ended early';
       if (state !== undefined) {
         await this.kill();
-        throw new LocalError(
-          `${name} ${state}; its log is ${this.options.logFile} and ends:\n${this.#lastOutput()}`,
+        const output = readFileSync(this.options.logFile, 'utf8');
+        const end = output.trim().split('\n').slice(-LAST_LINES).join('\n');
+        throw new ProgramError(
+          `${name} ${state}; its log is ${this.options.logFile} and ends:\n${end}`,
+          output,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-  }
-
-  #lastOutput(): string {
-    return readFileSync(this.options.logFile, 'utf8').trim().split('\n').slice(-5).join('\n');
   }
 }

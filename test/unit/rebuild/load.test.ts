@@ -148,7 +148,7 @@ describe('loadDataset', function () {
 
   it('sends a request again that is not answered in time, and lets the other one in flight go on', async () => {
     const never = new Promise<object>(() => undefined);
-    const { bodies, failure } = await load((n) => (n === 1 ? never : pause(200, GOOD)), { timeoutMs: 300 });
+    const { bodies, failure } = await load((n) => (n === 1 ? never : pause(250, GOOD)), { timeoutMs: 1500 });
     expect(failure).to.be.undefined;
     expect(new Set(bodies).size).to.equal(bodies.length - 1);
   });
