@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from '@koa/cors';
 import helmet, { type HelmetOptions } from 'helmet';
-import type { Context, Middleware } from 'koa';
+import type { Middleware } from 'koa';
 import { REQUEST_ID } from './request-id.js';
+import type { Context, RequestState } from './request-state.js';
 
 /** What a script of another origin may read beside the usual headers. */
 const EXPOSED = [
@@ -37,12 +38,45 @@ const ANY_ANSWER: HelmetOptions = {
   xXssProtection: false,
 };
 
-/** Security headers, the same on every answer with a body; 304 stands for one that had them. */
-export function securityHeaders(): Middleware {
-  const fixed = Object.entries(headersOf(ANY_ANSWER));
+const OWN = ["'self'"];
+
+/** A page may load the service's own files and ask the service; it has no inline code, and makes no HTML of texts. */
+const PAGE: HelmetOptions = {
+  ...ANY_ANSWER,
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: OWN,
+      styleSrc: OWN,
+      imgSrc: OWN,
+      connectSrc: OWN,
+      formAction: OWN,
+      baseUri: ["'none'"],
+      frameAncestors: ["'none'"],
+      requireTrustedTypesFor: ["'script'"],
+      trustedTypes: ["'none'"],
+    },
+  },
+  crossOriginOpenerPolicy: { policy: 'same-origin' },
+  crossOriginResourcePolicy: { policy: 'same-origin' },
+};
+
+/** Security headers, of one of two kinds, on every answer with a body; 304 stands for one that had them. */
+export function securityHeaders(): Middleware<RequestState> {
+  const ofAny = Object.entries(headersOf(ANY_ANSWER));
+  const ofPages = Object.entries(headersOf(PAGE));
   return async (ctx, next) => {
     await next();
-    if (ctx.status !== 304) setHeaders(ctx, fixed);
+    if (ctx.status !== 304) setHeaders(ctx, ctx.state.isPage === true ? ofPages : ofAny);
+  };
+}
+
+/** Marks an answer as a part of the page that people see. */
+export function partOfPage(): Middleware<RequestState> {
+  return (ctx, next) => {
+    ctx.state.isPage = true;
+    return next();
   };
 }
 

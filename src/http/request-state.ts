@@ -9,6 +9,8 @@ export interface RequestState {
   client: Client;
   /** Names the request in logs, in Elasticsearch and in the answer. */
   requestId: string;
+  /** Whether the answer is a part of the page that people see: browsers may do more with it than with data. */
+  isPage?: true;
 }
 
 export type Context = ParameterizedContext<RequestState>;

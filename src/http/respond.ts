@@ -50,8 +50,8 @@ function setHeaders(ctx: Context, etag: string): void {
   ctx.set('Vary', 'Accept-Encoding');
 }
 
-/** The weak comparison of RFC 9110, section 13.1.2. */
-function matches(condition: string, etag: string): boolean {
+/** Whether `If-None-Match` names the answer that the client would get: the weak comparison of RFC 9110, section 13.1.2. */
+export function matches(condition: string, etag: string): boolean {
   if (condition === etag || condition === '*') return true;
   return condition.split(',').some((candidate) => opaque(candidate.trim()) === opaque(etag));
 }
@@ -60,7 +60,8 @@ function opaque(etag: string): string {
   return etag.startsWith('W/') ? etag.slice(2) : etag;
 }
 
-function encodingFor(ctx: Context): Encoding | undefined {
+/** The best encoding that the client accepts; none where it says nothing. */
+export function encodingFor(ctx: Context): Encoding | undefined {
   if (ctx.get('Accept-Encoding') === '') return undefined;
   // Browsers name both without a preference, and the better one last.
   return ENCODINGS.find((encoding) => ctx.acceptsEncodings(encoding) === encoding);

@@ -6,7 +6,7 @@ import type { Config } from '../config.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
 import type { Budget, LimiterStore } from '../http/insured-limiter.js';
-import { anyOrigin, confidential, preflight } from '../http/browser-policy.js';
+import { anyOrigin, confidential, partOfPage, preflight } from '../http/browser-policy.js';
 import { requestLimit, type RequestLimit } from '../http/limits.js';
 import type { Operation } from '../http/openapi.js';
 import type { RequestState } from '../http/request-state.js';
@@ -20,6 +20,7 @@ import type { Handler } from './handler.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';
+import { pageFiles, servePageFile } from './page.js';
 import { rebuildOperation, startRebuild } from './rebuild.js';
 import { search, searchOperation } from './search.js';
 import { stats, statsOperation } from './stats.js';
@@ -47,7 +48,7 @@ interface Endpoint {
   open: boolean;
 }
 
-/** All endpoints: the one place that decides what is limited and how, and who may read it. */
+/** All endpoints, and the page: the one place that decides what is limited and how, and who may read it. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
   const { config, catalog, generations, rebuilds, counts, tokens, cache } = deps;
   const { slug } = config.registry;
@@ -93,6 +94,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     if (open) router.options(path, asked);
     router.get(path, ...[open ? readable : secret, limit?.count].filter((one) => one !== undefined), handler);
   }
+  const shown = partOfPage();
+  for (const [path, file] of pageFiles()) router.get(path, shown, servePageFile(file));
   return router;
 }
 

@@ -16,6 +16,7 @@ export function statsOperation(slug: string): Operation {
           source: 'tracker.debian.org',
           note: 'The data is a snapshot that is updated periodically; this one was taken at 2026-01-02T03:04:05.678Z.',
         },
+        headers: { 'Last-Modified': 'When the snapshot was taken, for programs.' },
       },
     },
     problems: ['initializing', 'search_unavailable'],
@@ -30,6 +31,7 @@ function totalOf(slug: string): string {
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {
     const { total, source, taken_at } = catalog.generation().meta;
+    ctx.set('Last-Modified', new Date(taken_at).toUTCString());
     ctx.body = {
       [totalOf(slug)]: total,
       source,

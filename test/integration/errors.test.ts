@@ -40,7 +40,9 @@ describe('Errors of requests', () => {
   }
 
   it('404 not_found for unknown paths', async () => {
-    for (const path of ['/', '/searches', '/search/redis', '/%', '/%E0%A4%A', '/..%2F..', '/__proto__']) {
+    const unknown = ['/searches', '/search/redis', '/%', '/%E0%A4%A', '/..%2F..', '/__proto__'];
+    const beside = ['/page', '/page/', '/page/none.js', '/page/..%2Fmain.js', '/page/.tsbuildinfo', '/docs/'];
+    for (const path of [...unknown, ...beside]) {
       expectProblem(await suite.service.get(path), 404, 'not_found');
     }
   });

@@ -1,0 +1,26 @@
+/** How many matches are shown at first, and how many at most, as the service sends no more. */
+export const FEW = 50;
+export const MOST = 500;
+
+/** What the page shows, as its address says it: matches of a query, or a page of all packages. */
+export type Shown = { query: string; limit: number } | { page: number };
+
+/** `?q=redis` or `?page=3`; without either, the first page of all. */
+export function readAddress(search: string): Shown {
+  const params = new URLSearchParams(search);
+  const query = params.get('q')?.trim() ?? '';
+  if (query !== '') return { query, limit: params.get('limit') === String(MOST) ? MOST : FEW };
+  const page = Number(params.get('page') ?? 1);
+  return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };
+}
+
+/** The address that shows this, relative to the page's own. */
+export function addressOf(shown: Shown): string {
+  const params = new URLSearchParams();
+  if ('query' in shown) {
+    params.set('q', shown.query);
+    if (shown.limit !== FEW) params.set('limit', String(shown.limit));
+  } else if (shown.page !== 1) params.set('page', String(shown.page));
+  const search = params.toString();
+  return search === '' ? '.' : `?${search}`;
+}

@@ -1,0 +1,72 @@
+/** A package, as `/browse` and `/search` have it. */
+export interface Package {
+  no: number;
+  name: string;
+  version: string;
+  url: string;
+}
+
+/** 0: the name is the query; 1: it starts with it; 2: it contains it. */
+export type Match = Package & { rank: 0 | 1 | 2 };
+
+/** Why there is no answer, in words for people, and when another try is worth it. */
+export interface Trouble {
+  words: string;
+  /** In seconds; undefined where the same request would fail again. */
+  retryAfter: number | undefined;
+}
+
+export type Asked<T> = { answer: T; headers: Headers } | { trouble: Trouble };
+
+/** Where there is no answer at all, and so nobody who says when there will be. */
+const UNREACHABLE_RETRY_SECONDS = 5;
+
+const WORDS: Record<string, string> = {
+  rate_limited: 'Too many requests have come from your address.',
+  initializing: 'The first snapshot is still being loaded.',
+  search_unavailable: 'The search engine does not answer at the moment.',
+};
+
+/** What is left of the client's budget of requests, as the last limited answer said: 0 to 1. */
+export let budgetLeft = 1;
+
+/**
+ * Asks the service. What goes wrong is an answer, too.
+ * @param path relative to the page.
+ * @throws the signal's reason, when it is aborted.
+ */
+export async function ask<T>(path: string, signal?: AbortSignal): Promise<Asked<T>> {
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(path, signal === undefined ? {} : { signal });
+    text = await response.text();
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error instanceof TypeError)) throw error;
+    return {
+      trouble: { words: 'The service cannot be reached.', retryAfter: UNREACHABLE_RETRY_SECONDS },
+    };
+  }
+  budgetLeft = readBudget(response.headers) ?? budgetLeft;
+  if (response.ok) return { answer: JSON.parse(text) as T, headers: response.headers };
+  return { trouble: troubleOf(response, text) };
+}
+
+/** Of a problem (RFC 9457), or of what something between here and the service has said. */
+function troubleOf(response: Response, text: string): Trouble {
+  const later = response.headers.get('Retry-After');
+  const retryAfter = later === null ? undefined : Math.max(1, Number(later) || 1);
+  const isProblem = response.headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
+  const { code, detail } = isProblem
+    ? (JSON.parse(text) as { code: string; detail: string })
+    : { code: '', detail: `The service answers ${response.status}` };
+  return { words: WORDS[code] ?? `${detail}.`, retryAfter };
+}
+
+/** `"reading";r=117;t=60` of a budget `"reading";q=120;w=60`. */
+function readBudget(headers: Headers): number | undefined {
+  const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
+  const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
+  return left === undefined || all === undefined ? undefined : Number(left) / Number(all);
+}

@@ -1,0 +1,157 @@
+import { byId, element } from './dom.js';
+
+/** The parts of the OpenAPI document that are shown. */
+interface Document {
+  info: { description: string };
+  paths: Record<string, { get: Operation }>;
+}
+
+interface Operation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  parameters?: Parameter[];
+  responses: Record<string, Response>;
+}
+
+interface Parameter {
+  name: string;
+  required: boolean;
+  description?: string;
+  schema: { default?: string | number; examples?: string[] };
+}
+
+interface Response {
+  description: string;
+  headers?: Record<string, { description: string }>;
+  content: Record<string, { example?: unknown; examples?: Record<string, { value: unknown }> }>;
+}
+
+/** Parameters that nobody should read over a shoulder. */
+const SECRETS = ['secret'];
+
+async function showDocument(): Promise<void> {
+  const { info, paths } = (await (await fetch('openapi.json')).json()) as Document;
+  byId('about').replaceChildren(...prose(info.description));
+  const operations = byId('operations');
+  operations.replaceChildren(...Object.entries(paths).map(([path, { get }]) => sectionOf(path, get)));
+  operations.ariaBusy = 'false';
+}
+
+function sectionOf(path: string, operation: Operation): HTMLElement {
+  const { operationId, summary, description, responses } = operation;
+  return element(
+    'section',
+    { class: 'operation', id: operationId, 'aria-labelledby': `${operationId}-title` },
+    element('h2', { id: `${operationId}-title` }, element('code', {}, `GET ${path}`)),
+    element('p', {}, ...prose(summary), '.'),
+    ...(description === undefined ? [] : [element('p', {}, ...prose(description))]),
+    formOf(path, operation),
+    element(
+      'details',
+      {},
+      element('summary', {}, 'Answers'),
+      element('dl', {}, ...Object.entries(responses).flatMap(([status, one]) => answerOf(path, status, one))),
+    ),
+  );
+}
+
+/** A request to try, and what came of it. */
+function formOf(path: string, { operationId, parameters = [] }: Operation): HTMLElement {
+  const inputs = parameters.map((parameter) => ({ parameter, input: inputOf(operationId, parameter) }));
+  const outcome = element('div', { role: 'status' });
+  const form = element(
+    'form',
+    { 'aria-label': `Try ${path}` },
+    ...inputs.flatMap(({ parameter, input }) => [labelOf(parameter, input), input]),
+    element('button', { type: 'submit' }, 'Try it'),
+  );
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const given = inputs
+      .map(({ parameter: { name }, input }) => [name, input.value] as [string, string])
+      .filter(([, value]) => value !== '');
+    const search = new URLSearchParams(given).toString();
+    void request(`${path.slice(1)}${search === '' ? '' : `?${search}`}`, outcome);
+  });
+  return element('div', {}, form, outcome);
+}
+
+function inputOf(operationId: string, { name, required, schema }: Parameter): HTMLInputElement {
+  const input = element('input', { id: `${operationId}-${name}`, name, autocomplete: 'off' });
+  input.type = SECRETS.includes(name) ? 'password' : 'text';
+  if (required) input.value = schema.examples?.[0] ?? '';
+  else input.placeholder = String(schema.default ?? '');
+  return input;
+}
+
+function labelOf({ name, required, description }: Parameter, input: HTMLInputElement): HTMLElement {
+  const more = description === undefined ? [] : [': ', ...prose(description)];
+  return element(
+    'label',
+    { for: input.id },
+    element('code', {}, name),
+    required ? ' (required)' : '',
+    ...more,
+  );
+}
+
+async function request(path: string, outcome: HTMLElement): Promise<void> {
+  try {
+    const response = await fetch(path);
+    const body = await response.text();
+    const head = [
+      `HTTP ${response.status}`,
+      ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
+    ];
+    outcome.replaceChildren(
+      block(`The head of the answer`, head.join('\n')),
+      block('Its body', pretty(body)),
+    );
+  } catch {
+    outcome.replaceChildren(element('p', {}, 'The service cannot be reached.'));
+  }
+}
+
+/** JSON as people read it; what is none, as it came. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function answerOf(
+  path: string,
+  status: string,
+  { description, headers = {}, content }: Response,
+): HTMLElement[] {
+  const examples = Object.values(content).flatMap(({ example, examples }) =>
+    examples === undefined ? [example] : Object.values(examples).map(({ value }) => value),
+  );
+  return [
+    element('dt', {}, element('code', {}, status), ' ', ...prose(description)),
+    ...Object.entries(headers).map(([name, header]) =>
+      element('dd', {}, element('code', {}, name), ' ', ...prose(header.description)),
+    ),
+    ...examples.map((example) =>
+      element('dd', {}, block(`An answer ${status} of ${path}`, JSON.stringify(example, null, 2))),
+    ),
+  ];
+}
+
+/** Lines that may be wider than the page: they scroll, so the keyboard must reach them. */
+function block(label: string, text: string): HTMLElement {
+  return element('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text);
+}
+
+/** The document's descriptions have code between backticks, as Markdown has it. */
+function prose(text: string): (Node | string)[] {
+  return text.split('`').map((part, i) => (i % 2 === 1 ? element('code', {}, part) : part));
+}
+
+showDocument().catch((error: unknown) => {
+  byId('about').textContent = 'The description cannot be had at the moment. Reload the page to try again.';
+  throw error;
+});

@@ -1,0 +1,32 @@
+type Child = Node | string;
+
+/** The element of the page with this id, which the HTML must have. @param type such as `HTMLInputElement`. */
+export function byId<T extends HTMLElement>(id: string, type: new () => T): T;
+export function byId(id: string): HTMLElement;
+export function byId(id: string, type: new () => HTMLElement = HTMLElement): HTMLElement {
+  const found = document.getElementById(id);
+  if (found instanceof type) return found;
+  throw new Error(`the page has no ${type.name} #${id}`);
+}
+
+/** A new element. Texts stay texts: nothing of an answer is ever read as HTML. */
+export function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** A number as people read it: `63,666`. */
+export function grouped(count: number): string {
+  return count.toLocaleString('en');
+}
+
+/** `1 package`, `2 packages`. */
+export function counted(count: number, thing: string): string {
+  return `${grouped(count)} ${thing}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,37 @@
+import type { Trouble } from './api.js';
+import { byId, counted } from './dom.js';
+
+const SECOND_MS = 1000;
+
+/** Says what is wrong, counts down the seconds to the next try, and then tries. */
+export class Notice {
+  readonly #box = byId('notice');
+  readonly #trouble = byId('trouble');
+  readonly #countdown = byId('countdown');
+  #timer: number | undefined;
+
+  show({ words, retryAfter }: Trouble, retry: () => void): void {
+    this.hide();
+    this.#box.hidden = false;
+    this.#trouble.textContent = words;
+    if (retryAfter === undefined) return;
+    const due = Date.now() + retryAfter * SECOND_MS;
+    const tick = () => {
+      // By the clock: a tab in the background is woken late.
+      const left = Math.ceil((due - Date.now()) / SECOND_MS);
+      if (left <= 0) retry();
+      else {
+        this.#countdown.textContent = `Trying again by itself in ${counted(left, 'second')}.`;
+        this.#timer = setTimeout(tick, due - Date.now() - (left - 1) * SECOND_MS);
+      }
+    };
+    tick();
+  }
+
+  hide(): void {
+    clearTimeout(this.#timer);
+    this.#box.hidden = true;
+    this.#trouble.textContent = '';
+    this.#countdown.textContent = '';
+  }
+}

@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { encodingFor, matches } from '../http/respond.js';
+import type { Handler } from './handler.js';
+
+/** Where the build puts the page: the scripts that it makes of src/page, and the rest as it is. */
+const FOLDER = new URL('../../dist/page/', import.meta.url);
+
+/** Of the files that are served; others, such as those of the compiler, are not. */
+const TYPES: Partial<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** The files that have an address of their own; the others are below `/page/`. */
+const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
+
+/** A file of the page as it is kept: it is small, and made ready once. */
+interface PageFile {
+  type: string;
+  etag: string;
+  identity: Buffer;
+  gzip: Buffer;
+  br: Buffer;
+}
+
+/**
+ * The page that people see: its files by their paths.
+ * @throws {Error} where the page has not been built.
+ */
+export function pageFiles(): [path: string, file: PageFile][] {
+  return readdirSync(FOLDER).flatMap((name) => {
+    const type = TYPES[extname(name)];
+    if (type === undefined) return [];
+    const identity = readFileSync(new URL(name, FOLDER));
+    const file = {
+      type,
+      etag: `W/"${hash('sha1', identity, 'base64url')}"`,
+      identity,
+      gzip: gzipSync(identity, { level: constants.Z_BEST_COMPRESSION }),
+      br: brotliCompressSync(identity),
+    };
+    return [[ADDRESSES[name] ?? `/page/${name}`, file]];
+  });
+}
+
+/** Serves a file of the page. Browsers ask each time whether it is still the same, so that a new version is seen whole. */
+export function servePageFile({ type, etag, ...bodies }: PageFile): Handler {
+  return (ctx) => {
+    ctx.set({ 'Cache-Control': 'no-cache', ETag: etag, Vary: 'Accept-Encoding' });
+    if (matches(ctx.get('If-None-Match'), etag)) {
+      ctx.status = 304;
+      return;
+    }
+    const encoding = encodingFor(ctx);
+    if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
+    ctx.type = type;
+    ctx.body = bodies[encoding ?? 'identity'];
+  };
+}

@@ -1,0 +1,124 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect } from 'chai';
+import { generatedPackages, writeDataset } from '../../bench/dataset.js';
+import { median, percentile } from '../../bench/measure.js';
+import { makeQueries } from '../../bench/queries.js';
+import { settled, useBrowser } from '../support/browser.js';
+import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { startService, type Service } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const NAMES = 1_000_000;
+const LOAD_TIMEOUT_MS = 10 * 60_000;
+const VISITS = 7;
+/** Of each of five kinds; of a long name, no more is typed. */
+const QUERIES_PER_KIND = 5;
+const MOST_KEYSTROKES = 12;
+/** A quick typist's pause between two letters. */
+const TYPING_MS = 150;
+
+/** What a script in the page has measured, in milliseconds. */
+interface Measured {
+  /** From the beginning of the navigation until the first answer was drawn. */
+  readyMs: number;
+  /** From each key until the answer to what was in the box was drawn. */
+  keystrokesMs: number[];
+}
+
+/** Runs in the page, before its own scripts; nothing in it has a name that the compiler would keep. */
+function measure(): void {
+  const measured: Measured = { readyMs: 0, keystrokesMs: [] };
+  Object.assign(globalThis, { measured });
+  let pressedAt: number | undefined;
+  addEventListener('keydown', ({ timeStamp }) => (pressedAt = timeStamp), { capture: true });
+  new MutationObserver(() => {
+    if (measured.readyMs === 0 && document.querySelector('.packages a') !== null) {
+      requestAnimationFrame(() => (measured.readyMs = performance.now()));
+    }
+    const typed = document.querySelector('input')?.value.trim() ?? '';
+    const said = document.querySelector('#status')?.textContent ?? '';
+    const from = pressedAt;
+    if (from === undefined || !said.includes(`“${typed}”`)) return;
+    pressedAt = undefined;
+    requestAnimationFrame(() => measured.keystrokesMs.push(performance.now() - from));
+  }).observe(document, { childList: true, characterData: true, subtree: true });
+}
+
+const readMeasured = () => (globalThis as unknown as { measured: Measured }).measured;
+
+describe(`The search page over ${NAMES.toLocaleString('en')} names`, function () {
+  this.timeout(5 * 60_000);
+  const names: string[] = [];
+  let folder: string;
+  let service: Service | undefined;
+  const browser = useBrowser();
+  const url = () => service?.url ?? '';
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS + LOAD_TIMEOUT_MS);
+    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'));
+    const csv = join(folder, 'packages.csv');
+    await writeDataset(csv, NAMES);
+    for await (const { name, no } of generatedPackages(NAMES)) if (no % 100 === 0) names.push(name);
+    service = await startService({ DATASET_URL: pathToFileURL(csv).href });
+    const { generations } = service.server;
+    await until(() => generations.current?.meta.total === NAMES, 'the load', LOAD_TIMEOUT_MS);
+  });
+  after(async () => {
+    await service?.end();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('is ready, its first answer shown, in less than a second, and sends less than 30 KB for it', async () => {
+    const ready: number[] = [];
+    let sent: [path: string, bytes: number][] = [];
+    for (let visit = 0; visit < VISITS; visit++) {
+      const page = await browser.open(url(), {}, measure);
+      await page.waitForFunction(
+        () => (globalThis as unknown as { measured: Measured }).measured.readyMs > 0,
+      );
+      ready.push((await page.evaluate(readMeasured)).readyMs);
+      sent = await page.evaluate(() =>
+        performance
+          .getEntries()
+          .filter((entry) => entry instanceof PerformanceResourceTiming)
+          .map(({ name, encodedBodySize }) => [new URL(name).pathname, encodedBodySize]),
+      );
+    }
+    const files = sent.filter(([path]) => path === '/' || path.startsWith('/page/'));
+    const bytesOf = (some: typeof sent) => some.reduce((sum, [, bytes]) => sum + bytes, 0);
+    const fileBytes = bytesOf(files);
+    console.log(
+      `      page ready: median ${median(ready).toFixed(0)} ms, longest ${Math.max(...ready).toFixed(0)} ms of ${VISITS} visits;` +
+        ` sent: ${fileBytes} bytes of ${files.length} files, ${bytesOf(sent) - fileBytes} bytes of answers`,
+    );
+    expect(median(ready)).to.be.lessThan(1000);
+    expect(files.length).to.be.greaterThan(5);
+    expect(fileBytes).to.be.within(1000, 30_000);
+  });
+
+  it('shows results within 100 ms of a keystroke, of 95 in a hundred', async () => {
+    const page = await browser.open(url(), {}, measure);
+    await settled(page);
+    const queries = makeQueries(names, QUERIES_PER_KIND).map(({ q }) =>
+      Array.from(q).slice(0, MOST_KEYSTROKES).join(''),
+    );
+    for (const query of queries) {
+      await page.getByRole('searchbox').fill('');
+      await settled(page);
+      await page.keyboard.type(query, { delay: TYPING_MS });
+      await settled(page);
+    }
+    const { keystrokesMs } = await page.evaluate(readMeasured);
+    const [p50, p95, p100] = [0.5, 0.95, 1].map((share) => percentile(keystrokesMs, share).toFixed(0));
+    console.log(
+      `      keystroke to results: p50 ${p50} ms, p95 ${p95} ms, longest ${p100} ms of ${keystrokesMs.length} keystrokes`,
+    );
+    const typed = queries.reduce((sum, query) => sum + Array.from(query).length - 1, 0);
+    expect(keystrokesMs.length).to.be.within(typed * 0.9, typed);
+    expect(percentile(keystrokesMs, 0.95)).to.be.lessThan(100);
+  });
+});

@@ -1,0 +1,272 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { expectAccessible, picture, says, settled, useBrowser } from '../support/browser.js';
+import { bundledPackages } from '../support/datasets.js';
+import { useService } from '../support/service.js';
+
+/** The names that are shown, in order. */
+function names(page: Page): Promise<string[]> {
+  return page.locator('.packages .name').allTextContents();
+}
+
+/** Where the keyboard is: the name of the package, or the id of the element. */
+function focused(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const { activeElement } = document;
+    return activeElement?.querySelector('.name')?.textContent ?? activeElement?.id ?? '';
+  });
+}
+
+describe('The search page', function () {
+  this.timeout(60_000);
+  const packages = bundledPackages();
+  const suite = useService(() => packages);
+  const browser = useBrowser();
+  const open = async (path = '/', options = {}) => {
+    const page = await browser.open(suite.service.url + path, options);
+    await settled(page);
+    return page;
+  };
+  const found = async (q: string, limit: number) =>
+    (await suite.service.get(`/search?${new URLSearchParams({ q, limit: String(limit) }).toString()}`)).body
+      .results as { name: string; url: string; rank: number }[];
+
+  it('shows at first what is searched, and the first page of it', async () => {
+    const page = await open();
+    expect(await names(page)).to.deep.equal(packages.slice(0, 100).map(({ name }) => name));
+    const about = page.getByRole('complementary', { name: 'What is searched' });
+    await about.getByText('63,666 packages').waitFor();
+    await about.getByText('The service is healthy').waitFor();
+    await about.getByText(/^taken (this minute|\d+ minutes? ago)$/).waitFor();
+    expect(await about.getByRole('link').getAttribute('href')).to.equal('https://tracker.debian.org/');
+    expect(await focused(page)).to.equal('query');
+    await expectAccessible(page);
+    await picture(page, 'empty');
+  });
+
+  it('answers while one types, by rank, with the matched part marked and links to the registry', async () => {
+    const page = await open();
+    await page.keyboard.type('redis', { delay: 60 });
+    await says(page, 'with “redis” in the name');
+    const expected = await found('redis', 50);
+    expect(await names(page)).to.deep.equal(expected.map(({ name }) => name));
+    expect(await page.getByRole('heading', { level: 2 }).allTextContents()).to.deep.equal(
+      ['Exactly this name', 'Names that start with it', 'Names that contain it'].map(
+        (title, rank) => `${title} ${expected.filter((match) => match.rank === rank).length}`,
+      ),
+    );
+    const links = page.locator('.packages a');
+    expect(await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')))).to.deep.equal(
+      expected.map(({ url }) => url),
+    );
+    for (const mark of await page.locator('mark').allTextContents())
+      expect(mark.toLowerCase()).to.equal('redis');
+    expect(await page.locator('mark').count()).to.be.at.least(expected.length);
+    expect(page.url()).to.equal(`${suite.service.url}/?q=redis`);
+    expect(await page.title()).to.equal('redis – Package search');
+    await expectAccessible(page);
+    await picture(page, 'results');
+  });
+
+  it('says so where nothing is found, and where a query is too short or too long', async () => {
+    const page = await open();
+    await page.keyboard.type('no such name');
+    await says(page, 'No name contains “no such name”.');
+    expect(await names(page)).to.deep.equal([]);
+    await expectAccessible(page);
+    await picture(page, 'no-result');
+    await page.getByRole('searchbox').fill('x');
+    await says(page, 'Type at least 2 characters.');
+    await page.getByRole('searchbox').fill('🚀'.repeat(101));
+    await says(page, 'A query has at most 100 characters; this one has 101.');
+    await page.getByRole('searchbox').fill('🚀'.repeat(100));
+    await says(page, 'No name contains “🚀');
+  });
+
+  it('shows more of what there is when asked to', async () => {
+    const page = await open('/?q=lib');
+    await says(page, 'The first 50 packages with “lib” in the name; there are more.');
+    await page.getByRole('link', { name: 'Show up to 500' }).click();
+    await says(page, 'The first 500 packages');
+    expect(await names(page)).to.deep.equal((await found('lib', 500)).map(({ name }) => name));
+    expect(
+      await page.getByText('These are the first 500. A longer query finds the others.').count(),
+    ).to.equal(1);
+    expect(page.url()).to.equal(`${suite.service.url}/?q=lib&limit=500`);
+  });
+
+  it('can be shared by its address, and goes back and forward', async () => {
+    const page = await open();
+    const box = page.getByRole('searchbox');
+    await page.keyboard.type('zlib1g', { delay: 30 });
+    await says(page, 'with “zlib1g” in the name');
+    await page.keyboard.press('Enter');
+    await box.fill('');
+    await settled(page);
+    await box.fill('golang');
+    await says(page, 'with “golang” in the name');
+
+    const other = await open(new URL(page.url()).search);
+    expect(await other.getByRole('searchbox').inputValue()).to.equal('golang');
+    expect(await names(other)).to.deep.equal(await names(page));
+
+    await page.goBack();
+    await says(page, 'with “zlib1g” in the name');
+    expect(await box.inputValue()).to.equal('zlib1g');
+    expect((await names(page))[0]).to.equal('zlib1g');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'All packages' }).waitFor();
+    expect(await box.inputValue()).to.equal('');
+    await page.goForward();
+    await says(page, 'with “zlib1g” in the name');
+  });
+
+  it('drops an answer that comes after that to a later query', async () => {
+    const page = await open();
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    let held = 0;
+    await page.route('**/search?q=py*', async (route) => {
+      held++;
+      const answer = await route.fetch();
+      await released;
+      // The page has given up the request meanwhile.
+      await route.fulfill({ response: answer }).catch(() => undefined);
+    });
+    const box = page.getByRole('searchbox');
+    await box.fill('python3-re');
+    while (held === 0) await page.waitForTimeout(10);
+    await box.fill('redis');
+    await says(page, 'with “redis” in the name');
+    const shown = await names(page);
+    release();
+    await page.waitForTimeout(300);
+    expect(await names(page)).to.deep.equal(shown);
+    await says(page, 'with “redis” in the name');
+  });
+
+  it('asks once for what is typed in one go', async () => {
+    const page = await open();
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      const { pathname, search } = new URL(request.url());
+      if (pathname === '/search') asked.push(search);
+    });
+    await page.evaluate(() => {
+      const box = document.querySelector('input') as HTMLInputElement;
+      for (const text of ['sq', 'sql', 'sqli', 'sqlit', 'sqlite']) {
+        box.value = text;
+        box.dispatchEvent(new Event('input'));
+      }
+    });
+    await says(page, 'with “sqlite” in the name');
+    expect(asked).to.deep.equal(['?q=sqlite&limit=50']);
+  });
+
+  it('is used by the keyboard alone', async () => {
+    const page = await open('/?q=redis');
+    const [first = '', second = ''] = await names(page);
+    await page.keyboard.press('ArrowDown');
+    expect(await focused(page)).to.equal(first);
+    await page.keyboard.press('ArrowDown');
+    expect(await focused(page)).to.equal(second);
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    expect(await focused(page)).to.equal('query');
+    await page.keyboard.press('Enter');
+    expect(await focused(page)).to.equal(first);
+    await page.keyboard.press('Escape');
+    expect(await focused(page)).to.equal('query');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('/');
+    expect(await focused(page)).to.equal('query');
+    await page.keyboard.type('a/b');
+    expect(await page.getByRole('searchbox').inputValue()).to.equal('a/b');
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { name: 'All packages' }).waitFor();
+    expect(await page.getByRole('searchbox').inputValue()).to.equal('');
+
+    // Enter on a package opens it.
+    const url = (await found('redis', 1))[0]?.url ?? '';
+    await page.route(url, (route) => route.fulfill({ body: 'the package' }));
+    await page.keyboard.type('redis');
+    await says(page, 'with “redis” in the name');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(url);
+  });
+
+  it('browses all packages, page by page', async () => {
+    const page = await open();
+    const pager = page.getByRole('navigation', { name: 'Pages' });
+    const shows = async (number: number, from: number, to?: number) => {
+      await pager.getByText(`Page ${number} of 637`).waitFor();
+      await settled(page);
+      expect(await names(page)).to.deep.equal(packages.slice(from, to).map(({ name }) => name));
+    };
+    await shows(1, 0, 100);
+    expect(await pager.getByRole('link').allTextContents()).to.deep.equal(['Next page', 'Last page']);
+    await pager.getByRole('link', { name: 'Next page' }).click();
+    await shows(2, 100, 200);
+    expect(page.url()).to.equal(`${suite.service.url}/?page=2`);
+    await pager.getByRole('link', { name: 'Last page' }).click();
+    await shows(637, 63_600);
+    await page.goBack();
+    await shows(2, 100, 200);
+    await pager.getByRole('link', { name: 'First page' }).click();
+    await shows(1, 0, 100);
+
+    const past = await open('/?page=9999');
+    await past.getByText('There is no such page: it is past the end.').waitFor();
+    await past.getByRole('link', { name: 'Previous page' }).click();
+    await past.getByText('Page 637 of 637').waitFor();
+  });
+
+  it('fits a phone, and is dark where that is wished for', async () => {
+    const phone = await open('/?q=redis', {
+      viewport: { width: 360, height: 740 },
+      hasTouch: true,
+      isMobile: true,
+      deviceScaleFactor: 2,
+    });
+    expect(await phone.evaluate(() => document.documentElement.scrollWidth)).to.equal(360);
+    const heights = await phone
+      .locator('.packages a')
+      .evaluateAll((all) => all.map((link) => link.clientHeight));
+    expect(Math.min(...heights)).to.be.at.least(40);
+    await expectAccessible(phone);
+    await picture(phone, 'phone');
+
+    const dark = await open('/?q=redis', { colorScheme: 'dark' });
+    const luminance = await dark.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect(luminance).to.equal('rgb(18, 21, 26)');
+    await expectAccessible(dark);
+    await picture(dark, 'dark');
+  });
+
+  it('works below a path of a proxy, as all its addresses are relative', async () => {
+    const page = await open();
+    const absolute = await page.evaluate(() =>
+      [...document.querySelectorAll('[href], [src]')]
+        .map((one) => one.getAttribute('href') ?? one.getAttribute('src') ?? '')
+        .filter((address) => address.startsWith('/')),
+    );
+    expect(absolute).to.deep.equal([]);
+  });
+
+  it('runs no code but its own files', async () => {
+    const page = await open();
+    const ran = await page.evaluate(() => {
+      const script = document.createElement('script');
+      try {
+        script.textContent = 'globalThis.intruder = true';
+        document.body.append(script);
+      } catch {
+        return 'refused';
+      }
+      return String((globalThis as { intruder?: boolean }).intruder ?? false);
+    });
+    expect(ran).to.equal('refused');
+    expect(browser.complaints()).to.have.lengthOf(1);
+  });
+});

@@ -1,0 +1,123 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { request as rawRequest } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { useService } from '../support/service.js';
+
+/** The files of the page that the HTML names. */
+async function filesOf(url: string): Promise<string[]> {
+  const pages = await Promise.all(['/', '/docs'].map(async (path) => (await fetch(url + path)).text()));
+  const named = pages.flatMap((html) => [...html.matchAll(/"(page\/[^"]+)"/g)].map(([, path]) => `/${path}`));
+  return ['/', '/docs', ...new Set(named)];
+}
+
+/** Past fetch, which decompresses. */
+function bodyOf(url: string, encoding: string): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    rawRequest(url, { headers: { 'Accept-Encoding': encoding } }, (response) => {
+      expect(response.headers['content-encoding']).to.equal(encoding);
+      buffer(response).then(resolve, reject);
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+describe('The page, as it is served', function () {
+  this.timeout(60_000);
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({ RATE_LIMIT_POINTS: '1' }),
+  );
+
+  it('is whole: every file that it names is there, of the right type', async () => {
+    const types: Record<string, string> = { html: 'text/html', css: 'text/css', js: 'text/javascript' };
+    const files = await filesOf(suite.service.url);
+    expect(files).to.include.members(['/page/page.css', '/page/search-page.js', '/page/docs-page.js']);
+    for (const path of files) {
+      const answer = await fetch(suite.service.url + path);
+      expect(answer.status, path).to.equal(200);
+      const [, extension = 'html'] = path.split('.');
+      const type = extension === 'svg' ? 'image/svg+xml' : `${types[extension]}; charset=utf-8`;
+      expect(answer.headers.get('Content-Type'), path).to.equal(type);
+      expect(await answer.text()).not.to.equal('');
+    }
+  });
+
+  it('names every module that its scripts import, so that all are fetched at once', async () => {
+    for (const [page, script] of [
+      ['/', 'search-page.js'],
+      ['/docs', 'docs-page.js'],
+    ] as const) {
+      const html = await (await fetch(suite.service.url + page)).text();
+      const imported = new Set<string>();
+      const follow = async (name: string): Promise<void> => {
+        const source = await (await fetch(`${suite.service.url}/page/${name}`)).text();
+        for (const [, found = ''] of source.matchAll(/from '\.\/([^']+)'/g)) {
+          if (!imported.has(found)) await follow((imported.add(found), found));
+        }
+      };
+      await follow(script);
+      const preloaded = [...html.matchAll(/"modulepreload" href="page\/([^"]+)"/g)].map(([, name]) => name);
+      expect(preloaded).to.have.members([...imported]);
+    }
+  });
+
+  it('has a strict policy, without inline code', async () => {
+    for (const path of ['/', '/docs']) {
+      const { headers } = await fetch(suite.service.url + path);
+      const policy = headers.get('Content-Security-Policy') ?? '';
+      expect(policy.split(';')).to.include.members([
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+      ]);
+      expect(policy).not.to.match(/unsafe|data:|http:|https:|\*/);
+      expect(headers.get('X-Content-Type-Options')).to.equal('nosniff');
+      expect(headers.get('Access-Control-Allow-Origin')).to.equal(null);
+    }
+  });
+
+  it('has less than 30 KB, compressed', async () => {
+    let bytes = 0;
+    for (const path of await filesOf(suite.service.url)) {
+      const url = suite.service.url + path;
+      const plain = Buffer.from(await (await fetch(url)).arrayBuffer());
+      const compressed = await bodyOf(url, 'br');
+      expect(brotliDecompressSync(compressed).equals(plain), path).to.equal(true);
+      expect(gunzipSync(await bodyOf(url, 'gzip')).equals(plain), path).to.equal(true);
+      bytes += compressed.length;
+    }
+    expect(bytes).to.be.lessThan(30_000);
+  });
+
+  it('is asked for again each time, and answered 304 where it is the same', async () => {
+    for (const path of await filesOf(suite.service.url)) {
+      const { headers } = await fetch(suite.service.url + path);
+      expect(headers.get('Cache-Control')).to.equal('no-cache');
+      const condition = { 'If-None-Match': headers.get('ETag') ?? '' };
+      const again = await fetch(suite.service.url + path, { headers: condition });
+      expect(again.status, path).to.equal(304);
+    }
+  });
+
+  it('answers HEAD without a body, and no other method', async () => {
+    const head = await fetch(suite.service.url, { method: 'HEAD' });
+    expect(head.status).to.equal(200);
+    expect(await head.text()).to.equal('');
+    const post = await suite.service.get('/', { method: 'POST' });
+    expectProblem(post, 405, 'method_not_allowed');
+  });
+
+  it('is free: it takes nothing from the budget of requests', async () => {
+    for (let i = 0; i < 3; i++)
+      for (const path of await filesOf(suite.service.url)) await fetch(suite.service.url + path);
+    expect((await suite.service.get('/browse')).status).to.equal(200);
+    expect((await suite.service.get('/browse')).status).to.equal(429);
+    expect((await fetch(suite.service.url)).status).to.equal(200);
+  });
+});

@@ -1,0 +1,34 @@
+import { expect } from 'chai';
+import { partsOf } from '../../../src/page/marks.js';
+
+/** The name with its marks, as `[mark]`. */
+function marked(name: string, query: string): string {
+  return partsOf(name, query)
+    .map(({ text, found }) => (found ? `[${text}]` : text))
+    .join('');
+}
+
+describe('partsOf', () => {
+  it('marks every place where the query is, whatever its case, in the letters of the name', () => {
+    expect(marked('redis-redisearch', 'redis')).to.equal('[redis]-[redis]earch');
+    expect(marked('python3-Redis', 'rEDIs')).to.equal('python3-[Redis]');
+    expect(marked('@Scope/name', '@scope/')).to.equal('[@Scope/]name');
+    expect(marked('redis', 'redis')).to.equal('[redis]');
+    expect(marked('aaaa', 'aaa')).to.equal('[aaa]a');
+    expect(marked('a.b*c', '.b*')).to.equal('a[.b*]c');
+  });
+
+  it('marks nothing where the query is not', () => {
+    expect(marked('redis', 'sql')).to.equal('redis');
+    expect(marked('re', 'redis')).to.equal('re');
+    expect(marked('redis', '')).to.equal('redis');
+  });
+
+  it('compares code point by code point, as the service does', () => {
+    expect(marked('İstanbul', 'is')).to.equal('[İs]tanbul');
+    expect(marked('ΟΔΟΣ', 'οδοσ')).to.equal('[ΟΔΟΣ]');
+    expect(marked('straße', 'ss')).to.equal('straße');
+    expect(marked('🚀rocket🚀', '🚀')).to.equal('[🚀]rocket[🚀]');
+    expect(marked('日本語パッケージ', '語パ')).to.equal('日本[語パ]ッケージ');
+  });
+});
