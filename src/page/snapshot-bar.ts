@@ -66,7 +66,7 @@ export class SnapshotBar {
     if (this.#about !== undefined) {
       const { total, source, takenAt } = this.#about;
       parts.push(counted(total, 'package'), element('span', {}, 'of ', websiteOf(source)));
-      if (takenAt !== undefined) parts.push(element('span', {}, 'taken ', ageOf(takenAt)));
+      if (takenAt !== undefined) parts.push(element('span', {}, 'snapshot taken ', ageOf(takenAt)));
     }
     parts.push(element('span', { class: `health ${status}` }, `The service is ${WORDS[status]}`));
     this.#bar.replaceChildren(...parts.map((part) => element('span', {}, part)));

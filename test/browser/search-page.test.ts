@@ -37,7 +37,7 @@ describe('The search page', function () {
     const about = page.getByRole('complementary', { name: 'What is searched' });
     await about.getByText('63,666 packages').waitFor();
     await about.getByText('The service is healthy').waitFor();
-    await about.getByText(/^taken (this minute|\d+ minutes? ago)$/).waitFor();
+    await about.getByText(/^snapshot taken (this minute|\d+ minutes? ago)$/).waitFor();
     expect(await about.getByRole('link').getAttribute('href')).to.equal('https://tracker.debian.org/');
     expect(await focused(page)).to.equal('query');
     await expectAccessible(page);
