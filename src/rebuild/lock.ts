@@ -2,6 +2,8 @@ import type { Redis } from 'ioredis';
 import { Mutex } from 'redis-semaphore';
 import type { Logger } from '../log.js';
 
+type MutexOptions = ConstructorParameters<typeof Mutex>[2];
+
 /** For so long a lock outlives a process that was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
@@ -85,9 +87,17 @@ export class SharedLock implements RebuildLock {
   }
 
   /** Renewed here: its own renewal ends the process where Redis does not answer. */
-  #mutex(options: ConstructorParameters<typeof Mutex>[2]): Mutex {
-    const key = `${this.slug}:rebuild`;
-    return new Mutex(this.redis, key, { ...options, lockTimeout: this.lockMs, refreshInterval: 0 });
+  #mutex(options: MutexOptions): Mutex {
+    const key = `${this.slug}:rebuild:lock`;
+    return new KeyedMutex(this.redis, key, { ...options, lockTimeout: this.lockMs, refreshInterval: 0 });
+  }
+}
+
+/** At the key as it is given: the library writes `mutex:` before it, and all keys of a registry begin with its slug. */
+class KeyedMutex extends Mutex {
+  constructor(redis: Redis, key: string, options: MutexOptions) {
+    super(redis, key, options);
+    this._key = key;
   }
 }
 

@@ -62,7 +62,7 @@ describe('A rebuilding process that is killed', function () {
   /** Lets the lock of a killed process end now: that it ends by itself is shown by the tests that wait for it. */
   async function endLock(): Promise<void> {
     const redis = new Redis((await engines()).redis.url);
-    const ended = await redis.del(`mutex:${suite.service.slug}:rebuild`);
+    const ended = await redis.del(`${suite.service.slug}:rebuild:lock`);
     redis.disconnect();
     expect(ended).to.equal(1);
   }

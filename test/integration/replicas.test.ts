@@ -180,7 +180,7 @@ describe('The lock of a rebuild', function () {
     const { held, replica, end } = await heldRebuild();
     try {
       const served = await servedIndex(suite.service);
-      await redis.set(`mutex:${suite.service.slug}:rebuild`, 'another', 'PX', 8000);
+      await redis.set(`${suite.service.slug}:rebuild:lock`, 'another', 'PX', 8000);
       await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 5000);
       held.release();
       expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
@@ -188,7 +188,7 @@ describe('The lock of a rebuild', function () {
       expect(await suite.service.indices()).to.deep.equal([served]);
       expectProblem(await suite.service.get(REBUILD), 503, 'rebuilding');
     } finally {
-      await redis.del(`mutex:${suite.service.slug}:rebuild`);
+      await redis.del(`${suite.service.slug}:rebuild:lock`);
       await end();
     }
   });
@@ -221,7 +221,7 @@ describe('The lock of a rebuild', function () {
 
   it('is free again as soon as a rebuild has ended, well or not', async () => {
     for (let i = 0; i < 2; i++) expect((await suite.service.rebuild()).status).to.equal(202);
-    expect(await redis.exists(`mutex:${suite.service.slug}:rebuild`)).to.equal(0);
+    expect(await redis.exists(`${suite.service.slug}:rebuild:lock`)).to.equal(0);
   });
 
   it('is not lost any more once it is released, be a renewal under way or not', async () => {

@@ -3,7 +3,7 @@ import { Client } from '@elastic/elasticsearch';
 import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
 import type { PackageEntry } from '../../src/catalog/entry.js';
-import { aliasOf } from '../../src/rebuild/index-names.js';
+import { aliasOf, isBuildOf } from '../../src/rebuild/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
@@ -62,7 +62,7 @@ export interface Service {
   idle(timeoutMs?: number): Promise<void>;
   /** Waits until a rebuild of this replica has loaded a part. */
   loading(): Promise<void>;
-  /** The indices of the registry, whatever became of them. */
+  /** The builds of the registry, whatever became of them; not those of another whose name begins alike. */
   indices(): Promise<string[]>;
   /** Stops this replica, and leaves the registry's indices to others. */
   stop(): Promise<void>;
@@ -112,7 +112,10 @@ export async function startService(
   };
   const idle = (timeoutMs = 60_000) =>
     until(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
-  const indices = async () => Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
+  const indices = async () => {
+    const alike = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
+    return alike.filter((index) => isBuildOf(alias, index));
+  };
   return {
     slug,
     alias,
