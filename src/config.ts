@@ -53,9 +53,16 @@ function everyItemIs(schema: z.ZodType<string>) {
   return (items: string[]) => items.length > 0 && items.every((item) => schema.safeParse(item).success);
 }
 
+/** A name that Elasticsearch's built-in templates would take for a data stream's cannot be that of an index. */
+const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
+
 const slug = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
+  .refine(
+    (text) => !OF_DATA_STREAMS.test(text),
+    'must not be or begin with logs-, metrics-, profiling- or synthetics-: Elasticsearch keeps these for data streams',
+  )
   .default('registry');
 
 const variables = z.object({

@@ -73,6 +73,12 @@ describe('readConfig', () => {
     });
   });
 
+  it('takes a slug that only looks like that of data streams', () => {
+    for (const slug of ['logsearch', 'logs_debian', 'my-logs', 'metricsd', 'log']) {
+      expect(readConfig({ ...REQUIRED, REGISTRY_SLUG: slug }).registry.slug).to.equal(slug);
+    }
+  });
+
   it('rebuilds with the key for reading where there is no other', () => {
     const config = readConfig({ ...REQUIRED, ELASTICSEARCH_API_KEY: 'reader' });
     expect(config.elasticsearch.rebuildApiKey).to.equal('reader');
@@ -120,7 +126,20 @@ describe('readConfig', () => {
       'file:names.csv',
       'file://host/names.csv',
     ],
-    REGISTRY_SLUG: ['Debian', '2debian', '-debian', 'de bian', 'débian', 'debian\n', 'a'.repeat(41)],
+    REGISTRY_SLUG: [
+      'Debian',
+      '2debian',
+      '-debian',
+      'de bian',
+      'débian',
+      'debian\n',
+      'a'.repeat(41),
+      'logs',
+      'logs-of-debian',
+      'metrics',
+      'profiling-',
+      'synthetics-packages',
+    ],
     PACKAGE_URL_TEMPLATE: [
       'https://registry.example/',
       'registry.example/{name}',
