@@ -9,6 +9,12 @@ export type Row = { line: number; entry: PackageEntry } | { line: number; reason
 /** Where a row has no version. */
 const DEFAULT_VERSION = 'latest';
 
+/** Of anything else, such as `javascript:`, a page that shows the packages would make a link all the same. */
+const IS_HTTP = /^https?:\/\//i;
+
+/** Whoever follows such a URL drops these, even written as `%2E`, and comes to the page of another package, or of none. */
+const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
+
 /**
  * Reads the rows of a dataset in batches, each row checked by itself (not against the others).
  * @param urlTemplate `https://…/{name}`, for rows without a `url`.
@@ -80,9 +86,17 @@ class RowParser {
     if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
       return { line, reason: `name is longer than ${MAX_NAME_BYTES} bytes` };
     }
-    const url = text(this.#url) || this.#fromTemplate(name);
-    if (url === undefined) return { line, reason: 'url is empty, and PACKAGE_URL_TEMPLATE is not set' };
+    const made = text(this.#url) === '' ? this.#fromTemplate(name) : undefined;
+    const url = made ?? text(this.#url);
+    if (url === '') return { line, reason: 'url is empty, and PACKAGE_URL_TEMPLATE is not set' };
     if (!URL.canParse(url)) return { line, reason: `url ${JSON.stringify(url)} is not absolute` };
+    if (!IS_HTTP.test(url)) return { line, reason: `url ${JSON.stringify(url)} is not http(s)` };
+    if (made !== undefined && HAS_DOT_SEGMENT.test(made)) {
+      return {
+        line,
+        reason: `name ${JSON.stringify(name)} makes a url with \`.\` or \`..\` as a part of its path: ${made}`,
+      };
+    }
     return { line, entry: { no, name, version: text(this.#version) || DEFAULT_VERSION, url } };
   }
 

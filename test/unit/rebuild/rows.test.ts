@@ -158,6 +158,62 @@ describe('readRows', () => {
     });
   });
 
+  describe('a name with dots, in the template', () => {
+    const row = (name: string, template: string) => rowsOf(`name\n${name}\n`, template);
+    const PLUS = 'https://registry.example/p/{+name}';
+    const reason = (name: string, url: string) =>
+      `name ${JSON.stringify(name)} makes a url with \`.\` or \`..\` as a part of its path: https://registry.example/${url}`;
+
+    it('is wrong where a browser would take it for a step in the path', async () => {
+      for (const name of ['.', '..']) {
+        expect(await reasonOf(`name\n${name}\n`, TEMPLATE)).to.equal(reason(name, name));
+        const within = 'https://registry.example/{name}/view?x#y';
+        expect(await reasonOf(`name\n${name}\n`, within)).to.equal(reason(name, `${name}/view?x#y`));
+      }
+      for (const name of ['.', '..', '../a', './a', 'a/..', 'a/.', 'a/../b', 'a/./b', '@a/..']) {
+        expect(await reasonOf(`name\n${name}\n`, PLUS)).to.equal(reason(name, `p/${name}`));
+      }
+    });
+
+    it('is right everywhere else, and the URL reads back to it', async () => {
+      for (const name of [
+        '...',
+        '.a',
+        'a.',
+        '..a',
+        'a..',
+        'a.b',
+        '....',
+        '.-.',
+        '%2e',
+        '%2E%2e',
+        '..%2f',
+        '..\\\\',
+        '.?',
+      ]) {
+        for (const template of [TEMPLATE, PLUS]) {
+          const [entry] = await entriesOf(`name\n${name}\n`, template);
+          const { href } = new URL(entry?.url ?? '');
+          expect(href, name).to.equal(entry?.url);
+          expect(decodeURIComponent(href.slice(href.lastIndexOf('/') + 1))).to.equal(name);
+        }
+      }
+      for (const [template, part] of [
+        ['https://registry.example/?name={name}', '?name=..'],
+        ['https://registry.example/#/{+name}', '#/..'],
+        ['https://registry.example/of-{name}', 'of-..'],
+      ] as const) {
+        const [made] = await row('..', template);
+        expect(made).to.have.nested.property('entry.url', `https://registry.example/${part}`);
+      }
+    });
+
+    it('leaves a URL of the dataset as it is', async () => {
+      const [entry] = await entriesOf('name,url\n..,https://registry.example/a/../b\n', TEMPLATE);
+      expect(entry?.url).to.equal('https://registry.example/a/../b');
+    });
+  });
+
   describe('wrong rows', () => {
     const HEADER = 'package_no,name,version,url\n';
 
@@ -228,6 +284,27 @@ describe('readRows', () => {
         expect(await reasonOf(`${HEADER}1,a,1,${url}\n`, TEMPLATE), url).to.equal(
           `url ${JSON.stringify(url)} is not absolute`,
         );
+      }
+    });
+
+    it('has a URL that is not one of a web page', async () => {
+      for (const url of [
+        'javascript:alert(1)',
+        'JavaScript:alert(1)//https://a.example/',
+        'data:text/html;charset=utf-8',
+        'ftp://registry.example/a',
+        'file:///etc/passwd',
+        'mailto:a@registry.example',
+        'registry.example:8080/a',
+        'https:registry.example',
+        ' https://registry.example/a',
+      ]) {
+        expect(await reasonOf(`${HEADER}1,a,1,${url}\n`, TEMPLATE), url).to.equal(
+          `url ${JSON.stringify(url)} is not http(s)`,
+        );
+      }
+      for (const url of ['http://a.example/', 'HTTPS://A.example/B', 'https://a.example/日本 é']) {
+        expect((await entriesOf(`${HEADER}1,a,1,${url}\n`))[0]?.url).to.equal(url);
       }
     });
 

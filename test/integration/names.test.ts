@@ -1,0 +1,155 @@
+import { expect } from 'chai';
+import { codePoints } from '../../src/code-points.js';
+import type { PackageEntry } from '../../src/catalog/entry.js';
+import { packagesNamed, toCsv } from '../support/datasets.js';
+import { Oracle } from '../support/oracle.js';
+import { useService } from '../support/service.js';
+
+const LONG_SCOPE = `@${'scope.'.repeat(40)}x/`;
+
+/** Of 2 to 100 characters, and none of them white space at an end: what can be asked for. */
+const NAMES = [
+  '@scope/name', '@Scope/Name', '@SCOPE/NAME', '@scope/name.js', '@scope/name-js', '@other/name', 'scope/name', 'name',
+  'NAME', 'UPPER-Case', 'upper-case', 'Newtonsoft.Json', 'newtonsoft.json', 'System.Text.Json', 'System.Text', 'Text.Json',
+  'github.com/Masterminds/semver/v3', 'gopkg.in/yaml.v3', 'org.apache.commons:commons-lang3', 'ends/', 'ends//', '/starts',
+  'two//slashes', 'ends.', '.hidden', '...', '....', '.-.', '%2e', '%2e%2e', '%2E/%2e%2E', '%2F', '100%', 'a?b#c', 'a&b=c;d', 'c++',
+  'with space', 'with+plus', 'quo"te', "apo'strophe", 'back\\slash', '..\\..', 'new\nline', 'tab\there', 'nul\0byte', '<b>', '[x]',
+  '{name}', '{+name}', '$&', '~tilde', 'a|b^c`d', 'café', 'CAFÉ', 'cafe\u0301', 'straße', 'STRASSE', 'ΣΊΣΥΦΟΣ', 'İstanbul.Pkg',
+  '日本語/パッケージ', '@日本/語.js', '🚀🚀', '\u{10400}.Deseret', '\u{10428}.deseret', '\uFFFD\uFFFD', 'x'.repeat(100), 'é'.repeat(100),
+]; // prettier-ignore
+
+/** Of 512 bytes, with as many characters as that may be, or as few. */
+const LONGEST = [
+  'n'.repeat(512),
+  LONG_SCOPE + 'N'.repeat(512 - LONG_SCOPE.length),
+  'ö'.repeat(256),
+  `${'語'.repeat(170)}ab`,
+  '🚀'.repeat(128),
+];
+
+/** What can be listed, and not asked for as it is. */
+const UNASKABLE = ['a', 'É', '語', '@', '/', ' padded ', '\n'];
+
+const ALL = [...NAMES, ...LONGEST, ...UNASKABLE];
+
+const MAX_LENGTH = 100;
+/** Where the parts of a name meet. */
+const SEPARATOR = /[/@.]/;
+
+/** Where a template leaves the name in a URL, and how a reader gets it back. */
+const BASE = 'https://registry.example/p/';
+const readBack = (url: string) => decodeURIComponent(url.slice(BASE.length));
+
+const KINDS: Record<string, { url: (name: string) => string; env: Record<string, string> }> = {
+  'and URLs of the dataset': { url: (name) => BASE + encodeURIComponent(name), env: {} },
+  'and the template {name}': { url: () => '', env: { PACKAGE_URL_TEMPLATE: `${BASE}{name}` } },
+  'and the template {+name}': { url: () => '', env: { PACKAGE_URL_TEMPLATE: `${BASE}{+name}` } },
+};
+
+for (const [kind, { url, env }] of Object.entries(KINDS)) {
+  describe(`Names as registries have them, ${kind}`, function () {
+    this.timeout(60_000);
+    const suite = useService(
+      () => packagesNamed(ALL).map((entry) => ({ ...entry, url: url(entry.name) })),
+      () => env,
+    );
+    let listed: PackageEntry[];
+    let oracle: Oracle;
+
+    before(async () => {
+      listed = (await suite.service.get('/browse?limit=500')).body.results as PackageEntry[];
+      oracle = new Oracle(listed);
+    });
+
+    async function expectFound(q: string): Promise<{ name: string; rank: number }[]> {
+      const { status, body } = await suite.service.get(`/search?q=${encodeURIComponent(q)}&limit=500`);
+      expect(status, JSON.stringify(q)).to.equal(200);
+      expect(body.results, JSON.stringify(q)).to.deep.equal(oracle.search(q.trim()));
+      return body.results as { name: string; rank: number }[];
+    }
+
+    it('are listed as they are', () => {
+      expect(listed.map(({ name }) => name)).to.deep.equal(ALL);
+    });
+
+    it('have URLs that a browser leaves as they are, and that lead back to the name', () => {
+      for (const { name, url: given } of listed) {
+        expect(new URL(given).href, JSON.stringify(name)).to.equal(given);
+        expect(readBack(given)).to.equal(name);
+      }
+    });
+
+    it('are found by themselves, as rank 0', async () => {
+      for (const name of NAMES) {
+        const exact = (await expectFound(name)).filter(({ rank }) => rank === 0);
+        expect(exact.map((entry) => entry.name)).to.include(name);
+      }
+    });
+
+    it('are found in another case', async () => {
+      for (const name of NAMES) {
+        for (const q of [name.toLowerCase(), name.toUpperCase()]) {
+          if (codePoints(q).length <= MAX_LENGTH) await expectFound(q);
+        }
+      }
+      const found = await expectFound('@sCoPe/nAmE');
+      expect(found.slice(0, 3).map(({ name, rank }) => `${rank} ${name}`)).to.deep.equal([
+        '0 @SCOPE/NAME',
+        '0 @Scope/Name',
+        '0 @scope/name',
+      ]);
+    });
+
+    it('are found by parts that reach across a separator', async () => {
+      let asked = 0;
+      for (const name of NAMES) {
+        const characters = codePoints(name);
+        for (const [at, character] of characters.entries()) {
+          if (!SEPARATOR.test(character)) continue;
+          for (const [before, after] of [
+            [1, 1],
+            [0, 3],
+            [3, 4],
+          ] as const) {
+            const part = characters.slice(Math.max(0, at - before), at + after + 1).join('');
+            if (codePoints(part.trim()).length < 2) continue;
+            expect((await expectFound(part)).map((entry) => entry.name)).to.include(name);
+            asked++;
+          }
+        }
+      }
+      expect(asked).to.be.greaterThan(100);
+    });
+
+    it('are found by their first and last hundred characters, where they are longer', async () => {
+      for (const name of LONGEST) {
+        const characters = codePoints(name);
+        for (const part of [characters.slice(0, MAX_LENGTH), characters.slice(-MAX_LENGTH)]) {
+          expect((await expectFound(part.join(''))).map((entry) => entry.name)).to.include(name);
+        }
+      }
+    });
+
+    it('are refused where their URL would lead elsewhere, or is none of a web page', async () => {
+      const refused: [entry: Partial<PackageEntry>, reason: RegExp][] = [
+        [{ url: 'javascript:alert(1)' }, /^line 2: url "javascript:alert\(1\)" is not http\(s\)/],
+        [{ name: 'x'.repeat(513) }, /^line 2: name is longer than 512 bytes/],
+      ];
+      if (env['PACKAGE_URL_TEMPLATE'] !== undefined)
+        refused.push([
+          { name: '..' },
+          /^line 2: name "\.\." makes a url with `\.` or `\.\.` as a part of its path/,
+        ]);
+      for (const [wrong, reason] of refused) {
+        const [alpha, ...others] = packagesNamed(['alpha', 'beta']).map((entry) => ({
+          ...entry,
+          url: url(entry.name),
+        }));
+        await suite.dataset.write(toCsv([{ ...alpha, ...wrong } as PackageEntry, ...others]));
+        await suite.service.rebuild('&force=true');
+        expect(suite.service.server.rebuilds.lastFailure?.reason).to.match(reason);
+      }
+      expect((await suite.service.get('/health')).body.total_packages).to.equal(ALL.length);
+    });
+  });
+}
