@@ -129,6 +129,16 @@ describe('The set-up of Kibana', function () {
     for (const { references } of objects) expect(ids).to.include.members(references.map(({ id }) => id));
   });
 
+  it('leaves those of a registry whose slug is alike', async () => {
+    const taken = savedObjects().map(({ id }) => id);
+    for (const slug of ['registry-packages', 'registry-packages-total']) {
+      const { imports } = await runWith([AVAILABLE], undefined, { REGISTRY_SLUG: slug });
+      const ids = imports[0]?.objects.map(({ id }) => id) ?? [];
+      expect(ids).to.have.length(taken.length);
+      expect(ids.filter((id) => taken.includes(id))).to.deep.equal([]);
+    }
+  });
+
   it('names each object that Kibana refuses, and why', async () => {
     const errors = [
       {

@@ -1,5 +1,13 @@
 import { expect } from 'chai';
-import { aliasOf, isBuildOf, newIndexName } from '../../../src/rebuild/index-names.js';
+import {
+  aliasOf,
+  buildsOf,
+  isBuildOf,
+  loadingAliasesOf,
+  loadingAliasOf,
+  newIndexName,
+  previousAliasOf,
+} from '../../../src/rebuild/index-names.js';
 
 describe('aliasOf', () => {
   it('begins with the slug', () => {
@@ -54,12 +62,37 @@ describe('isBuildOf', () => {
     ];
     for (const index of others) expect(isBuildOf('debian-packages', index), index).to.be.false;
   });
+});
 
-  it('keeps two registries apart whose slugs begin alike, in both directions', () => {
-    const aliases = ['npm', 'npm-packages', 'npm-packages-20250102t030405z-01234567'].map(aliasOf);
-    for (const alias of aliases) {
-      const index = newIndexName(alias, new Date());
+describe('The names of registries whose slugs are alike', () => {
+  const BUILD = 'npm-packages-20250102t030405z-01234567';
+  const aliases = ['npm', 'npm-', 'npm-packages', 'npm-packages-previous', BUILD].map(aliasOf);
+  const builds = new Map(aliases.map((alias) => [alias, newIndexName(alias, new Date())]));
+
+  it('are never the same, be it of an alias or of an index', () => {
+    const names = [...builds].flatMap(([alias, index]) => [
+      alias,
+      previousAliasOf(alias),
+      index,
+      loadingAliasOf(index),
+    ]);
+    expect(new Set(names)).to.have.property('size', 4 * aliases.length);
+  });
+
+  it('tell whose builds they are', () => {
+    for (const [alias, index] of builds) {
       expect(aliases.filter((other) => isBuildOf(other, index))).to.deep.equal([alias]);
+    }
+  });
+
+  it('give rights on the own builds alone', () => {
+    const covers = (pattern: string, name: string) => new RegExp(`^${pattern.slice(1, -1)}$`).test(name);
+    for (const [alias, index] of builds) {
+      const loading = loadingAliasOf(index);
+      expect(aliases.filter((other) => covers(buildsOf(other), index))).to.deep.equal([alias]);
+      expect(aliases.filter((other) => covers(loadingAliasesOf(other), loading))).to.deep.equal([alias]);
+      const all = [...builds.keys(), ...aliases.map(previousAliasOf), loading];
+      expect(all.filter((name) => covers(buildsOf(alias), name))).to.deep.equal([]);
     }
   });
 });
