@@ -31,14 +31,15 @@ describe('docker-compose.yml', function () {
     await compose.down();
   });
 
-  async function get(path: string, headers: Record<string, string> = {}) {
-    const response = await fetch(`${compose.url}${path}`, { headers });
+  async function get(path: string, headers: Record<string, string> = {}, at = compose.url) {
+    const response = await fetch(`${at}${path}`, { headers });
     return { status: response.status, headers: response.headers, body: (await response.json()) as any }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
   }
 
   /** Which generation each answer is of, asked so often that every replica has answered. */
-  async function generations(): Promise<Set<string | null>> {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => get('/search?q=redis&limit=1')));
+  async function generations(at?: string): Promise<Set<string | null>> {
+    const ask = () => get('/search?q=redis&limit=1', {}, at);
+    const answers = await Promise.all(Array.from({ length: 20 }, ask));
     return new Set(answers.map(({ headers }) => headers.get('etag')));
   }
 
@@ -113,6 +114,75 @@ describe('docker-compose.yml', function () {
   });
 
   it('rebuilds through the proxy, for both replicas', rebuild);
+
+  describe('with deploy/siblings.yml', () => {
+    /** As in deploy/sibling.env. */
+    const SIBLING_SECRET = 'change-me-too';
+    const SIBLING = { total_sibling_packages: 3, source: 'sibling.example' };
+
+    before(async () => {
+      await compose.configure(['example.env'], SETTINGS, [
+        'deploy/siblings.yml',
+        'test/containers/sibling-dataset.yml',
+      ]);
+      await compose.configureSibling({
+        RATE_LIMIT_POINTS: '0',
+        DATASET_URL: 'file:///datasets/sibling.csv',
+        PACKAGE_URL_TEMPLATE: 'https://sibling.example/{+name}',
+      });
+      await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', 'proxy', 'sibling-proxy');
+      await compose.healthy('sibling-proxy', 1);
+    });
+
+    after(() => compose.run('rm', '--stop', '--force', 'sibling-proxy', 'sibling'));
+
+    const ofSibling = (path: string) => get(path, {}, compose.siblingUrl);
+
+    it('serves two registries, each with its own data and names', async () => {
+      expect((await get('/stats')).body).to.include({ total_registry_packages: TOTAL });
+      expect((await ofSibling('/stats')).body).to.include(SIBLING);
+      const { body } = await ofSibling('/search?q=redis.client');
+      expect(body.results).to.have.length(1);
+      expect(body.results[0]).to.include({
+        name: 'Redis.Client',
+        url: 'https://sibling.example/Redis.Client',
+      });
+    });
+
+    it('publishes the second one on loopback as well, and nothing else', async () => {
+      const [proxy] = await compose.containers('sibling-proxy');
+      const HostPort = new URL(compose.siblingUrl).port;
+      expect(proxy?.HostConfig.PortBindings).to.deep.equal({
+        '8080/tcp': [{ HostIp: '127.0.0.1', HostPort }],
+      });
+      const [sibling] = await compose.containers('sibling');
+      expect(sibling?.HostConfig.PortBindings ?? {}).to.deep.equal({});
+    });
+
+    it('gives each its own secrets', async () => {
+      expect((await ofSibling(`/rebuild?secret=${SECRET}`)).status).to.equal(403);
+      expect((await get(`/rebuild?secret=${SIBLING_SECRET}`)).status).to.equal(403);
+    });
+
+    it('rebuilds the one, and leaves the other as it is', async () => {
+      const before = await generations(compose.siblingUrl);
+      expect(before).to.have.property('size', 1);
+      await rebuild();
+      expect(await generations(compose.siblingUrl)).to.deep.equal(before);
+    });
+
+    it('rebuilds the other, and leaves the one as it is', async () => {
+      const [ofBoth, before] = [await generations(), await generations(compose.siblingUrl)];
+      expect((await ofSibling(`/rebuild?secret=${SIBLING_SECRET}`)).status).to.equal(202);
+      const flipped = async () => {
+        const [seen] = await generations(compose.siblingUrl);
+        return !before.has(seen ?? null);
+      };
+      await until(flipped, 'the new generation', 60_000);
+      expect((await ofSibling('/stats')).body).to.include(SIBLING);
+      expect(await generations()).to.deep.equal(ofBoth);
+    });
+  });
 
   describe('with deploy/cluster.env', () => {
     before(async () => {

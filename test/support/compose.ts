@@ -24,12 +24,14 @@ export class Compose {
   readonly #subnet = `10.${randomInt(100, 250)}.${randomInt(256)}.0/24`;
   readonly #project = `test-${randomBytes(4).toString('hex')}`;
   readonly #port: number;
+  readonly #siblingPort: number;
   readonly #folder: string;
   readonly #command: string[];
   #files = ['docker-compose.yml'];
 
-  private constructor(port: number, folder: string, command: string[]) {
+  private constructor(port: number, siblingPort: number, folder: string, command: string[]) {
     this.#port = port;
+    this.#siblingPort = siblingPort;
     this.#folder = folder;
     this.#command = command;
   }
@@ -41,12 +43,18 @@ export class Compose {
       () => false,
     );
     const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
-    return new Compose(await getPort(), folder, plugin ? ['docker', 'compose'] : ['docker-compose']);
+    const command = plugin ? ['docker', 'compose'] : ['docker-compose'];
+    return new Compose(await getPort(), await getPort(), folder, command);
   }
 
   /** Of the API. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** Of the second registry, with deploy/siblings.yml. */
+  get siblingUrl(): string {
+    return `http://127.0.0.1:${this.#siblingPort}`;
   }
 
   /**
@@ -56,15 +64,20 @@ export class Compose {
    */
   async configure(examples: string[], settings: Record<string, string>, files: string[] = []): Promise<void> {
     this.#files = ['docker-compose.yml', ...files];
-    const texts = await Promise.all(examples.map((name) => readFile(join(ROOT, 'deploy', name), 'utf8')));
     const own = {
       SERVICE_IMAGE: 'package-registry-search:test',
       API_ADDRESS: `127.0.0.1:${this.#port}`,
       FRONT_SUBNET: this.#subnet,
+      SIBLING_ADDRESS: `127.0.0.1:${this.#siblingPort}`,
+      SIBLING_ENV: this.#siblingEnvFile,
       ...settings,
     };
-    const lines = Object.entries(own).map(([name, value]) => `${name}=${value}`);
-    await writeFile(this.#envFile, [...texts, ...lines, ''].join('\n'));
+    await writeEnv(this.#envFile, examples, own);
+  }
+
+  /** Writes the env file of the second registry: its example, and what is different. */
+  async configureSibling(settings: Record<string, string>): Promise<void> {
+    await writeEnv(this.#siblingEnvFile, ['sibling.env'], settings);
   }
 
   /** Runs Compose with these arguments. @returns its output. */
@@ -115,6 +128,10 @@ export class Compose {
     return join(this.#folder, 'env');
   }
 
+  get #siblingEnvFile(): string {
+    return join(this.#folder, 'sibling.env');
+  }
+
   /** Without the settings of the person who runs the tests. */
   get #environment(): NodeJS.ProcessEnv {
     const { PATH, HOME, DOCKER_HOST } = process.env;
@@ -126,4 +143,11 @@ export class Compose {
       ...(DOCKER_HOST === undefined ? {} : { DOCKER_HOST }),
     };
   }
+}
+
+/** @param examples of `deploy`, one after the other. */
+async function writeEnv(path: string, examples: string[], settings: Record<string, string>): Promise<void> {
+  const texts = await Promise.all(examples.map((name) => readFile(join(ROOT, 'deploy', name), 'utf8')));
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
+  await writeFile(path, [...texts, ...lines, ''].join('\n'));
 }
