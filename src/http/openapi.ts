@@ -99,7 +99,8 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
         'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`.',
       license: { name: 'Unlicensed', identifier: 'UNLICENSED' },
     },
-    servers: [{ url: '/' }],
+    // Relative to the document, which may lie below a path of a proxy.
+    servers: [{ url: '.' }],
     security: [{}, { bypassToken: [] }],
     paths: Object.fromEntries(
       Object.entries(endpoints).map(([path, endpoint]) => [path, { get: describe(path, endpoint) }]),

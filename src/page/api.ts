@@ -16,7 +16,7 @@ export interface Trouble {
   retryAfter: number | undefined;
 }
 
-export type Asked<T> = { answer: T; headers: Headers } | { trouble: Trouble };
+export type Asked<T> = ({ answer: T } | { trouble: Trouble }) & { headers: Headers };
 
 /** Where there is no answer at all, and so nobody who says when there will be. */
 const UNREACHABLE_RETRY_SECONDS = 5;
@@ -26,9 +26,6 @@ const WORDS: Record<string, string> = {
   initializing: 'The first snapshot is still being loaded.',
   search_unavailable: 'The search engine does not answer at the moment.',
 };
-
-/** What is left of the client's budget of requests, as the last limited answer said: 0 to 1. */
-export let budgetLeft = 1;
 
 /**
  * Asks the service. What goes wrong is an answer, too.
@@ -44,13 +41,12 @@ export async function ask<T>(path: string, signal?: AbortSignal): Promise<Asked<
   } catch (error) {
     signal?.throwIfAborted();
     if (!(error instanceof TypeError)) throw error;
-    return {
-      trouble: { words: 'The service cannot be reached.', retryAfter: UNREACHABLE_RETRY_SECONDS },
-    };
+    const trouble = { words: 'The service cannot be reached.', retryAfter: UNREACHABLE_RETRY_SECONDS };
+    return { trouble, headers: new Headers() };
   }
-  budgetLeft = readBudget(response.headers) ?? budgetLeft;
-  if (response.ok) return { answer: JSON.parse(text) as T, headers: response.headers };
-  return { trouble: troubleOf(response, text) };
+  const { headers } = response;
+  if (response.ok) return { answer: JSON.parse(text) as T, headers };
+  return { trouble: troubleOf(response, text), headers };
 }
 
 /** Of a problem (RFC 9457), or of what something between here and the service has said. */
@@ -64,8 +60,11 @@ function troubleOf(response: Response, text: string): Trouble {
   return { words: WORDS[code] ?? `${detail}.`, retryAfter };
 }
 
-/** `"reading";r=117;t=60` of a budget `"reading";q=120;w=60`. */
-function readBudget(headers: Headers): number | undefined {
+/**
+ * What is left of the client's budget of requests, 0 to 1, as an answer says: `"reading";r=117;t=60` of
+ * `"reading";q=120;w=60`. Undefined where it says nothing.
+ */
+export function budgetLeft(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
   const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);

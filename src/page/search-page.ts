@@ -31,6 +31,10 @@ let shown: Shown;
 let current = new AbortController();
 let settling: number | undefined;
 let isTyping = false;
+/** Whether Enter was pressed before the answer came: then the first package is gone to as soon as it is there. */
+let isEntering = false;
+/** What is left of the client's budget of requests, 0 to 1. */
+let budget = 1;
 
 /** Shows what the address says. */
 function showAddress(): void {
@@ -50,13 +54,14 @@ function go(to: Shown): void {
 /** Shows what is being typed. A whole word is one step of the history, not each of its letters. */
 function type(): void {
   const query = input.value.trim();
+  isEntering = false;
   shown = query === '' ? { page: 1 } : { query, limit: FEW };
   if (isTyping) history.replaceState(null, '', addressOf(shown));
   else history.pushState(null, '', addressOf(shown));
   isTyping = true;
   clearTimeout(settling);
   settling = setTimeout(settle, SETTLED_MS);
-  show(budgetLeft < LOW_BUDGET ? THRIFTY_DEBOUNCE_MS : DEBOUNCE_MS);
+  show(budget < LOW_BUDGET ? THRIFTY_DEBOUNCE_MS : DEBOUNCE_MS);
 }
 
 function settle(): void {
@@ -118,6 +123,7 @@ async function browse({ page }: { page: number }, signal: AbortSignal): Promise<
 }
 
 function answer<T>(asked: Asked<T>, showIt: (answer: T, headers: Headers) => void): void {
+  budget = budgetLeft(asked.headers) ?? budget;
   if ('answer' in asked) {
     showIt(asked.answer, asked.headers);
     return;
@@ -130,13 +136,23 @@ function display(summary: string, lists: readonly HTMLElement[] = []): void {
   status.textContent = summary;
   packages.replaceChildren(...lists);
   packages.ariaBusy = 'false';
+  if (isEntering) enterPackages();
+}
+
+function enterPackages(): void {
+  isEntering = false;
+  packages.querySelector<HTMLAnchorElement>('.packages a')?.focus();
 }
 
 input.addEventListener('input', type);
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   settle();
-  packages.querySelector<HTMLAnchorElement>('.packages a')?.focus();
+  if (packages.ariaBusy !== 'true') enterPackages();
+  else {
+    isEntering = true;
+    show(0);
+  }
 });
 packages.addEventListener('click', (event) => {
   const link = (event.target as Element).closest<HTMLAnchorElement>('a[data-within]');

@@ -186,6 +186,14 @@ describe('The search page', function () {
     await page.getByRole('heading', { name: 'All packages' }).waitFor();
     expect(await page.getByRole('searchbox').inputValue()).to.equal('');
 
+    // Enter waits for the answer to what was typed right before.
+    await page.keyboard.type('zlib1g');
+    await page.keyboard.press('Enter');
+    await says(page, 'with “zlib1g” in the name');
+    expect(await focused(page)).to.equal('zlib1g');
+    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
+
     // Enter on a package opens it.
     const url = (await found('redis', 1))[0]?.url ?? '';
     await page.route(url, (route) => route.fulfill({ body: 'the package' }));

@@ -88,7 +88,7 @@ export function useBrowser(): SuiteBrowser {
 
 /** Waits until the page shows what its address says. */
 export async function settled(page: Page): Promise<void> {
-  await page.locator('#packages[aria-busy=false]').waitFor();
+  await page.locator('#packages[aria-busy=false]').waitFor({ state: 'attached' });
 }
 
 /** Waits until the page says this in its line about the results. */
