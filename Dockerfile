@@ -14,7 +14,7 @@ RUN npm run --silent build && rm -rf dist/local dist/.tsbuildinfo* \
 FROM node:24-trixie-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000
 WORKDIR /app
-COPY package.json ./
+COPY LICENSE package.json ./
 COPY data data
 COPY deploy/kibana deploy/kibana
 COPY mappings mappings

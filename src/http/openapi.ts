@@ -97,7 +97,7 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
       description:
         'A snapshot of all package names of a registry: page by page, and by any part of the name. HEAD works as GET, ' +
         'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`.',
-      license: { name: 'Unlicensed', identifier: 'UNLICENSED' },
+      license: { name: 'MIT', identifier: 'MIT' },
     },
     // Relative to the document, which may lie below a path of a proxy.
     servers: [{ url: '.' }],
