@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# `npm run check`, and all of CI: everything that has to pass before a change lands, on a Debian machine with no more
+# than Node, Maven and a JDK 21+; as root where no Docker engine answers. The last line is `N passed, N failed`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/test-runs.sh
+
+node scripts/setup.mjs --build
+npm run --silent typecheck
+npm run --silent lint
+npm run --silent format:check
+
+# Before the tests, which want the processors for themselves.
+scripts/with-docker.sh npm run --silent images:offline
+
+# The tests on this machine itself, and beside them, as most of both is waiting, those on another Node and with the
+# engines in containers, which are shown afterwards.
+set -m
+run this-machine npm test --silent </dev/null &
+{
+  run unit-node-24 npm run --silent test:node -- 24 test:unit
+  run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
+} </dev/null >/dev/null &
+set +m
+wait
+
+show unit-node-24 containers-node-24
+conclude this-machine unit-node-24 containers-node-24

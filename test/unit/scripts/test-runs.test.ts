@@ -1,0 +1,120 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+
+describe('Runs of tests', function () {
+  this.timeout(10_000);
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'test-runs-'));
+  });
+
+  afterEach(() => rm(folder, { recursive: true }));
+
+  const FAILING = String.raw`printf 'a test\n\n  1 passing\n  1 failing\n\n  1) a suite\n       a test:\n     a reason\n\n1 passed, 1 failed\n'; exit 1`;
+
+  const start = (lines: string[]): [string, string[]] => [
+    'bash',
+    [
+      '-c',
+      [`export TMPDIR=${folder}`, 'set -euo pipefail', 'source scripts/test-runs.sh', ...lines].join('\n'),
+    ],
+  ];
+
+  function check(...lines: string[]) {
+    const { status, stdout } = spawnSync(...start(lines), { encoding: 'utf8' });
+    expect(readdirSync(folder), 'left behind').to.be.empty;
+    return { status, lines: stdout.trimEnd().split('\n') };
+  }
+
+  it('are added up in the last line', () => {
+    const { status, lines } = check(
+      'run one echo "3 passed, 0 failed"',
+      'run two echo "40 passed, 0 failed" >/dev/null',
+      'conclude one two',
+    );
+    expect(status).to.equal(0);
+    expect(lines).to.deep.equal(['3 passed, 0 failed', '43 passed, 0 failed']);
+  });
+
+  it('say what failed once more right before the last line, however much was shown in between', () => {
+    const { status, lines } = check(
+      `run one bash -c ${JSON.stringify(FAILING)}`,
+      'run two bash -c "seq 1000; echo 40 passed, 0 failed" >/dev/null',
+      'show two',
+      'conclude one two',
+    );
+    expect(status).to.equal(1);
+    expect(lines.slice(-10)).to.deep.equal([
+      '',
+      'one:',
+      '  1 failing',
+      '',
+      '  1) a suite',
+      '       a test:',
+      '     a reason',
+      '',
+      '1 passed, 1 failed',
+      '41 passed, 1 failed',
+    ]);
+  });
+
+  const broken: [how: string, command: string, last: string[]][] = [
+    ['without a word on how it went', 'echo began', ['began', '40 passed, 1 failed']],
+    [
+      'with another code than 0 although no test failed',
+      'bash -c "echo 3 passed, 0 failed; exit 7"',
+      ['3 passed, 0 failed', '43 passed, 1 failed'],
+    ],
+  ];
+  for (const [how, command, last] of broken) {
+    it(`fail where one ended ${how}`, () => {
+      const { status, lines } = check(
+        `run one ${command}`,
+        'run two echo 40 passed, 0 failed',
+        'conclude one two',
+      );
+      expect(status).to.equal(1);
+      expect(lines.slice(-2 - last.length)).to.deep.equal([
+        '',
+        'one broke off; the end of its output:',
+        ...last,
+      ]);
+    });
+  }
+
+  it('fail where one did not begin', () => {
+    const { status, lines } = check('run one echo 3 passed, 0 failed', 'conclude one two');
+    expect(status).to.equal(1);
+    expect(lines.at(-1)).to.equal('3 passed, 1 failed');
+  });
+
+  it('end with all that they started, when they are stopped', async () => {
+    const began = Date.now();
+    const shell = spawn(
+      ...start([
+        'set -m',
+        '{ run one bash -c "echo began; sleep 30"; run two echo never; } &',
+        'set +m',
+        'wait',
+        'conclude one two',
+      ]),
+      { stdio: ['ignore', 'pipe', 'ignore'] },
+    );
+    let output = '';
+    shell.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      shell.kill('SIGTERM');
+    });
+    const [code] = (await once(shell, 'close')) as [number | null];
+    expect(code).to.equal(143);
+    expect(output).to.equal('began\n');
+    expect(Date.now() - began).to.be.lessThan(10_000);
+    expect(readdirSync(folder)).to.be.empty;
+  });
+});
