@@ -132,6 +132,9 @@ export function withoutEmpty(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
+/** What a variable that must be set may look like. */
+const EXAMPLES: Environment = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
+
 /** What is set, as the schema has it. @throws {ConfigError} */
 function read<T>(schema: z.ZodType<T>, env: Environment): T {
   const given = withoutEmpty(env);
@@ -139,8 +142,11 @@ function read<T>(schema: z.ZodType<T>, env: Environment): T {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const name = issue?.path.map(String).join('.') ?? 'environment';
+  const example = EXAMPLES[name] === undefined ? '' : `, such as ${EXAMPLES[name]}`;
   const missing = given[name] === undefined;
-  throw new ConfigError(missing ? `${name} is required` : `${name} ${issue?.message ?? 'is malformed'}`);
+  throw new ConfigError(
+    missing ? `${name} is required${example}` : `${name} ${issue?.message ?? 'is malformed'}`,
+  );
 }
 
 /** Everything that can be configured, checked and frozen. The units are in the names. */

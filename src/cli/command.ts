@@ -1,5 +1,6 @@
 import { Generations } from '../catalog/generation.js';
 import { createReadClient } from '../clients/elasticsearch.js';
+import { requireElasticsearch } from '../clients/given-engines.js';
 import { createRedis } from '../clients/redis.js';
 import { ConfigError, readConfig } from '../config.js';
 import { createLogger } from '../log.js';
@@ -42,8 +43,9 @@ export function runCommand(
     const config = readConfig(env);
     // What fails is said by the command in one line.
     const log = createLogger(config.logLevel === 'info' ? 'fatal' : config.logLevel, process.stdout.isTTY);
-    const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
     const { nodes, apiKey } = config.elasticsearch;
+    await requireElasticsearch({ nodes, apiKey });
+    const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
     const reader = createReadClient({ nodes, apiKey });
     const generations = new Generations(reader, aliasOf(config.registry.slug), log);
     const builder = createBuilder({ config, log, redis, generations, onRebuild });

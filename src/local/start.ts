@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import lockfile from 'proper-lockfile';
+import { EngineRefused, requireElasticsearch, requireRedis } from '../clients/given-engines.js';
 import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
 import { createLogger } from '../log.js';
 import { startServer, type RunningServer } from '../server.js';
@@ -25,9 +26,10 @@ const undo: (() => Promise<void>)[] = [];
 async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
   // Checks everything else that is set before anything is started for it.
   const draft = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1', ...withoutEmpty(env) });
-  await refuseTakenPort(draft.port, draft.host);
+  await refuseTakenPort('PORT', draft.port, draft.host);
+  if (draft.metricsPort !== undefined) await refuseTakenPort('METRICS_PORT', draft.metricsPort, draft.host);
 
-  const { elasticsearchUrl, redisUrl } = await obtainEngines(env, signal);
+  const { elasticsearchUrl, redisUrl } = await obtainEngines(env, draft, signal);
   signal.throwIfAborted();
 
   const config = readConfig({
@@ -48,8 +50,10 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
 }
 
 /** The addresses that are given, and engines of our own for those that are not. */
-async function obtainEngines(env: NodeJS.ProcessEnv, signal: AbortSignal) {
+async function obtainEngines(env: NodeJS.ProcessEnv, draft: Config, signal: AbortSignal) {
   const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
+  if (elasticsearch !== undefined) await requireElasticsearch(draft.elasticsearch);
+  if (redis !== undefined) await requireRedis(redis);
   if (elasticsearch !== undefined && redis !== undefined)
     return { elasticsearchUrl: elasticsearch, redisUrl: redis };
 
@@ -100,18 +104,17 @@ function volumeOf(folder: string): string {
   return `package-registry-search-${basename(folder)}`;
 }
 
-async function refuseTakenPort(port: number, host: string): Promise<void> {
+async function refuseTakenPort(variable: string, port: number, host: string): Promise<void> {
   const probe = createServer();
   try {
     probe.listen(port, host);
     await once(probe, 'listening');
   } catch (error) {
-    const reason =
-      (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-        ? 'is taken by another program'
-        : (error as Error).message;
+    const { code, message } = error as NodeJS.ErrnoException;
     throw new LocalError(
-      `port ${port} of ${host} ${reason}: stop that, or choose another with PORT=3001 npm start`,
+      code === 'EADDRINUSE'
+        ? `port ${port} of ${host} is taken by another program: stop that, or take a free one with ${variable}=0 npm start`
+        : `the service cannot listen (${message}): set ${variable} and HOST to a port and an address of this machine`,
     );
   }
   probe.close();
@@ -140,7 +143,10 @@ The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${met
   curl '${url}/browse?page=1&limit=5'
   curl '${url}/health'
 
-Elasticsearch: ${config.elasticsearch.nodes.join(', ')}   Redis: ${config.redisUrl}
+For npm run rebuild and the other commands, in another terminal:
+
+  export ELASTICSEARCH_URL=${config.elasticsearch.nodes.join()} REDIS_URL=${config.redisUrl}
+
 Ctrl-C stops everything that was started here.`);
 }
 
@@ -165,7 +171,8 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
   } catch (error) {
     if (!stopping.signal.aborted) {
-      const expected = error instanceof LocalError || error instanceof ConfigError;
+      const expected =
+        error instanceof LocalError || error instanceof ConfigError || error instanceof EngineRefused;
       console.error(expected ? `\n${error.message}` : error);
       process.exitCode = 1;
     }

@@ -21,6 +21,9 @@ const MAX_BYTES = 16 * 2 ** 30;
  * in which it answers nobody.
  */
 const READ_BYTES = 16 * 1024;
+/** The first bytes of such files. */
+const GZIP = 0x1f8b;
+const ZIP = 0x504b0304;
 /** The folders of temporary files begin with it; the number of their process and the time of its start follow. */
 const FOLDER = 'package-registry-search-snapshot-';
 const OWN = `${FOLDER}${process.pid}-${Math.floor(performance.timeOrigin)}-`;
@@ -147,11 +150,16 @@ interface Origin {
 
 async function openFile(url: string): Promise<Origin> {
   const path = fileURLToPath(url);
-  const { mtime, size } = await stat(path);
+  const found = await stat(path).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (found === undefined) throw new DatasetError(`there is no file ${path}`);
+  if (found.isDirectory()) throw new DatasetError(`${path} is a folder: name the file in it`);
   return {
     body: createReadStream(path),
-    takenAt: mtime,
-    bytes: size,
+    takenAt: found.mtime,
+    bytes: found.size,
     validators: undefined,
     close: () => Promise.resolve(),
   };
@@ -227,13 +235,15 @@ function capped(maxBytes: number, see: (chunk: Buffer) => unknown = () => undefi
   });
 }
 
-/** Gzip is told by its magic bytes, whatever the file or the server calls itself. */
+/** What it is is told by its first bytes, whatever the file or the server calls itself. */
 async function openText(path: string, maxBytes: number): Promise<Readable> {
   const handle = await open(path);
-  const { buffer } = await handle.read({ buffer: Buffer.alloc(2), length: 2, position: 0 });
+  const { buffer } = await handle.read({ buffer: Buffer.alloc(4), length: 4, position: 0 });
   await handle.close();
+  if (buffer.readUInt32BE() === ZIP)
+    throw new DatasetError('this is a zip archive or a spreadsheet: save it as CSV, plain or gzip');
   const file = createReadStream(path, { highWaterMark: READ_BYTES });
-  if (buffer.readUInt16BE() !== 0x1f8b) return file;
+  if (buffer.readUInt16BE() !== GZIP) return file;
   const gunzip = createGunzip({ chunkSize: READ_BYTES });
   // A little gzip may be a lot of text.
   const text = capped(maxBytes);

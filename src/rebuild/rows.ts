@@ -58,8 +58,7 @@ class RowParser {
     };
     const name = column('name');
     if (name === undefined) {
-      const what = header[0]?.trimStart().startsWith('<') ? 'an HTML page' : 'no such CSV';
-      throw new DatasetError(`line 1: the header has no column \`name\`: this is ${what}`);
+      throw new DatasetError(`line 1: the header has no column \`name\`: ${describeHeader(header)}`);
     }
     this.#width = header.length;
     this.#name = name;
@@ -67,7 +66,9 @@ class RowParser {
     this.#version = column('version');
     this.#url = column('url');
     if (this.#url === undefined && urlTemplate === undefined) {
-      throw new DatasetError('line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set');
+      throw new DatasetError(
+        'line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set, such as https://registry.example/{name}',
+      );
     }
   }
 
@@ -111,6 +112,16 @@ class RowParser {
       ?.replaceAll('{name}', () => encodeURIComponent(name))
       .replaceAll('{+name}', () => encodeURIComponent(name).replaceAll('%2F', '/').replaceAll('%40', '@'));
   }
+}
+
+/** What it is instead, or what to do about it. */
+function describeHeader(header: string[]): string {
+  const [first = ''] = header;
+  if (first.trimStart().startsWith('<')) return 'this is an HTML page';
+  if (header.length === 1 && /[;\t|]/.test(first))
+    return 'save the file with commas between the fields, as it has others';
+  const alike = header.find((column) => column.trim().toLowerCase() === 'name');
+  return alike === undefined ? 'this is no such CSV' : `rename the column ${JSON.stringify(alike)}`;
 }
 
 function positiveInteger(text: string): number | undefined {

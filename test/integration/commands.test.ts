@@ -92,7 +92,7 @@ describe('The command line', function () {
     }
     const { code, stderr } = await run('rollback', [], { ELASTICSEARCH_URL: '' });
     expect(code).to.equal(2);
-    expect(stderr).to.equal('ELASTICSEARCH_URL is required\n');
+    expect(stderr).to.equal('ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n');
   });
 
   it('waits for no other rebuild, and stops by itself on SIGTERM, leaving nothing behind', async () => {
@@ -122,6 +122,8 @@ describe('The command line', function () {
     expect(without.stderr).to.equal('Redis does not answer: it tells whether another rebuild is running\n');
     const nowhere = await run('rollback', [], { ...env, ELASTICSEARCH_URL: 'http://127.0.0.1:1' });
     expect(nowhere.code).to.equal(1);
-    expect(nowhere.stderr).to.match(/^Elasticsearch does not answer at ELASTICSEARCH_URL, .*\n$/);
+    expect(nowhere.stderr).to.match(
+      /^Elasticsearch does not answer at ELASTICSEARCH_URL \(.*\): start it, or correct the address\n$/,
+    );
   });
 });

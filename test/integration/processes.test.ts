@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import getPort from 'get-port';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -18,6 +19,7 @@ describe('The processes', function () {
   let dataset: DatasetFile;
   let taken: Server;
   let takenPort: string;
+  let webSite: DatasetServer;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
@@ -25,11 +27,13 @@ describe('The processes', function () {
     dataset = await datasetFile(toCsv(packagesNamed(['alpha', 'beta'])));
     taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
+    webSite = await datasetServer((_request, response) => response.end('<!DOCTYPE html>\n<p>Hello'));
     takenPort = String((taken.address() as AddressInfo).port);
   });
 
   after(async () => {
     taken.close();
+    await webSite.close();
     await dataset.remove();
     const client = new Client({ node: (await engines()).elasticsearch.url });
     for (const slug of slugs) {
@@ -54,7 +58,11 @@ describe('The processes', function () {
 
   describe('node dist/main.js', () => {
     const refused: [why: string, env: Record<string, string>, line: RegExp][] = [
-      ['ELASTICSEARCH_URL is missing', {}, /^ELASTICSEARCH_URL is required$/],
+      [
+        'ELASTICSEARCH_URL is missing',
+        {},
+        /^ELASTICSEARCH_URL is required, such as http:\/\/127\.0\.0\.1:9200$/,
+      ],
       [
         'a variable is malformed',
         { ELASTICSEARCH_URL: 'http://127.0.0.1:9200', PORT: 'http' },
@@ -155,25 +163,49 @@ describe('The processes', function () {
       [
         'its port is taken',
         () => ({ PORT: takenPort }),
-        /^port \d+ of 127\.0\.0\.1 is taken by another program: .*PORT=/,
+        /^port \d+ of 127\.0\.0\.1 is taken by another program: .* PORT=0 npm start$/,
+      ],
+      [
+        'the port of the metrics is taken',
+        () => ({ METRICS_PORT: takenPort }),
+        /^port \d+ of 127\.0\.0\.1 is taken by another program: .* METRICS_PORT=0 npm start$/,
+      ],
+      [
+        'HOST is no address of this machine',
+        () => ({ HOST: '203.0.113.1' }),
+        /^the service cannot listen \(.*EADDRNOTAVAIL.*\): set PORT and HOST to a port and an address of this machine$/,
       ],
       ['a variable is malformed', () => ({ INDEX_SHARDS: 'many' }), /^INDEX_SHARDS must be a whole number/],
       [
         'the given Elasticsearch does not answer',
         () => ({ ELASTICSEARCH_URL: `http://127.0.0.1:1` }),
-        /^Elasticsearch does not answer at ELASTICSEARCH_URL/,
+        /^Elasticsearch does not answer at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
+      ],
+      [
+        'something else answers at ELASTICSEARCH_URL',
+        () => ({ ELASTICSEARCH_URL: webSite.url }),
+        /^ELASTICSEARCH_URL leads to something else: set it to an Elasticsearch of version 9$/,
+      ],
+      [
+        'the given Redis does not answer',
+        () => ({ REDIS_URL: 'redis://127.0.0.1:1' }),
+        /^Redis does not answer at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
+      ],
+      [
+        'something else answers at REDIS_URL',
+        () => ({ REDIS_URL: webSite.url.replace('http', 'redis') }),
+        /^Redis does not answer at REDIS_URL \(.+\): start it/,
       ],
       [
         'the dataset cannot be loaded',
         () => ({ DATASET_URL: 'file:///no/such/file.csv' }),
-        /^the snapshot could not be loaded: the dataset could not be downloaded: ENOENT/,
+        /^the snapshot could not be loaded: there is no file \/no\/such\/file\.csv$/,
       ],
     ];
     for (const [why, env, line] of refused) {
       it(`ends with one line when ${why}`, async () => {
         const program = new Program('src/local/start.ts', {
           ...(await environment()),
-          LOG_LEVEL: 'silent',
           ...env(),
         });
         expect(await program.exit()).to.equal(1);

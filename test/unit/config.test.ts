@@ -85,7 +85,10 @@ describe('readConfig', () => {
   });
 
   it('names ELASTICSEARCH_URL when it is missing', () => {
-    expect(() => readConfig({})).to.throw(ConfigError, /^ELASTICSEARCH_URL is required$/);
+    expect(() => readConfig({})).to.throw(
+      ConfigError,
+      /^ELASTICSEARCH_URL is required, such as http:\/\/127\.0\.0\.1:9200$/,
+    );
   });
 
   it('counts an empty variable as absent', () => {

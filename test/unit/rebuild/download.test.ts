@@ -145,8 +145,16 @@ describe('download', () => {
 
     it('refuses a file that is not there, and a folder', async () => {
       const { url } = await fileOf(CSV);
-      await expectRefused(new URL('missing.csv', url).href, /^the dataset could not be downloaded: ENOENT/);
-      await expectRefused(new URL('.', url).href, /^the dataset could not be downloaded: EISDIR/);
+      await expectRefused(new URL('missing.csv', url).href, /^there is no file \/.*missing\.csv$/);
+      await expectRefused(new URL('.', url).href, /^\/.* is a folder: name the file in it$/);
+    });
+
+    it('refuses a spreadsheet', async () => {
+      const { url } = await fileOf(Buffer.from('PK\x03\x04, and so on'));
+      await rejects(textOf(await snapshotOf(url)), {
+        name: 'DatasetError',
+        message: 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip',
+      });
     });
 
     it('fails while reading where the gzip is cut off or damaged', async () => {

@@ -332,8 +332,9 @@ describe('readRows', () => {
     const unusable: [what: string, csv: string, message: string][] = [
       ['an empty file', '', 'the dataset is empty'],
       ['no column `name`', 'package_no,url\n1,https://a.example/\n', 'line 1: the header has no column `name`: this is no such CSV'],
-      ['a name in another case', 'Name,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
-      ['white space around it', ' name ,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['a name in another case', 'Name,url\n', 'line 1: the header has no column `name`: rename the column "Name"'],
+      ['white space around it', ' name ,url\n', 'line 1: the header has no column `name`: rename the column " name "'],
+      ['semicolons', 'name;url\n', 'line 1: the header has no column `name`: save the file with commas between the fields, as it has others'],
       ['something else than CSV', '{ name: a }\n', 'line 1: the header has no column `name`: this is no such CSV'],
       ['an HTML page', ' <!DOCTYPE html>\n<p>\n', 'line 1: the header has no column `name`: this is an HTML page'],
       ['an empty first line', '\nname,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
@@ -341,7 +342,7 @@ describe('readRows', () => {
       ['two columns `package_no`', 'package_no,package_no,name,url\n', 'line 1: there are two columns `package_no`'],
       ['two columns `version`', 'name,version,url,version\n', 'line 1: there are two columns `version`'],
       ['two columns `url`', 'url,name,x,url\n', 'line 1: there are two columns `url`'],
-      ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set'],
+      ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set, such as https://registry.example/{name}'],
       ['bad quoting', 'na"me,url\na,b\n', 'line 1: bad quoting, in the header'],
     ]; // prettier-ignore
     for (const [what, csv, message] of unusable) {

@@ -1,0 +1,85 @@
+import { errors } from '@elastic/elasticsearch';
+import { Redis } from 'ioredis';
+import { createReadClient, type ElasticsearchAccess } from './elasticsearch.js';
+
+/** The major version that the service and its client are written for. */
+const ELASTICSEARCH_MAJOR = 9;
+
+const REDIS_TIMEOUT_MS = 3000;
+
+/** What is wrong with an engine whose address was given, in one line for the person at the terminal. */
+export class EngineRefused extends Error {
+  override readonly name = 'EngineRefused';
+}
+
+/**
+ * Asks who answers at `ELASTICSEARCH_URL`, for those who wait at a terminal: a server goes on trying instead.
+ * @throws {EngineRefused} unless it is an Elasticsearch 9 that accepts us.
+ */
+export async function requireElasticsearch(access: ElasticsearchAccess): Promise<void> {
+  const client = createReadClient(access);
+  try {
+    const { version } = await client.info();
+    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) throw another(`version ${version.number}`);
+  } catch (error) {
+    const described = describe(error, access);
+    if (described !== undefined) throw described;
+  } finally {
+    await client.close();
+  }
+}
+
+/** Undefined where the key has no right to ask this, and needs none. */
+function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
+  if (error instanceof errors.ProductNotSupportedError) return another('something else');
+  if (error instanceof errors.ResponseError) {
+    if (error.statusCode === 403) return undefined;
+    if (error.statusCode === 401) return new EngineRefused(describeUnknown(nodes, apiKey));
+    // One of version 8 answers 400 to a client of version 9.
+    return another(`what answered ${error.statusCode}`);
+  }
+  if (!(error instanceof errors.ElasticsearchClientError)) return error as Error;
+  return new EngineRefused(
+    `Elasticsearch does not answer at ELASTICSEARCH_URL (${error.message}): start it, or correct the address`,
+    { cause: error },
+  );
+}
+
+function another(found: string): EngineRefused {
+  return new EngineRefused(
+    `ELASTICSEARCH_URL leads to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
+  );
+}
+
+function describeUnknown(nodes: readonly string[], apiKey: string | undefined): string {
+  if (apiKey !== undefined)
+    return 'Elasticsearch does not accept ELASTICSEARCH_API_KEY: make another one with npm run keys';
+  return nodes.some((node) => new URL(node).username !== '')
+    ? 'Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them'
+    : 'Elasticsearch asks who is there: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
+}
+
+/** Asks for an answer at `REDIS_URL`. @throws {EngineRefused} */
+export async function requireRedis(url: string): Promise<void> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: REDIS_TIMEOUT_MS,
+    commandTimeout: REDIS_TIMEOUT_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  // It says more than what `connect` rejects with.
+  let reason: string | undefined;
+  redis.on('error', (error: Error) => (reason ??= error.message));
+  try {
+    await redis.connect();
+    await redis.ping();
+  } catch (error) {
+    throw new EngineRefused(
+      `Redis does not answer at REDIS_URL (${reason ?? (error as Error).message}): start it, or correct the address`,
+      { cause: error },
+    );
+  } finally {
+    redis.disconnect();
+  }
+}
