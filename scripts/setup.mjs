@@ -10,7 +10,7 @@ const stampFile = `${root}node_modules/.installed-from`;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
-  console.error(`Node ${process.versions.node} is too old: this needs 20.19 or newer.`);
+  console.error(`Node ${process.versions.node} is too old: install 20.19 or newer.`);
   process.exit(1);
 }
 

@@ -20,7 +20,8 @@ fi
 
 state=$(mktemp -d /tmp/package-registry-search-docker-XXXXXX)
 # Images outlast the engine, so that the next one need not build them again.
-dockerd --data-root /var/cache/package-registry-search/docker --exec-root "$state/exec" --pidfile "$state/pid" \
+# In a session of its own, so that a Ctrl-C leaves it to the command to stop its containers.
+setsid dockerd --data-root /var/cache/package-registry-search/docker --exec-root "$state/exec" --pidfile "$state/pid" \
   --host "unix://$state/socket" >"$state/log" 2>&1 &
 engine=$!
 finish() {

@@ -8,6 +8,7 @@ import { createBuilder, type Builder } from '../rebuild/builder.js';
 import { aliasOf } from '../rebuild/index-names.js';
 import { LockUnavailable } from '../rebuild/lock.js';
 import type { ProgressReport } from '../rebuild/progress.js';
+import { onStopSignal } from './stop-signals.js';
 
 /** How a command ends, for scripts. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
@@ -49,16 +50,13 @@ export function runCommand(
     const reader = createReadClient({ nodes, apiKey });
     const generations = new Generations(reader, aliasOf(config.registry.slug), log);
     const builder = createBuilder({ config, log, redis, generations, onRebuild });
-    const stop = () => void builder.rebuilds.stop();
-    process.once('SIGINT', stop);
-    process.once('SIGTERM', stop);
+    const unfollow = onStopSignal(() => void builder.rebuilds.stop());
     try {
       await generations.refresh();
       if (generations.trouble !== undefined) throw new Error(generations.trouble);
       return await command(builder);
     } finally {
-      process.off('SIGINT', stop);
-      process.off('SIGTERM', stop);
+      unfollow();
       await Promise.all([builder.close(), reader.close()]);
       redis?.disconnect();
     }

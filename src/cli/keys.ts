@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { createAdministratorClient, describeRefusal } from '../clients/elasticsearch.js';
+import { createAdministratorClient, describeRefusal, describeSilence } from '../clients/elasticsearch.js';
 import { ConfigError, readAdministrator, readConfig } from '../config.js';
 import { aliasOf } from '../rebuild/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
@@ -102,7 +102,9 @@ async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
     await (revoke ? revokeOthers(client, kinds, env) : makeKeys(client, kinds, expiration));
     return EXIT.done;
   } catch (error) {
-    const refusal = describeRefusal(error, 'ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD');
+    const refusal =
+      describeRefusal(error, 'ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD') ??
+      describeSilence(error);
     throw refusal === undefined ? error : new Error(refusal, { cause: error });
   } finally {
     await client.close();

@@ -50,6 +50,13 @@ export function describeRefusal(error: unknown, variable: string): string | unde
   return action === undefined ? undefined : `${variable} does not give the right to ${action}`;
 }
 
+/** Says in one line that nothing answers where Elasticsearch should, and why. Undefined for every other error. */
+export function describeSilence(error: unknown): string | undefined {
+  if (!(error instanceof errors.ConnectionError || error instanceof errors.TimeoutError)) return undefined;
+  // OpenSSL's reasons end with a line end.
+  return `Elasticsearch does not answer at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
+}
+
 function reasonOf({ body }: errors.ResponseError): string {
   return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? '';
 }

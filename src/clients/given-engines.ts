@@ -1,6 +1,6 @@
 import { errors } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
-import { createReadClient, type ElasticsearchAccess } from './elasticsearch.js';
+import { createReadClient, describeSilence, type ElasticsearchAccess } from './elasticsearch.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
@@ -38,11 +38,8 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
     // One of version 8 answers 400 to a client of version 9.
     return another(`what answered ${error.statusCode}`);
   }
-  if (!(error instanceof errors.ElasticsearchClientError)) return error as Error;
-  return new EngineRefused(
-    `Elasticsearch does not answer at ELASTICSEARCH_URL (${error.message}): start it, or correct the address`,
-    { cause: error },
-  );
+  const silence = describeSilence(error);
+  return silence === undefined ? (error as Error) : new EngineRefused(silence, { cause: error });
 }
 
 function another(found: string): EngineRefused {

@@ -10,6 +10,7 @@ import { startServer, type RunningServer } from '../server.js';
 import { LocalError } from './engine.js';
 import { obtainElasticsearch, obtainRedis } from './engines.js';
 import { LoadBar } from '../cli/load-bar.js';
+import { onStopSignal } from '../cli/stop-signals.js';
 import { findPlaces } from './places.js';
 
 /** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */
@@ -29,14 +30,13 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   await refuseTakenPort('PORT', draft.port, draft.host);
   if (draft.metricsPort !== undefined) await refuseTakenPort('METRICS_PORT', draft.metricsPort, draft.host);
 
-  const { elasticsearchUrl, redisUrl } = await obtainEngines(env, draft, signal);
+  const addresses = await obtainEngines(env, draft, signal);
   signal.throwIfAborted();
 
   const config = readConfig({
     LOG_LEVEL: 'warn',
     ...withoutEmpty(env),
-    ELASTICSEARCH_URL: elasticsearchUrl,
-    REDIS_URL: redisUrl,
+    ...addresses,
   });
   const bar = new LoadBar(process.stdout);
   const server = await startServer(config, createLogger(config.logLevel, process.stdout.isTTY), bar.show);
@@ -46,16 +46,19 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   });
   await untilReady(server, signal);
   bar.end();
-  greet(server, config);
+  greet(server, addresses);
 }
 
-/** The addresses that are given, and engines of our own for those that are not. */
-async function obtainEngines(env: NodeJS.ProcessEnv, draft: Config, signal: AbortSignal) {
+/** Starts engines of our own where no addresses are given. @returns their addresses, as variables. */
+async function obtainEngines(
+  env: NodeJS.ProcessEnv,
+  draft: Config,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
   const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
   if (elasticsearch !== undefined) await requireElasticsearch(draft.elasticsearch);
   if (redis !== undefined) await requireRedis(redis);
-  if (elasticsearch !== undefined && redis !== undefined)
-    return { elasticsearchUrl: elasticsearch, redisUrl: redis };
+  if (elasticsearch !== undefined && redis !== undefined) return {};
 
   const places = findPlaces(env);
   await holdFolder(places.data);
@@ -68,11 +71,13 @@ async function obtainEngines(env: NodeJS.ProcessEnv, draft: Config, signal: Abor
     say,
     signal,
   };
-  const elasticsearchUrl =
-    elasticsearch ?? (await begin('Elasticsearch', () => obtainElasticsearch(options)));
+  const addresses: Record<string, string> = {};
+  if (elasticsearch === undefined) {
+    addresses['ELASTICSEARCH_URL'] = await begin('Elasticsearch', () => obtainElasticsearch(options));
+  }
   signal.throwIfAborted();
-  const redisUrl = redis ?? (await begin('Redis', () => obtainRedis(options)));
-  return { elasticsearchUrl, redisUrl };
+  if (redis === undefined) addresses['REDIS_URL'] = await begin('Redis', () => obtainRedis(options));
+  return addresses;
 }
 
 /** Starts an engine, to be stopped at the end. @returns its address. */
@@ -134,19 +139,16 @@ async function untilReady({ generations, rebuilds }: RunningServer, signal: Abor
   }
 }
 
-function greet({ url, generations }: RunningServer, config: Config): void {
+function greet({ url, generations }: RunningServer, addresses: Record<string, string>): void {
   const meta = generations.current?.meta;
+  const exported = Object.entries(addresses).map(([name, address]) => `${name}=${address}`);
   say(`
 The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${meta?.source}. Try:
 
   curl '${url}/search?q=redis'
   curl '${url}/browse?page=1&limit=5'
   curl '${url}/health'
-
-For npm run rebuild and the other commands, in another terminal:
-
-  export ELASTICSEARCH_URL=${config.elasticsearch.nodes.join()} REDIS_URL=${config.redisUrl}
-
+${exported.length === 0 ? '' : `\nFor npm run rebuild and the other commands, in another terminal:\n\n  export ${exported.join(' ')}\n`}
 Ctrl-C stops everything that was started here.`);
 }
 
@@ -158,14 +160,10 @@ async function undoAll(): Promise<void> {
 
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const stopping = new AbortController();
-  const stop = () => {
-    if (stopping.signal.aborted) process.exit(130);
+  onStopSignal(() => {
     say('\nStopping …');
     stopping.abort();
-  };
-  process.on('SIGINT', stop);
-  process.on('SIGTERM', stop);
-  process.on('SIGHUP', stop);
+  });
   try {
     await start(env, stopping.signal);
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');

@@ -148,6 +148,9 @@ describe('The processes', function () {
         30_000,
       );
       expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
+      // As npm, which hands on the Ctrl-C that the terminal has sent to both.
+      program.signal('SIGINT');
+      await program.prints(/Stopping/, 5000);
       expect(await program.stop('SIGINT')).to.equal(0);
       expect(program.stderr).to.equal('');
       const { elasticsearch } = await engines();

@@ -293,7 +293,7 @@ describe('An Elasticsearch that asks who is there', function () {
       ELASTICSEARCH_API_KEY: wrong,
     });
     expect(await command.exit()).to.equal(1);
-    expect(command.stderr).to.equal('Elasticsearch does not accept ELASTICSEARCH_API_KEY\n');
+    expect(command.stderr).to.match(/^Elasticsearch does not accept ELASTICSEARCH_API_KEY: .*\n$/);
   });
 
   it('is served from with the key for reading alone; a rebuild fails, says why, and changes nothing', async () => {
@@ -346,7 +346,14 @@ describe('An Elasticsearch that asks who is there', function () {
           2,
           /^ELASTICSEARCH_ADMIN_USER is required\n$/,
         ],
-        ['no cluster', [], { ELASTICSEARCH_URL: '' }, 2, /^ELASTICSEARCH_URL is required\n$/],
+        ['no cluster', [], { ELASTICSEARCH_URL: '' }, 2, /^ELASTICSEARCH_URL is required, such as \S+\n$/],
+        [
+          'a cluster that does not answer',
+          [],
+          { ELASTICSEARCH_URL: 'http://127.0.0.1:1' },
+          1,
+          /^Elasticsearch does not answer at ELASTICSEARCH_URL \(.*ECONNREFUSED.*\): start it, or correct the address\n$/,
+        ],
         ['a wrong time', ['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
         ['a wrong option', ['--password', 'x'], {}, 2, /usage: npm run --silent keys/],
         [
@@ -364,6 +371,50 @@ describe('An Elasticsearch that asks who is there', function () {
         expect(ended).to.include({ code, stdout: '' });
       });
     }
+  });
+
+  describe('npm start', () => {
+    const withUser = (password: string) => {
+      const url = new URL(engine.url);
+      return Object.assign(url, { username: ADMINISTRATOR.user, password }).href;
+    };
+    const refused: [why: string, env: () => Record<string, string>, line: RegExp][] = [
+      ['no credentials', () => ({}), /^Elasticsearch asks who is there: make keys .*ELASTICSEARCH_API_KEY$/],
+      [
+        'a wrong key',
+        () => ({ ELASTICSEARCH_API_KEY: 'wrong' }),
+        /^Elasticsearch does not accept .*_API_KEY: .*$/,
+      ],
+      [
+        'a wrong password in the address',
+        () => ({ ELASTICSEARCH_URL: withUser('change-me') }),
+        /^Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them$/,
+      ],
+    ];
+    for (const [why, env, line] of refused) {
+      it(`ends with one line with ${why}`, async () => {
+        const { redis } = await engines();
+        const urls = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url };
+        const program = new Program('src/local/start.ts', { ...urls, PORT: '0', ...env() });
+        expect(await program.exit()).to.equal(1);
+        expect(program.stderr.trim()).to.match(line);
+      });
+    }
+
+    it('serves with the keys, or with a user and a password in the address', async () => {
+      const { redis } = await engines();
+      for (const env of [keys, { ELASTICSEARCH_URL: withUser(ADMINISTRATOR.password) }]) {
+        const program = new Program('src/local/start.ts', {
+          ELASTICSEARCH_URL: engine.url,
+          REDIS_URL: redis.url,
+          REGISTRY_SLUG: slug,
+          PORT: '0',
+          ...env,
+        });
+        await program.prints(/The API is at/, 30_000);
+        expect(await program.stop('SIGINT')).to.equal(0);
+      }
+    });
   });
 
   reading.itNoticesNothing();
