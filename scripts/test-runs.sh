@@ -7,6 +7,7 @@ trap 'exit 143' TERM HUP
 
 # Ends what still runs in the background, each job with its whole process group (`set -m`).
 finish() {
+  trap '' TERM INT HUP
   local job
   for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done
   wait

@@ -25,14 +25,19 @@ setsid dockerd --data-root /var/cache/package-registry-search/docker --exec-root
   --host "unix://$state/socket" >"$state/log" 2>&1 &
 engine=$!
 finish() {
+  trap '' TERM INT HUP
+  local remaining
+  remaining=$(docker ps --all --quiet 2>/dev/null) || true
+  [ -z "$remaining" ] || docker rm --force --volumes $remaining >/dev/null || true
   kill "$engine" 2>/dev/null || true
   wait "$engine" 2>/dev/null || true
   rm -rf "$state"
 }
+
+export DOCKER_HOST="unix://$state/socket"
 trap finish EXIT
 trap 'exit 143' TERM INT HUP
 
-export DOCKER_HOST="unix://$state/socket"
 for ((i = 0; ; i++)); do
   docker info >/dev/null 2>&1 && break
   if ((i == 60)) || ! kill -0 "$engine" 2>/dev/null; then
@@ -46,7 +51,4 @@ done
 # testcontainers' own image removes what a killed test run has left. It may not be there to pull, and is not needed:
 # this engine ends, and the tests' containers with it.
 export TESTCONTAINERS_RYUK_DISABLED=true
-"$@" && code=0 || code=$?
-remaining=$(docker ps --all --quiet)
-[ -z "$remaining" ] || docker rm --force --volumes $remaining >/dev/null
-exit "$code"
+"$@"
