@@ -12,6 +12,13 @@ npm run --silent format:check
 
 # Before the tests, which want the processors for themselves.
 scripts/with-docker.sh npm run --silent images:offline
+if [ -z "${CHROMIUM:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation
+fi
+
+# Alone: it measures how quick the page is.
+run browser npm run --silent test:browser </dev/null
 
 # The tests on this machine itself, and beside them, as most of both is waiting, those on another Node and with the
 # engines in containers, which are shown afterwards.
@@ -25,4 +32,4 @@ set +m
 wait
 
 show unit-node-24 containers-node-24
-conclude this-machine unit-node-24 containers-node-24
+conclude browser this-machine unit-node-24 containers-node-24

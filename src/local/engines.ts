@@ -4,6 +4,7 @@ import { LocalError, type Engine, type Say } from './engine.js';
 import { hasDocker, startElasticsearchContainer, startRedisContainer } from './docker.js';
 import { makeFolder, type Places } from './places.js';
 import { startRedis } from './redis.js';
+import { ProgramError } from './supervised.js';
 
 interface EngineOptions {
   places: Places;
@@ -76,7 +77,8 @@ async function obtain(
   try {
     return await fromMaven();
   } catch (error) {
-    if (!(error instanceof LocalError)) throw error;
+    // What was there and did not get ready has said why.
+    if (!(error instanceof LocalError) || error instanceof ProgramError) throw error;
     throw new LocalError(
       `${name} cannot be had: ${error.message}. It comes from a Docker engine, or from Maven and a JDK 21+, or from an address in ${variable}.`,
       { cause: error },

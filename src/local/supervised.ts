@@ -113,13 +113,20 @@ export class SupervisedProgram {
       if (state !== undefined) {
         await this.kill();
         const output = readFileSync(this.options.logFile, 'utf8');
-        const end = output.trim().split('\n').slice(-LAST_LINES).join('\n');
         throw new ProgramError(
-          `${name} ${state}; its log is ${this.options.logFile} and ends:\n${end}`,
+          `${name} ${state}; its log is ${this.options.logFile} and ends:\n${lastLines(output)}`,
           output,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
+}
+
+/** Those that say something to people: no stack frames. */
+function lastLines(output: string): string {
+  const lines = output
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !/^\s*(at |\.\.\. \d+ more)/.test(line));
+  return lines.slice(-LAST_LINES).join('\n');
 }
