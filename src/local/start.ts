@@ -145,6 +145,7 @@ function greet({ url, generations }: RunningServer, addresses: Record<string, st
   say(`
 The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${meta?.source}. Try:
 
+  ${url}/ in a browser
   curl '${url}/search?q=redis'
   curl '${url}/browse?page=1&limit=5'
   curl '${url}/health'
