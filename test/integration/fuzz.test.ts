@@ -10,7 +10,7 @@ import { useService, type Answer } from '../support/service.js';
 
 const REQUESTS = 3000;
 
-const PATHS = ['/ping', '/health', '/stats', '/browse', '/search', '/debug-ip', '/get-bypass', '/rebuild', '/openapi.json']; // prettier-ignore
+const PATHS = ['/ping', '/health', '/stats', '/browse', '/search', '/debug-ip', '/get-bypass', '/rebuild', '/openapi.json', '/', '/docs', '/page/page.css']; // prettier-ignore
 const PARAMETERS = ['q', 'limit', 'page', 'secret', 'force', '__proto__', 'q[]', ''];
 
 /** Any text, well or ill encoded, as far as an address can hold it. */
@@ -70,6 +70,7 @@ describe('Thousands of random requests', function () {
     const bytes = await buffer(response);
     const compressed = response.headers['content-encoding'] !== undefined;
     const text = compressed ? '' : bytes.toString();
+    const isJson = response.headers['content-type']?.includes('json') ?? false;
     const fields = Object.entries(response.headers).map(
       ([name, one]) => [name, String(one)] as [string, string],
     );
@@ -78,7 +79,7 @@ describe('Thousands of random requests', function () {
       status: response.statusCode ?? 0,
       headers: new Headers(fields),
       text,
-      body: text === '' ? undefined : (JSON.parse(text) as unknown),
+      body: isJson && text !== '' ? (JSON.parse(text) as unknown) : undefined,
     };
   }
 
