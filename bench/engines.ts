@@ -21,7 +21,16 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
   const folder = makeFolder(await mkdtemp(name), places.runAs);
   const say = (line: string) => console.log(line);
   const { signal } = new AbortController();
-  const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
+  const options = {
+    places,
+    folder,
+    volume: undefined,
+    heap: HEAP,
+    onUsualPorts: false,
+    env: process.env,
+    say,
+    signal,
+  };
   const elasticsearch = await obtainElasticsearch(options);
   const redis = await obtainRedis(options);
   const input = await mkdtemp(name);

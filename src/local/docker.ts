@@ -24,6 +24,7 @@ export async function hasDocker(): Promise<boolean> {
 export async function startElasticsearchContainer(
   heap: string,
   volume: string | undefined,
+  usualPort: number | undefined,
   signal: AbortSignal,
 ): Promise<Engine> {
   const container = new EngineContainer(ELASTICSEARCH_IMAGE)
@@ -39,14 +40,17 @@ export async function startElasticsearchContainer(
   if (volume !== undefined) {
     container.withBindMounts([{ source: volume, target: '/usr/share/elasticsearch/data', mode: 'rw' }]);
   }
-  return container.startEngine('http', 9200, signal);
+  return container.startEngine('http', 9200, usualPort, signal);
 }
 
-export async function startRedisContainer(signal: AbortSignal): Promise<Engine> {
+export async function startRedisContainer(
+  usualPort: number | undefined,
+  signal: AbortSignal,
+): Promise<Engine> {
   return new EngineContainer(REDIS_IMAGE)
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no'])
     .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
-    .startEngine('redis', 6379, signal);
+    .startEngine('redis', 6379, usualPort, signal);
 }
 
 class EngineContainer extends GenericContainer {
@@ -58,7 +62,12 @@ class EngineContainer extends GenericContainer {
   }
 
   /** Starts it. Nothing is left of one that cannot be started, or whose start is aborted. */
-  async startEngine(scheme: 'http' | 'redis', containerPort: number, signal: AbortSignal): Promise<Engine> {
+  async startEngine(
+    scheme: 'http' | 'redis',
+    containerPort: number,
+    usualPort: number | undefined,
+    signal: AbortSignal,
+  ): Promise<Engine> {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
     // Open to this machine alone, as nothing asks for a password, unless Docker's engine is another machine.
     const local = host === 'localhost' || host === LOOPBACK;
@@ -71,7 +80,7 @@ class EngineContainer extends GenericContainer {
     try {
       // A port of our choice, so that the address stays the same when the container is started again.
       const { port, started } = await onFreePort(
-        containerPort,
+        usualPort,
         (port) => this.#startOn(port, containerPort, local, signal),
         isPortTaken,
       );

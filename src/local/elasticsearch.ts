@@ -52,6 +52,8 @@ interface NodeOptions {
   folder: string;
   /** Such as `1g`. */
   heap: string;
+  /** Of HTTP, taken where it is free. */
+  usualPort?: number | undefined;
   env: NodeJS.ProcessEnv;
   say: Say;
   signal: AbortSignal;
@@ -66,6 +68,7 @@ export async function startElasticsearch({
   places,
   folder,
   heap,
+  usualPort,
   env,
   say,
   signal,
@@ -128,7 +131,7 @@ export async function startElasticsearch({
     return program;
   };
   const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;
-  return startLocalEngine({ description, scheme: 'http', usualPort: 9200, launch });
+  return startLocalEngine({ description, scheme: 'http', usualPort, launch });
 }
 
 /** Takes Elasticsearch from Maven Central, unless that was done before. @returns its home, of programs alone. */

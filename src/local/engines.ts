@@ -13,6 +13,8 @@ interface EngineOptions {
   volume: string | undefined;
   /** Elasticsearch's, such as `1g`. */
   heap: string;
+  /** Whether people shall find them where they look first, if these ports are free. */
+  onUsualPorts: boolean;
   env: NodeJS.ProcessEnv;
   say: Say;
   signal: AbortSignal;
@@ -24,19 +26,22 @@ export async function obtainElasticsearch({
   folder,
   volume,
   heap,
+  onUsualPorts,
   env,
   say,
   signal,
 }: EngineOptions): Promise<Engine> {
+  const usualPort = onUsualPorts ? 9200 : undefined;
   return obtain(
     'Elasticsearch',
     'ELASTICSEARCH_URL',
-    () => startElasticsearchContainer(heap, volume, signal),
+    () => startElasticsearchContainer(heap, volume, usualPort, signal),
     () =>
       startElasticsearch({
         places,
         folder: join(makeFolder(folder, places.runAs), 'elasticsearch'),
         heap,
+        usualPort,
         env,
         say,
         signal,
@@ -47,12 +52,14 @@ export async function obtainElasticsearch({
 }
 
 /** A real Redis, likewise. */
-export async function obtainRedis({ places, folder, env, say, signal }: EngineOptions): Promise<Engine> {
+export async function obtainRedis(options: EngineOptions): Promise<Engine> {
+  const { places, folder, onUsualPorts, env, say, signal } = options;
+  const usualPort = onUsualPorts ? 6379 : undefined;
   return obtain(
     'Redis',
     'REDIS_URL',
-    () => startRedisContainer(signal),
-    () => startRedis(places, join(makeFolder(folder, places.runAs), 'redis'), env, say, signal),
+    () => startRedisContainer(usualPort, signal),
+    () => startRedis(places, join(makeFolder(folder, places.runAs), 'redis'), usualPort, env, say, signal),
     say,
     signal,
   );

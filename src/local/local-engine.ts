@@ -5,7 +5,7 @@ import { ProgramError, type SupervisedProgram } from './supervised.js';
 interface LocalEngineOptions {
   description: string;
   scheme: 'http' | 'redis';
-  usualPort: number;
+  usualPort: number | undefined;
   /** Starts the program on a port of 127.0.0.1 and waits until it is ready. */
   launch: (port: number) => Promise<SupervisedProgram>;
 }

@@ -28,6 +28,7 @@ const START_TIMEOUT_MS = 20_000;
 export async function startRedis(
   places: Places,
   folder: string,
+  usualPort: number | undefined,
   env: NodeJS.ProcessEnv,
   say: Say,
   signal: AbortSignal,
@@ -55,7 +56,7 @@ export async function startRedis(
     await program.waitUntil(() => answers(port, folder), 'Redis', START_TIMEOUT_MS, signal);
     return program;
   };
-  return startLocalEngine({ description: `Redis (${origin})`, scheme: 'redis', usualPort: 6379, launch });
+  return startLocalEngine({ description: `Redis (${origin})`, scheme: 'redis', usualPort, launch });
 }
 
 async function findServer(

@@ -67,6 +67,7 @@ async function obtainEngines(
     folder: places.data,
     volume: volumeOf(places.data),
     heap: HEAP,
+    onUsualPorts: true,
     env,
     say,
     signal,

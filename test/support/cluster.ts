@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import getPort from 'get-port';
+import { freePort } from '../../src/local/free-port.js';
 import type { Engine } from '../../src/local/engine.js';
 import { ownNodes } from './own-nodes.js';
 
@@ -25,7 +25,7 @@ export interface Cluster {
 export async function startCluster(members: ('master' | 'data')[]): Promise<Cluster> {
   const own = await ownNodes();
   const name = `test-${randomBytes(4).toString('hex')}`;
-  const ports = await Promise.all(members.map(() => getPort()));
+  const ports = await Promise.all(members.map(() => freePort()));
   const nodes: ClusterNode[] = [];
   try {
     // One after the other: the first is a cluster by itself, which the others join.

@@ -3,7 +3,7 @@ import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import getPort from 'get-port';
+import { freePort } from '../../src/local/free-port.js';
 import { run } from '../../src/local/run.js';
 import { until } from './until.js';
 
@@ -44,7 +44,7 @@ export class Compose {
     );
     const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
     const command = plugin ? ['docker', 'compose'] : ['docker-compose'];
-    return new Compose(await getPort(), await getPort(), folder, command);
+    return new Compose(await freePort(), await freePort(), folder, command);
   }
 
   /** Of the API. */

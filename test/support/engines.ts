@@ -45,12 +45,23 @@ async function start(): Promise<Engines> {
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
   const say = (line: string) => console.log(line);
   const { signal } = new AbortController();
-  const options = { places, folder, volume: undefined, heap: HEAP, env: process.env, say, signal };
+  const options = {
+    places,
+    folder,
+    volume: undefined,
+    heap: HEAP,
+    onUsualPorts: false,
+    env: process.env,
+    say,
+    signal,
+  };
   try {
-    const redis = MUST_BE_CONTAINERS ? await startRedisContainer(signal) : await obtainRedis(options);
+    const redis = MUST_BE_CONTAINERS
+      ? await startRedisContainer(undefined, signal)
+      : await obtainRedis(options);
     try {
       const elasticsearch = MUST_BE_CONTAINERS
-        ? await startElasticsearchContainer(HEAP, undefined, signal)
+        ? await startElasticsearchContainer(HEAP, undefined, undefined, signal)
         : await obtainElasticsearch(options);
       say(`${elasticsearch.description}\n${redis.description}`);
       return { elasticsearch, redis, folder };
