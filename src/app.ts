@@ -7,7 +7,7 @@ import { farewell } from './http/farewell.js';
 import { problems } from './http/problems.js';
 import { identify, type RequestState } from './http/request-state.js';
 import type { Logger } from './log.js';
-import { createRouter, refuseOtherMethods, type RouteDeps } from './routes/index.js';
+import { createPageRouter, createRouter, refuseOtherMethods, type RouteDeps } from './routes/index.js';
 
 export interface AppDeps extends RouteDeps {
   config: Config;
@@ -20,15 +20,15 @@ export interface AppDeps extends RouteDeps {
 /** The middleware in order, and the routes. Never listens. */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  const router = createRouter(deps);
+  const routers = [createRouter(deps), createPageRouter()];
   if (deps.onAnswer !== undefined || deps.log.isLevelEnabled('debug')) {
-    app.use(accounts(router, deps.onAnswer, deps.log));
+    app.use(accounts(routers, deps.onAnswer, deps.log));
   }
   app.use(farewell(deps.stopping));
   app.use(securityHeaders());
   app.use(problems(deps.log));
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
-  app.use(router.routes());
+  for (const router of routers) app.use(router.routes());
   app.use(refuseOtherMethods);
   app.on('error', (error: unknown) => deps.log.debug({ err: error }, 'a connection broke'));
   return app;

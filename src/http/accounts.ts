@@ -11,11 +11,11 @@ const NO_ROUTE = 'none';
 
 /** Gives an account of each answer: to whom it may concern, and to the log at level `debug`. */
 export function accounts(
-  router: Router<RequestState>,
+  routers: readonly Router<RequestState>[],
   onAnswer: OnAnswer | undefined,
   log: Logger,
 ): Middleware<RequestState> {
-  const routes = new Set(router.stack.map(({ path }) => path));
+  const routes = new Set(routers.flatMap(({ stack }) => stack.map(({ path }) => path)));
   return async (ctx, next) => {
     const began = performance.now();
     await next();

@@ -48,7 +48,7 @@ interface Endpoint {
   open: boolean;
 }
 
-/** All endpoints, and the page: the one place that decides what is limited and how, and who may read it. */
+/** All endpoints: the one place that decides what is limited and how, and who may read it. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
   const { config, catalog, generations, rebuilds, counts, tokens, cache } = deps;
   const { slug } = config.registry;
@@ -94,12 +94,21 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     if (open) router.options(path, asked);
     router.get(path, ...[open ? readable : secret, limit?.count].filter((one) => one !== undefined), handler);
   }
+  return router;
+}
+
+/**
+ * The page that people see; its files are free, and for this origin alone. A router of its own, which is asked after that
+ * of the endpoints: a router looks at all of its paths for each request, and most are searches.
+ */
+export function createPageRouter(): Router<RequestState> {
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
   const shown = partOfPage();
   for (const [path, file] of pageFiles()) router.get(path, shown, servePageFile(file));
   return router;
 }
 
-/** Comes after the router: answers 405 to what has found its path there, and no way for its method. */
+/** Comes after the routers: answers 405 to what has found its path there, and no way for its method. */
 export const refuseOtherMethods: Middleware<RequestState, RouterContext> = (ctx, next) => {
   if (ctx.matched === undefined || ctx.matched.length === 0) return next();
   throw new Problem(405, 'method_not_allowed', 'this path answers GET and HEAD only', {
