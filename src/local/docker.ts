@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
 import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
 import type { Engine } from './engine.js';
@@ -8,6 +10,7 @@ export const REDIS_IMAGE = 'redis:8.0-alpine';
 const START_TIMEOUT_MS = 300_000;
 /** How long an engine may take to end by itself before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
+const REVIVE_POLL_MS = 100;
 const LOOPBACK = '127.0.0.1';
 
 /** Whether a Docker engine answers. */
@@ -99,8 +102,14 @@ class EngineContainer extends GenericContainer {
         resume: async () => {
           await (await this.#handle())?.unpause();
         },
-        // It waits, as the first start does.
-        revive: () => started.restart(),
+        // Not by testcontainers, which waits for a line of the log that it may have missed.
+        revive: async () => {
+          await (await this.#handle())?.restart();
+          while (!(await answers(scheme, local ? LOOPBACK : host, port))) {
+            await pause(REVIVE_POLL_MS);
+            signal.throwIfAborted();
+          }
+        },
       };
     } finally {
       signal.removeEventListener('abort', kill);
@@ -128,6 +137,28 @@ class EngineContainer extends GenericContainer {
   async #handle() {
     if (this.#id === undefined) return undefined;
     return (await getContainerRuntimeClient()).container.getById(this.#id);
+  }
+}
+
+/** Whether the engine serves: the caller gives up in its own time where it never does. */
+async function answers(scheme: 'http' | 'redis', host: string, port: number): Promise<boolean> {
+  if (scheme === 'http') {
+    const url = `http://${host}:${port}/_cluster/health?wait_for_status=yellow&timeout=1s`;
+    return fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  }
+  const redis = new Redis(port, host, { lazyConnect: true, retryStrategy: () => null });
+  redis.on('error', () => undefined);
+  try {
+    await redis.connect();
+    await redis.ping();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    redis.disconnect();
   }
 }
 
