@@ -20,10 +20,13 @@ fi
 # Alone: it measures how quick the page is.
 run browser npm run --silent test:browser </dev/null
 
-# The tests on this machine itself, and beside them, as most of both is waiting, those on another Node and with the
-# engines in containers, which are shown afterwards.
+# The tests on this machine, one run after the other, and at the same time those on another Node and with the engines in
+# containers, because both mostly wait. The output of the latter follows at the end.
 set -m
-run this-machine npm test --silent </dev/null &
+{
+  run this-machine npm test --silent
+  run faults npm run --silent test:faults
+} </dev/null &
 {
   run unit-node-24 npm run --silent test:node -- 24 test:unit
   run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
@@ -32,4 +35,4 @@ set +m
 wait
 
 show unit-node-24 containers-node-24
-conclude browser this-machine unit-node-24 containers-node-24
+conclude browser this-machine faults unit-node-24 containers-node-24

@@ -1,11 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
-import { engines } from '../support/engines.js';
 import { Promises } from '../support/promises.js';
 import { rawRequest } from '../support/raw-request.js';
-import { BYPASS_SECRET, REBUILD_SECRET, startService, useService } from '../support/service.js';
+import { BYPASS_SECRET, REBUILD_SECRET, useService } from '../support/service.js';
 
 const NAMES = ['alpha', '__proto__', 'constructor', 'a%b', 'a\\b', 'a*b', 'été', '🚀🚀'];
 const ENDPOINTS = ['/ping', '/health', '/stats', '/browse', '/search?q=alpha', '/debug-ip', '/openapi.json'];
@@ -221,26 +219,5 @@ describe('Hostile requests', function () {
     expect(Object.keys(document.paths)).to.have.members(
       [...ENDPOINTS, ...SECRET_ENDPOINTS].map((path) => path.replace(/\?.*/, '')),
     );
-  });
-});
-
-describe('A server that stops', function () {
-  this.timeout(60_000);
-  const suite = useService(() => packagesNamed(NAMES));
-
-  it('answers what is under way, and tells its clients to go elsewhere', async () => {
-    const { elasticsearch } = await engines();
-    const proxy = await EngineProxy.start(elasticsearch.url);
-    const replica = await startService({ ELASTICSEARCH_URL: proxy.url }, suite.service.slug);
-    const hold = proxy.hold('before', (_method, path) => path.includes('_msearch'));
-    const answer = replica.get('/search?q=alpha');
-    await hold.arrived;
-    const stopped = replica.stop();
-    hold.release();
-    const { status, headers } = await answer;
-    expect(status).to.equal(200);
-    expect(headers.get('Connection')).to.equal('close');
-    await stopped;
-    await proxy.close();
   });
 });

@@ -177,7 +177,7 @@ describe('Rate limits without Redis', () => {
   });
 });
 
-describe('Rate limits on a Redis that is slow or away', function () {
+describe('Rate limits on Redis', function () {
   this.timeout(60_000);
   const POINTS = 20;
   const suite = useService(
@@ -193,34 +193,6 @@ describe('Rate limits on a Redis that is slow or away', function () {
   after(() => redis.disconnect());
 
   const statsAs = (ip: string) => suite.service.get('/stats', { headers: { 'X-Forwarded-For': ip } });
-
-  it('delay no request by more than 50 ms, and block nobody who has something left', async () => {
-    const client = '198.51.100.20';
-    for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
-    await redis.client('PAUSE', 2000, 'ALL');
-    const times: number[] = [];
-    for (let i = 0; i < POINTS; i++) {
-      const began = performance.now();
-      expect((await statsAs(client)).status).to.equal(200);
-      times.push(performance.now() - began);
-    }
-    times.sort((a, b) => a - b);
-    expect(times[POINTS / 2], 'the median').to.be.within(45, 75);
-    expect(times.at(-1), 'the slowest').to.be.lessThan(150);
-    await redis.ping();
-  });
-
-  it('hold in this process meanwhile, and are shared again after', async () => {
-    const client = '198.51.100.21';
-    await redis.client('PAUSE', 3000, 'ALL');
-    for (let i = 0; i < POINTS; i++) expect((await statsAs(client)).status).to.equal(200);
-    expectProblem(await statsAs(client), 429, 'rate_limited');
-    await redis.ping();
-    // What Redis was asked for meanwhile, it has counted, too.
-    const { headers } = await statsAs('198.51.100.22');
-    expect(headers.get('RateLimit')).to.contain(`r=${POINTS - 1};`);
-    expect(await redis.get(`${suite.service.slug}:limit:reading:198.51.100.22`)).to.equal('1');
-  });
 
   it('do not ask Redis about a client that has used up its budget', async () => {
     const asked = async () => {

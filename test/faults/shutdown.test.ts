@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
+import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { Program } from '../support/program.js';
 import { rawRequest } from '../support/raw-request.js';
-import { newSlug, REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
+import { newSlug, REBUILD, REBUILD_SECRET, request, startService, useService } from '../support/service.js';
 import { until } from '../support/until.js';
 
 /** What a container engine waits for before it kills, in milliseconds. */
@@ -184,5 +184,26 @@ describe('A server that is told to stop', function () {
     await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
     await suite.service.idle();
     expect(await suite.service.indices()).to.have.length(2);
+  });
+});
+
+describe('A server that stops', function () {
+  this.timeout(60_000);
+  const suite = useService(() => packagesNamed(['alpha']));
+
+  it('answers what is under way, and tells its clients to go elsewhere', async () => {
+    const { elasticsearch } = await engines();
+    const proxy = await EngineProxy.start(elasticsearch.url);
+    const replica = await startService({ ELASTICSEARCH_URL: proxy.url }, suite.service.slug);
+    const hold = proxy.hold('before', (_method, path) => path.includes('_msearch'));
+    const answer = replica.get('/search?q=alpha');
+    await hold.arrived;
+    const stopped = replica.stop();
+    hold.release();
+    const { status, headers } = await answer;
+    expect(status).to.equal(200);
+    expect(headers.get('Connection')).to.equal('close');
+    await stopped;
+    await proxy.close();
   });
 });

@@ -1,0 +1,87 @@
+import { Redis } from 'ioredis';
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { flood, FLOOD_POINTS, useReplicas } from '../support/flood.js';
+import { useService, type Service } from '../support/service.js';
+
+describe('Rate limits on a Redis that is slow or away', function () {
+  this.timeout(60_000);
+  const POINTS = 20;
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({ RATE_LIMIT_POINTS: String(POINTS), TRUSTED_PROXIES: '127.0.0.1' }),
+  );
+  let redis: Redis;
+
+  before(async () => {
+    redis = new Redis((await engines()).redis.url);
+    redis.on('error', () => undefined);
+  });
+  after(() => redis.disconnect());
+
+  const statsAs = (ip: string) => suite.service.get('/stats', { headers: { 'X-Forwarded-For': ip } });
+
+  it('delay no request by more than 50 ms, and block nobody who has something left', async () => {
+    const client = '198.51.100.20';
+    for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
+    await redis.client('PAUSE', 2000, 'ALL');
+    const times: number[] = [];
+    for (let i = 0; i < POINTS; i++) {
+      const began = performance.now();
+      expect((await statsAs(client)).status).to.equal(200);
+      times.push(performance.now() - began);
+    }
+    times.sort((a, b) => a - b);
+    expect(times[POINTS / 2], 'the median').to.be.within(45, 75);
+    expect(times.at(-1), 'the slowest').to.be.lessThan(150);
+    await redis.ping();
+  });
+
+  it('hold in this process meanwhile, and are shared again after', async () => {
+    const client = '198.51.100.21';
+    await redis.client('PAUSE', 3000, 'ALL');
+    for (let i = 0; i < POINTS; i++) expect((await statsAs(client)).status).to.equal(200);
+    expectProblem(await statsAs(client), 429, 'rate_limited');
+    await redis.ping();
+    // What Redis was asked for meanwhile, it has counted, too.
+    const { headers } = await statsAs('198.51.100.22');
+    expect(headers.get('RateLimit')).to.contain(`r=${POINTS - 1};`);
+    expect(await redis.get(`${suite.service.slug}:limit:reading:198.51.100.22`)).to.equal('1');
+  });
+});
+
+describe('A flood through two replicas while Redis is killed and started again', function () {
+  this.timeout(120_000);
+  const replicas = useReplicas({ TRUSTED_PROXIES: '127.0.0.1' });
+
+  it('fails no request, holds the budget in each process, and shares it again after', async () => {
+    const { redis } = await engines();
+    const as = (ip: string) => ({ 'X-Forwarded-For': ip });
+    const end = new AbortController();
+    const floods = (async () => {
+      const statuses: Record<string, number> = {};
+      while (!end.signal.aborted) {
+        for (const [status, count] of Object.entries(await flood(replicas(), () => as('198.51.100.1')))) {
+          statuses[status] = (statuses[status] ?? 0) + count;
+        }
+      }
+      return statuses;
+    })();
+    await redis.kill();
+    await redis.revive();
+    end.abort();
+    const statuses = await floods;
+    expect(Object.keys(statuses).sort()).to.deep.equal(['200', '429']);
+    // What each of the two processes counts for itself, and what Redis counts before and, as it has forgotten, after.
+    expect(statuses['200']).to.be.within(FLOOD_POINTS, 4 * FLOOD_POINTS);
+
+    const [first, second] = replicas();
+    const left = async (replica: Service) => {
+      const { headers } = await replica.get('/stats', { headers: as('198.51.100.2') });
+      return /r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
+    };
+    expect([await left(first), await left(second), await left(first)]).to.deep.equal(['999', '998', '997']);
+  });
+});

@@ -1,0 +1,195 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { expect } from 'chai';
+import { createLogger } from '../../src/log.js';
+import { SharedLock } from '../../src/rebuild/lock.js';
+import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { datasetServer, heldBack } from '../support/dataset-server.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { Program } from '../support/program.js';
+import { UNCACHED, useReader } from '../support/reader.js';
+import { servedIndex } from '../support/served-index.js';
+import { newSlug, REBUILD, REBUILD_SECRET, startService, useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('The lock of a rebuild', function () {
+  this.timeout(120_000);
+  const suite = useService(
+    () => bundledPackages().slice(0, 1000),
+    () => UNCACHED,
+  );
+  const reading = useReader(suite, [1000]);
+  let redis: Redis;
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    redis = new Redis((await engines()).redis.url);
+    // Some of these tests take Redis away.
+    redis.on('error', () => undefined);
+  });
+
+  after(() => {
+    redis.disconnect();
+  });
+
+  /** A second replica on a dataset that is held back, with a rebuild of it begun. */
+  async function heldRebuild() {
+    const held = heldBack(() => toCsv(packagesNamed(['gamma', 'delta', 'epsilon'])));
+    const origin = await datasetServer(held.listener);
+    const replica = await startService({ DATASET_URL: origin.url }, suite.service.slug);
+    expect((await replica.get(REBUILD)).status).to.equal(202);
+    const end = async () => {
+      held.release();
+      await replica.stop();
+      await origin.close();
+    };
+    return { held, replica, end };
+  }
+
+  it('ends the rebuild before the flip when it is lost', async () => {
+    const { held, replica, end } = await heldRebuild();
+    try {
+      const served = await servedIndex(suite.service);
+      await redis.set(`${suite.service.slug}:rebuild:lock`, 'another', 'PX', 8000);
+      await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 5000);
+      held.release();
+      expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
+      expect(await servedIndex(suite.service)).to.equal(served);
+      expect(await suite.service.indices()).to.deep.equal([served]);
+      expectProblem(await suite.service.get(REBUILD), 503, 'rebuilding');
+    } finally {
+      await redis.del(`${suite.service.slug}:rebuild:lock`);
+      await end();
+    }
+  });
+
+  it('is lost where Redis stays away for longer than it lasts; the next rebuild goes through', async () => {
+    const { held, replica, end } = await heldRebuild();
+    const engine = (await engines()).redis;
+    try {
+      const served = await servedIndex(suite.service);
+      await engine.kill();
+      try {
+        await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 15_000);
+      } finally {
+        await engine.revive();
+      }
+      held.release();
+      expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
+      expect(await servedIndex(suite.service)).to.equal(served);
+      await until(
+        async () => (await suite.service.get(REBUILD)).status === 202,
+        'rebuilds to be possible',
+        15_000,
+      );
+      await suite.service.idle(10_000);
+      expect(await servedIndex(suite.service)).not.to.equal(served);
+    } finally {
+      await end();
+    }
+  });
+
+  it('is free again as soon as a rebuild has ended, well or not', async () => {
+    for (let i = 0; i < 2; i++) expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(await redis.exists(`${suite.service.slug}:rebuild:lock`)).to.equal(0);
+  });
+
+  it('is not lost any more once it is released, be a renewal under way or not', async () => {
+    const lockMs = 800;
+    const lock = new SharedLock(redis, newSlug(), createLogger('silent', false), lockMs);
+    const held = await lock.acquire();
+    if (held === undefined) throw new Error('another has the lock');
+    // Redis answers nobody for a moment, in which the first renewal is asked for.
+    await redis.client('PAUSE', lockMs / 2, 'ALL');
+    await pause(lockMs / 3);
+    await held.release();
+    await pause(lockMs + 200);
+    expect(held.lost.aborted).to.equal(false);
+    const next = await lock.acquire();
+    expect(next, 'the lock again').not.to.be.undefined;
+    await next?.release();
+  });
+
+  it('cannot be had while Redis is away: /rebuild says so', async () => {
+    const engine = (await engines()).redis;
+    await engine.kill();
+    try {
+      const answer = await suite.service.get(REBUILD);
+      expectProblem(answer, 503, 'search_unavailable');
+      expect(answer.body.detail).to.contain('Redis');
+    } finally {
+      await engine.revive();
+    }
+    await until(
+      async () => (await suite.service.get(REBUILD)).status === 202,
+      'rebuilds to be possible',
+      5000,
+    );
+    await suite.service.idle(10_000);
+  });
+
+  reading.itNoticesNothing();
+});
+
+describe('A replica that sleeps through the time of its lock', function () {
+  this.timeout(180_000);
+  let dataset: DatasetFile;
+  const suite = useService(
+    () => bundledPackages().slice(0, 2000),
+    () => UNCACHED,
+  );
+  const reading = useReader(suite, [2000]);
+
+  before(async () => {
+    dataset = await datasetFile(toCsv(bundledPackages()));
+  });
+  after(() => dataset.remove());
+
+  it('does not flip over another one that has rebuilt meanwhile, and cleans up', async () => {
+    const { elasticsearch, redis } = await engines();
+    const sleeper = new Program('src/main.ts', {
+      PORT: '0',
+      ELASTICSEARCH_URL: elasticsearch.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: suite.service.slug,
+      DATASET_URL: dataset.url,
+      REBUILD_SECRET,
+    });
+    try {
+      const url = await sleeper.url();
+      const rebuild = `${url}${REBUILD}`;
+      expect((await fetch(rebuild)).status).to.equal(202);
+      await until(
+        async () => ((await (await fetch(rebuild)).json()) as { phase: string }).phase === 'loading',
+        'the load',
+      );
+      sleeper.signal('SIGSTOP');
+      expect(await suite.service.indices()).to.have.length(2);
+
+      await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
+      await suite.service.idle();
+      const flipped = await servedIndex(suite.service);
+
+      const left = await suite.service.indices();
+      const seen = new Set(left);
+      sleeper.signal('SIGCONT');
+      await until(async () => {
+        for (const index of await suite.service.indices()) seen.add(index);
+        return sleeper.stdout.includes('the rebuild failed');
+      }, 'the sleeper to notice');
+      expect(await servedIndex(suite.service)).to.equal(flipped);
+      // The one that is served and the one before it. The sleeper's was removed meanwhile, and its load, which goes on
+      // where it stopped, makes none anew.
+      expect(left).to.have.length(2);
+      expect([...seen]).to.deep.equal(left);
+      expect(await suite.service.indices()).to.deep.equal(left);
+      expect((await suite.service.get('/health')).body.total_packages).to.equal(2000);
+    } finally {
+      sleeper.signal('SIGCONT');
+      await sleeper.stop();
+    }
+  });
+
+  reading.itNoticesNothing();
+});

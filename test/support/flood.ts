@@ -1,0 +1,57 @@
+import autocannon from 'autocannon';
+import { expect } from 'chai';
+import { packagesNamed } from './datasets.js';
+import { startService, useService, type Service } from './service.js';
+
+/** Rate limit of both replicas: one budget lasts for a whole flood. */
+export const FLOOD_POINTS = 1000;
+/** Requests in one flood. */
+export const FLOOD_REQUESTS = 10_000;
+
+const CONNECTIONS = 16;
+
+/**
+ * Starts two replicas of one registry on one Redis for the suite that calls it, with a limit of `FLOOD_POINTS`.
+ * @returns the replicas; to be called within tests.
+ */
+export function useReplicas(env: Record<string, string> = {}): () => [Service, Service] {
+  const limited = { RATE_LIMIT_POINTS: String(FLOOD_POINTS), RATE_LIMIT_WINDOW_SECONDS: '600', ...env };
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => limited,
+  );
+  let second: Service;
+  before(async () => {
+    second = await startService({ ...limited, DATASET_URL: suite.dataset.url }, suite.service.slug);
+  });
+  after(() => second.stop());
+  return () => [suite.service, second];
+}
+
+/**
+ * Sends `FLOOD_REQUESTS` requests, an equal share to each replica; fails if a request gets no response.
+ * @param headersOf the headers of the request with this number.
+ * @returns the number of responses by status.
+ */
+export async function flood(
+  replicas: Service[],
+  headersOf: (n: number) => Record<string, string> = () => ({}),
+): Promise<Record<string, number>> {
+  const statuses: Record<string, number> = {};
+  let sent = 0;
+  const send = (replica: Service) =>
+    autocannon({
+      url: `${replica.url}/search?q=alpha`,
+      connections: CONNECTIONS / replicas.length,
+      amount: FLOOD_REQUESTS / replicas.length,
+      requests: [{ setupRequest: (request) => ({ ...request, headers: headersOf(sent++) }) }],
+    });
+  for (const result of await Promise.all(replicas.map(send))) {
+    expect(result.errors + result.timeouts, 'failed requests').to.equal(0);
+    const { statusCodeStats } = result as unknown as { statusCodeStats: Record<string, { count: number }> };
+    for (const [status, { count }] of Object.entries(statusCodeStats)) {
+      statuses[status] = (statuses[status] ?? 0) + count;
+    }
+  }
+  return statuses;
+}
