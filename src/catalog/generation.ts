@@ -35,14 +35,29 @@ export interface Generation {
   meta: GenerationMeta;
 }
 
-/** `absent`: Elasticsearch answers and has no complete index. `unreachable`: it does not answer; a generation seen before is kept. */
-export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable'] as const;
+/** The index an alias points to, whether or not this version can serve it. */
+export interface FoundGeneration {
+  index: string;
+  shards: number;
+  /** Undefined if `_meta` was written by another version, or not by this service. */
+  meta: GenerationMeta | undefined;
+}
+
+/**
+ * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unreadable`: the alias
+ * points to an index whose `_meta` this version cannot read. In the last two a generation seen before is kept.
+ */
+export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unreadable'] as const;
 
 export type EngineState = (typeof ENGINE_STATES)[number];
 
 /** What `unreachable` means, for an operator. */
 const UNREACHABLE =
   'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias';
+
+/** What `unreadable` means, for an operator. */
+const UNREADABLE =
+  'the index being served was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
 /** Knows which generation is current: looks every second, and at once when asked to. */
 export class Generations {
@@ -69,7 +84,7 @@ export class Generations {
     return this.#state;
   }
 
-  /** Why Elasticsearch is `unreachable`, in one line for an operator; undefined where it is not. */
+  /** Why the state is `unreachable` or `unreadable`, in one line for an operator; undefined otherwise. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
@@ -110,7 +125,11 @@ export class Generations {
 
   async #look(): Promise<void> {
     try {
-      const found = await currentGeneration(this.client, this.alias);
+      const found = await findGeneration(this.client, this.alias);
+      if (found !== undefined && !isReadable(found)) {
+        this.#enter('unreadable', new Error(`the _meta of ${found.index} cannot be read`));
+        return;
+      }
       if (found?.index !== this.#current?.index) {
         this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
       }
@@ -123,10 +142,12 @@ export class Generations {
 
   #enter(state: EngineState, error?: unknown): void {
     const refusal = describeRefusal(error, 'ELASTICSEARCH_API_KEY');
-    const trouble = state === 'unreachable' ? (refusal ?? UNREACHABLE) : undefined;
-    if (trouble !== undefined && trouble !== this.#trouble) {
-      this.log.error({ err: error }, refusal ?? 'Elasticsearch does not answer');
-    }
+    const troubles: Partial<Record<EngineState, string>> = {
+      unreachable: refusal ?? UNREACHABLE,
+      unreadable: UNREADABLE,
+    };
+    const trouble = troubles[state];
+    if (trouble !== undefined && trouble !== this.#trouble) this.log.error({ err: error }, trouble);
     if (trouble === undefined && this.#trouble !== undefined) this.log.info('Elasticsearch answers again');
     this.#state = state;
     this.#trouble = trouble;
@@ -134,10 +155,10 @@ export class Generations {
 }
 
 /**
- * The generation that the alias points to, or undefined where there is none.
- * @throws {EngineUnavailable} when Elasticsearch does not answer or cannot serve the alias.
+ * The generation an alias points to, or undefined if there is none.
+ * @throws {EngineUnavailable} if Elasticsearch does not respond, or the alias points to more than one index.
  */
-export async function currentGeneration(client: Client, alias: string): Promise<Generation | undefined> {
+export async function findGeneration(client: Client, alias: string): Promise<FoundGeneration | undefined> {
   const found = await reach(() => client.indices.get(lookAt(alias), WITHOUT_PAUSE)).catch(emptyWhereAbsent);
   const [index, ...others] = Object.keys(found).sort().reverse();
   if (index === undefined) return undefined;
@@ -150,7 +171,7 @@ export async function currentGeneration(client: Client, alias: string): Promise<
   return {
     index,
     shards: Number(settings?.index?.number_of_shards),
-    meta: readMeta(index, mappings?._meta),
+    meta: generationMeta.safeParse(mappings?._meta).data,
   };
 }
 
@@ -168,8 +189,17 @@ function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
   throw error;
 }
 
-function readMeta(index: string, meta: unknown): GenerationMeta {
-  const parsed = generationMeta.safeParse(meta);
-  if (parsed.success) return parsed.data;
-  throw new EngineUnavailable(`the index ${index} was not made by this service, or by another version of it`);
+/**
+ * Checks what is about to be written into an index by the schema that reads it: replicas must be able to serve it.
+ * @throws {Error} naming the first field they could not read.
+ */
+export function assertReadable(meta: GenerationMeta): void {
+  const issue = generationMeta.safeParse(meta).error?.issues[0];
+  if (issue !== undefined)
+    throw new Error(`the _meta of the index would be invalid: ${issue.path.join('.')}: ${issue.message}`);
+}
+
+/** Whether this version can serve a generation. */
+export function isReadable(found: FoundGeneration): found is Generation {
+  return found.meta !== undefined;
 }

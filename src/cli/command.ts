@@ -53,7 +53,7 @@ export function runCommand(
     const unfollow = onStopSignal(() => void builder.rebuilds.stop());
     try {
       await generations.refresh();
-      if (generations.trouble !== undefined) throw new Error(generations.trouble);
+      if (generations.engine === 'unreachable') throw new Error(generations.trouble);
       return await command(builder);
     } finally {
       unfollow();

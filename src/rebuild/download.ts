@@ -14,6 +14,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** A server that sends nothing for so long has stalled. */
 const IDLE_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTIONS = 5;
+/** How far the clock of a dataset's server may be ahead, in milliseconds; a later date counts as unknown. */
+const MAX_CLOCK_SKEW_MS = 300_000;
 /** Of the file as it comes, and of its text: forty times a registry of 4,000,000 names. */
 const MAX_BYTES = 16 * 2 ** 30;
 /**
@@ -215,8 +217,11 @@ function single(header: string | string[] | undefined): string | undefined {
 }
 
 function takenAt(lastModified: string | undefined): Date {
+  const now = new Date();
   const date = new Date(lastModified ?? NaN);
-  return Number.isNaN(date.getTime()) ? new Date() : date;
+  // A date in the future is as wrong as none; a clock that is a little fast is not.
+  const plausible = date.getTime() > 0 && date.getTime() <= now.getTime() + MAX_CLOCK_SKEW_MS;
+  return plausible ? date : now;
 }
 
 /** Passes bytes on, shows them to `see`, and fails beyond `maxBytes`. */

@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
-import { currentGeneration, type GenerationMeta } from '../catalog/generation.js';
+import { assertReadable, findGeneration, type GenerationMeta } from '../catalog/generation.js';
 import type { Logger } from '../log.js';
 import { checkDataset } from './check.js';
 import { download } from './download.js';
@@ -41,13 +41,14 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const { progress, signal } = options;
 
   progress.enter('downloading');
-  const previous = await currentGeneration(client, alias);
+  const previous = await findGeneration(client, alias);
   if (options.unless === 'served' && previous !== undefined) return undefined;
-  const known = options.unless === 'unchanged' ? previous?.meta.dataset_validators : undefined;
+  const known = options.unless === 'unchanged' ? previous?.meta?.dataset_validators : undefined;
   const snapshot = await download(config.dataset.url, signal, { known });
   if (snapshot === undefined) return undefined;
   try {
-    if (options.unless === 'unchanged' && snapshot.digest === previous?.meta.dataset_digest) return undefined;
+    if (options.unless === 'unchanged' && snapshot.digest === previous?.meta?.dataset_digest)
+      return undefined;
     const rows = async function* () {
       for await (const batch of readRows(await snapshot.read(), config.dataset.packageUrlTemplate)) {
         signal.throwIfAborted();
@@ -61,7 +62,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       log,
       onRows: (count) => progress.count(count),
     });
-    if (!options.force) refuseShrunken(dataset.total, previous?.meta.total, config.rebuild.maxShrinkPercent);
+    if (!options.force) refuseShrunken(dataset.total, previous?.meta?.total, config.rebuild.maxShrinkPercent);
     const meta: GenerationMeta = {
       schema_version: 1,
       total: dataset.total,
@@ -70,6 +71,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       dataset_digest: snapshot.digest,
       dataset_validators: snapshot.validators,
     };
+    assertReadable(meta);
 
     const index = newIndexName(alias, new Date());
     try {

@@ -5,7 +5,7 @@ import { codePoints } from '../code-points.js';
 import { browseIndex, searchTierByTier } from '../catalog/catalog.js';
 import { runSearches } from '../catalog/engine.js';
 import type { SearchBody } from '../catalog/queries.js';
-import type { Generation } from '../catalog/generation.js';
+import { findGeneration, isReadable, type Generation } from '../catalog/generation.js';
 import { DatasetError } from './dataset-error.js';
 
 /** How many packages of the new index are searched for. */
@@ -32,6 +32,8 @@ export async function verify(client: Client, pool: SearchPool, generation: Gener
   const { index, shards, meta } = generation;
   const { total } = meta;
   const run = (bodies: SearchBody[]) => runSearches(pool, index, bodies, OPAQUE_ID);
+  const found = await findGeneration(client, index);
+  if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
   const { count } = await client.count({ index });
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
   for (let sample = 0; sample < SAMPLES; sample++) {
