@@ -13,7 +13,7 @@ async function rollback({ client, lock, alias }: Builder): Promise<Exit> {
     return EXIT.busy;
   }
   try {
-    console.log(`Serving ${await rollBack(client, alias)} now.`);
+    console.log(`Serving ${await rollBack(client, alias, held.lost)} now.`);
     return EXIT.done;
   } finally {
     await held.release();

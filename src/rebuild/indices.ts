@@ -2,9 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../catalog/generation.js';
-import { isBuildOf, loadingAliasOf, previousAliasOf } from './index-names.js';
-
-/** The verbs of a build's index, from its creation to its end. Each throws what Elasticsearch's client throws. */
+import { loadingAliasOf } from './index-names.js';
 
 const DEFINITION = new URL('../../mappings/packages.json', import.meta.url);
 
@@ -42,7 +40,6 @@ export async function seal(client: Client, index: string, signal: AbortSignal): 
   );
   await client.indices.refresh({ index }, { signal });
   await client.indices.addBlock({ index, block: 'write' }, { signal });
-  await client.indices.deleteAlias({ index, name: loadingAliasOf(index) }, { signal });
 }
 
 /** Gives the index its copies and usual settings, and waits until all of them are there. */
@@ -88,54 +85,4 @@ async function requireOneSegment(client: Client, index: string): Promise<void> {
       }
     }
   }
-}
-
-/**
- * Lets the alias point to the new index instead of the old one, in one step that fails whole where the alias no longer
- * points to `from`: the fence against a builder that does not know that another one has flipped. The old one becomes the
- * previous generation.
- */
-export async function flip(
-  client: Client,
-  alias: string,
-  from: string | undefined,
-  to: string,
-): Promise<void> {
-  // Of two first builds only one can have the alias: an alias has one write index at the most.
-  const add = { add: { index: to, alias, is_write_index: true } };
-  const previous = previousAliasOf(alias);
-  const leave =
-    from === undefined
-      ? []
-      : [
-          { remove: { index: from, alias, must_exist: true } },
-          { remove: { index: `${alias}-*`, alias: previous, must_exist: false } },
-          { add: { index: from, alias: previous } },
-        ];
-  try {
-    await client.indices.updateAliases({ actions: [...leave, add] });
-  } catch (error) {
-    // A lost answer, or a retry after one, is an error although the alias has moved.
-    if (!(await isServed(client, alias, to))) throw error;
-  }
-}
-
-/** Removes the index of a failed build, unless readers are served from it after all. @throws where that cannot be told. */
-export async function discard(client: Client, alias: string, index: string): Promise<void> {
-  if (!(await isServed(client, alias, index))) await deleteIndex(client, index);
-}
-
-async function isServed(client: Client, alias: string, index: string): Promise<boolean> {
-  return client.indices.existsAlias({ name: alias, index });
-}
-
-/** Removes the builds of this alias except those to keep: older generations, and what crashed builds left behind. */
-export async function prune(client: Client, alias: string, keep: (string | undefined)[]): Promise<void> {
-  const indices = Object.keys(await client.indices.get({ index: `${alias}-*`, features: ['aliases'] }));
-  const old = indices.filter((index) => isBuildOf(alias, index) && !keep.includes(index));
-  for (const index of old) await deleteIndex(client, index);
-}
-
-async function deleteIndex(client: Client, index: string): Promise<void> {
-  await client.indices.delete({ index, ignore_unavailable: true });
 }

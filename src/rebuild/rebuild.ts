@@ -3,10 +3,11 @@ import type { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
 import { assertReadable, findGeneration, type GenerationMeta } from '../catalog/generation.js';
 import type { Logger } from '../log.js';
+import { discard, flip, listBuilds, prune } from './aliases.js';
 import { checkDataset } from './check.js';
 import { download } from './download.js';
-import { createIndex, discard, flip, prune, seal, settle } from './indices.js';
-import { newIndexName } from './index-names.js';
+import { createIndex, seal, settle } from './indices.js';
+import { newIndexName, previousAliasOf } from './index-names.js';
 import { loadDataset } from './load.js';
 import type { Progress } from './progress.js';
 import { readRows } from './rows.js';
@@ -32,23 +33,23 @@ export interface RebuildOptions {
 }
 
 /**
- * Builds a new generation from the dataset and lets the alias point to it. Whatever fails before that leaves the old
- * generation serving, and nothing of the new one behind.
- * @returns the new index, or undefined where there was nothing to build.
+ * Builds a new generation from the dataset and serves it. A failure before the flip leaves the old generation serving and
+ * nothing of the new one behind.
+ * @returns the new index, or undefined if there was nothing to build.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
   const { client, pool, alias, config, log } = deps;
   const { progress, signal } = options;
 
   progress.enter('downloading');
-  const previous = await findGeneration(client, alias);
-  if (options.unless === 'served' && previous !== undefined) return undefined;
-  const known = options.unless === 'unchanged' ? previous?.meta?.dataset_validators : undefined;
+  const served = await findGeneration(client, alias);
+  if (options.unless === 'served' && served !== undefined) return undefined;
+  const outdated = await buildsToPrune(client, alias, served?.index);
+  const known = options.unless === 'unchanged' ? served?.meta?.dataset_validators : undefined;
   const snapshot = await download(config.dataset.url, signal, { known });
   if (snapshot === undefined) return undefined;
   try {
-    if (options.unless === 'unchanged' && snapshot.digest === previous?.meta?.dataset_digest)
-      return undefined;
+    if (options.unless === 'unchanged' && snapshot.digest === served?.meta?.dataset_digest) return undefined;
     const rows = async function* () {
       for await (const batch of readRows(await snapshot.read(), config.dataset.packageUrlTemplate)) {
         signal.throwIfAborted();
@@ -62,7 +63,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       log,
       onRows: (count) => progress.count(count),
     });
-    if (!options.force) refuseShrunken(dataset.total, previous?.meta?.total, config.rebuild.maxShrinkPercent);
+    if (!options.force) refuseShrunken(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
     const meta: GenerationMeta = {
       schema_version: 1,
       total: dataset.total,
@@ -79,7 +80,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       await createIndex(client, index, config.index.shards, meta);
       progress.enter('loading', dataset.total);
       await loadDataset(client, index, rows(), dataset, {
-        besideReaders: previous !== undefined,
+        besideReaders: served !== undefined,
         signal,
         log,
         onRows: (count) => progress.count(count),
@@ -92,22 +93,35 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       await settle(client, index, config.index.replicas, signal);
       signal.throwIfAborted();
       progress.enter('flipping');
-      await flip(client, alias, previous?.index, index);
+      await flip(client, alias, served?.index, index);
     } catch (error) {
-      // First what is here: Elasticsearch may not answer, and the process may not be given the time to wait.
+      // Local files first: Elasticsearch may not respond, and the process may not be given the time to wait.
       await snapshot.remove();
-      await discard(client, alias, index).catch((cause: unknown) => {
+      await discard(client, index).catch((cause: unknown) => {
         log.error({ index, err: cause }, 'the index of a failed build, if it was made, could not be removed');
       });
       throw error;
     }
 
     progress.enter('pruning');
-    await prune(client, alias, [index, previous?.index]).catch((error: unknown) => {
+    await prune(client, alias, outdated, { served: index, signal, log }).catch((error: unknown) => {
       log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
     });
     return index;
   } finally {
     await snapshot.remove();
   }
+}
+
+/**
+ * Builds to delete once a new one is served: what failed builds left, and the generation before the one that becomes the
+ * previous. Listed at the start of a rebuild, when the lock was just acquired: what others create later, if this process
+ * is suspended and loses the lock, is not in the list.
+ */
+async function buildsToPrune(client: Client, alias: string, served: string | undefined): Promise<string[]> {
+  const builds = await listBuilds(client, alias);
+  const previous = previousAliasOf(alias);
+  return [...builds]
+    .filter(([index, aliases]) => index !== served && (served !== undefined || !aliases.includes(previous)))
+    .map(([index]) => index);
 }

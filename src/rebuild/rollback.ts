@@ -1,15 +1,15 @@
 import type { Client } from '@elastic/elasticsearch';
 import { findGeneration, isReadable } from '../catalog/generation.js';
-import { flip } from './indices.js';
+import { swapWithPrevious } from './aliases.js';
 import { previousAliasOf } from './index-names.js';
 
 /**
- * Lets the alias point to the generation before the one that is served; asked for again, it goes back. To be called by
- * who has the lock.
+ * Serves the previous generation; called again, it goes back. The caller holds the lock.
+ * @param lost aborts when the lock is lost.
  * @returns the index that is served now.
- * @throws {Error} where there is none.
+ * @throws {Error} if there is no previous generation, or this version cannot read it.
  */
-export async function rollBack(client: Client, alias: string): Promise<string> {
+export async function rollBack(client: Client, alias: string, lost: AbortSignal): Promise<string> {
   const current = await findGeneration(client, alias);
   const previous = await findGeneration(client, previousAliasOf(alias));
   if (current === undefined || previous === undefined) {
@@ -18,6 +18,7 @@ export async function rollBack(client: Client, alias: string): Promise<string> {
   if (!isReadable(previous)) {
     throw new Error(`${previous.index} was written by another version of the service, which must serve it`);
   }
-  await flip(client, alias, current.index, previous.index);
+  lost.throwIfAborted();
+  await swapWithPrevious(client, alias, current.index, previous.index);
   return previous.index;
 }

@@ -3,8 +3,8 @@ import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/catalog/entry.js';
 import { facetsOf } from '../../src/rebuild/facets.js';
-import { aliasOf, newIndexName } from '../../src/rebuild/index-names.js';
-import { flip } from '../../src/rebuild/indices.js';
+import { aliasOf, loadingAliasOf, newIndexName } from '../../src/rebuild/index-names.js';
+import { flip } from '../../src/rebuild/aliases.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/lens.js';
 import { useService, type Service } from '../support/service.js';
@@ -220,6 +220,7 @@ async function serveWithoutFacets(service: Service): Promise<void> {
     index: older,
     settings,
     mappings: { ...mappings, _meta: _meta ?? {}, properties: Object.fromEntries(properties) },
+    aliases: { [loadingAliasOf(older)]: {} },
   });
   const source = { index: current, _source: { excludes: facets } };
   await elasticsearch.reindex({ source, dest: { index: older }, refresh: true });
