@@ -1,19 +1,31 @@
 import { SingleBar } from 'cli-progress';
 import type { ProgressReport } from '../rebuild/progress.js';
 
-/** Shows a rebuild on a terminal; elsewhere a line for each phase. */
+const MEGABYTE = 1_000_000;
+
+/** What a bar counts in a phase that takes long. */
+interface Quantity {
+  done: number;
+  total: number;
+  unit: string;
+}
+
+/** Shows a rebuild on a terminal: a bar for phases that take long. Elsewhere one line per phase. */
 export class LoadBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
-  #loadingSince = 0;
+  #phaseBegan = 0;
 
   constructor(private readonly terminal: NodeJS.WriteStream) {}
 
-  readonly show = ({ phase, rows, total }: ProgressReport): void => {
-    if (phase !== this.#phase) this.#enter(phase, total);
-    if (phase !== 'loading' || this.#bar === undefined) return;
-    const seconds = Math.max(0.001, (Date.now() - this.#loadingSince) / 1000);
-    this.#bar.update(rows, { rate: Math.round(rows / seconds).toLocaleString('en') });
+  readonly show = (report: ProgressReport): void => {
+    if (report.phase !== this.#phase) this.#enter(report.phase);
+    const quantity = this.terminal.isTTY ? quantityOf(report) : undefined;
+    if (quantity === undefined) return;
+    this.#bar ??= this.#start(report.phase, quantity);
+    const seconds = Math.max(0.001, (Date.now() - this.#phaseBegan) / 1000);
+    const rate = Math.round(quantity.done / seconds).toLocaleString('en');
+    this.#bar.update(quantity.done, { rate });
   };
 
   /** Leaves the terminal as it was. */
@@ -22,21 +34,28 @@ export class LoadBar {
     this.#bar = undefined;
   }
 
-  #enter(phase: string, total: number | undefined): void {
+  #enter(phase: string): void {
     this.#phase = phase;
+    this.#phaseBegan = Date.now();
     this.end();
-    if (phase !== 'loading' || total === undefined || !this.terminal.isTTY) {
-      this.terminal.write(`Snapshot: ${phase} …\n`);
-      return;
-    }
-    this.#loadingSince = Date.now();
-    this.#bar = new SingleBar({
+    if (phase !== 'loading' || !this.terminal.isTTY) this.terminal.write(`Snapshot: ${phase} …\n`);
+  }
+
+  #start(phase: string, { total, unit }: Quantity): SingleBar {
+    const bar = new SingleBar({
       stream: this.terminal,
-      format:
-        'Snapshot: loading {bar} {percentage}% | {value} of {total} packages | {rate}/s | {eta_formatted} left',
+      format: `Snapshot: ${phase} {bar} {percentage}% | {value} of {total} ${unit} | {rate}/s | {eta_formatted} left`,
       barsize: 30,
       gracefulExit: false,
     });
-    this.#bar.start(total, 0, { rate: '0' });
+    bar.start(total, 0, { rate: '0' });
+    return bar;
   }
+}
+
+function quantityOf({ phase, rows, total, bytes = 0, totalBytes = 0 }: ProgressReport): Quantity | undefined {
+  if (phase === 'loading') return total === undefined ? undefined : { done: rows, total, unit: 'packages' };
+  // The merge of a small index takes no time.
+  if (totalBytes < 100 * MEGABYTE) return undefined;
+  return { done: Math.round(bytes / MEGABYTE), total: Math.round(totalBytes / MEGABYTE), unit: 'MB' };
 }

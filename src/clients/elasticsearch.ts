@@ -9,8 +9,12 @@ export interface ElasticsearchAccess {
 /** A reading request that took longer than this has failed, in milliseconds; the promise is an error within two seconds. */
 const READ_TIMEOUT_MS = 1500;
 
-/** A request of a rebuild, in milliseconds; those that merge or copy an index have times of their own. */
-const REBUILD_TIMEOUT_MS = 60_000;
+/**
+ * Timeout of one request of a rebuild, in milliseconds: more than the minute for which Elasticsearch itself waits for a
+ * shard. The connection enforces it, so that no single request can have a longer one: what takes longer (merging, copying)
+ * is started and then observed.
+ */
+const REBUILD_TIMEOUT_MS = 90_000;
 
 /**
  * For looking where the alias points: short time-out, one retry on another connection. Of several nodes, another one is

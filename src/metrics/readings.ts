@@ -113,6 +113,16 @@ function ofRebuilds(rebuilds: Rebuilds): Reading[] {
       'Rows that there will be, once that is known',
       () => rebuilds.progress?.total,
     ),
+    gauge(
+      'rebuild_bytes',
+      'Bytes that it has merged or copied so far, in these phases',
+      () => rebuilds.progress?.bytes,
+    ),
+    gauge(
+      'rebuild_bytes_expected',
+      'Bytes that it will merge or copy, roughly',
+      () => rebuilds.progress?.totalBytes,
+    ),
     counter('rebuilds_total', 'Rebuilds of this process, by how they ended', ['outcome'], () =>
       tally(rebuilds.counts),
     ),

@@ -11,6 +11,8 @@ const progressReport: z.ZodType<ProgressReport> = z.object({
   phase: z.enum(PHASES),
   rows: z.number(),
   total: z.number().optional(),
+  bytes: z.number().optional(),
+  totalBytes: z.number().optional(),
   startedAt: z.string(),
 });
 

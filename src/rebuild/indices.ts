@@ -1,17 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Client, estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../catalog/generation.js';
 import { loadingAliasOf } from './index-names.js';
+import { assertOneSegment, type OnBytes } from './merge.js';
+import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 
 const DEFINITION = new URL('../../mappings/packages.json', import.meta.url);
-
-/** Merging takes five seconds for a million names, in milliseconds; more than a hundred million have time enough. */
-const MERGE_TIMEOUT_MS = 3_600_000;
-/** For so long the copies of an index may take to be made, in milliseconds. */
-const COPY_TIMEOUT_MS = 300_000;
-/** How often to look whether they are, in milliseconds. */
-const COPY_POLL_MS = 250;
 
 /** Creates the index of a build as mappings/packages.json says: without copies and refresh, for the load. */
 export async function createIndex(
@@ -31,58 +25,63 @@ export async function createIndex(
   });
 }
 
-/** Makes what was loaded searchable, in one segment a shard, and closes the index to writes for good. */
-export async function seal(client: Client, index: string, signal: AbortSignal): Promise<void> {
-  await client.indices.refresh({ index }, { signal });
-  await client.indices.forcemerge(
-    { index, max_num_segments: 1 },
-    { signal, requestTimeout: MERGE_TIMEOUT_MS },
-  );
-  await client.indices.refresh({ index }, { signal });
-  await client.indices.addBlock({ index, block: 'write' }, { signal });
+interface ReplicaOptions extends RetryOptions {
+  onBytes: OnBytes;
 }
 
-/** Gives the index its copies and usual settings, and waits until all of them are there. */
-export async function settle(
+/**
+ * Sets the number of copies and the usual settings, and waits until all copies exist, for hours if need be.
+ * @param replicas INDEX_REPLICAS: a number or a range.
+ * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space.
+ */
+export async function waitForReplicas(
   client: Client,
   index: string,
   replicas: string,
-  signal: AbortSignal,
+  options: ReplicaOptions,
 ): Promise<void> {
   const copies = replicas.includes('-')
     ? { auto_expand_replicas: replicas }
     : { auto_expand_replicas: 'false', number_of_replicas: Number(replicas) };
-  await client.indices.putSettings({ index, settings: { ...copies, refresh_interval: '1s' } }, { signal });
-  const deadline = performance.now() + COPY_TIMEOUT_MS;
-  while (!(await isGreen(client, index, signal))) {
-    if (performance.now() > deadline) {
-      throw new Error(
-        `the copies of the index are not complete after five minutes: INDEX_REPLICAS is ${replicas}`,
-      );
-    }
-    await pause(COPY_POLL_MS, undefined, { signal });
-  }
-  await requireOneSegment(client, index);
+  const settings = { ...copies, refresh_interval: '1s' };
+  await retry((signal) => client.indices.putSettings({ index, settings }, { signal }), options);
+  await waitUntilDone(
+    `copying the index (INDEX_REPLICAS=${replicas})`,
+    async (signal) => {
+      if (await isGreen(client, index, signal)) return { done: true, evidence: undefined };
+      const { done, total, stages } = await readCopies(client, index, signal);
+      options.onBytes(done, total);
+      return { done: false, evidence: { done, total, stages } };
+    },
+    options,
+  );
+  await assertOneSegment(client, index);
 }
 
 /**
- * Whether every copy of the index is there: its master lists the shards that are not green. The health of the cluster
- * tells the same, and could be waited for, but only to who may monitor all of the cluster.
+ * Whether every copy of the index exists: the master lists the shards that are not green. The cluster's health would say
+ * so too, but requires the right to monitor the whole cluster.
  */
 async function isGreen(client: Client, index: string, signal: AbortSignal): Promise<boolean> {
   const { indices } = await client.indices.shardStores({ index }, { signal });
   return Object.keys(indices).length === 0;
 }
 
-/** Searches rely on it: the order of documents in an index is that of each segment. @throws where a shard has more. */
-async function requireOneSegment(client: Client, index: string): Promise<void> {
-  const { indices } = await client.indices.segments({ index });
-  for (const copies of Object.values(indices[index]?.shards ?? {})) {
-    for (const { segments } of [copies].flat()) {
-      const searched = Object.values(segments).filter(({ search }) => search);
-      if (searched.length > 1) {
-        throw new Error(`a shard of ${index} has ${searched.length} segments after it was merged to one`);
-      }
-    }
-  }
+/** Bytes copied so far by all copies, and the stage of each. */
+async function readCopies(client: Client, index: string, signal: AbortSignal) {
+  const found = await client.indices.recovery({ index }, { signal });
+  const copies = (found[index]?.shards ?? []).filter(({ type }) => type === 'PEER');
+  const sum = (bytes: (copy: (typeof copies)[number]) => unknown) =>
+    copies.reduce((total, copy) => total + Number(bytes(copy) ?? 0), 0);
+  return {
+    done: sum(({ index: files }) => files.size.recovered_in_bytes),
+    total: sum(({ index: files }) => files.size.total_in_bytes),
+    stages: copies.map(({ stage, translog }) => `${stage} ${translog.recovered}`),
+  };
+}
+
+/** Documents in an index. */
+export async function countDocuments(client: Client, index: string, options: RetryOptions): Promise<number> {
+  const { count } = await retry((signal) => client.count({ index }, { signal }), options);
+  return count;
 }

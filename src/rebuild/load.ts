@@ -1,11 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { errors, type Client } from '@elastic/elasticsearch';
+import type { Client } from '@elastic/elasticsearch';
 import { encodeEntry, entryMembers, type PackageEntry } from '../catalog/entry.js';
-import { NODE_AWAY } from '../clients/search-pool.js';
-import type { Logger } from '../log.js';
 import type { CheckedDataset } from './check.js';
 import { facetsOf } from './facets.js';
 import { loadingAliasOf } from './index-names.js';
+import { retry, RetryableError, type RetryOptions } from './retry.js';
 import type { Row } from './rows.js';
 
 /** Characters of one bulk request: large enough that the round trip does not count, small against the engine's heap. */
@@ -16,23 +14,9 @@ const BULK_LENGTH = 1_000_000;
  */
 const IN_FLIGHT = 2;
 const IN_FLIGHT_BESIDE_READERS = 1;
-/**
- * For so long a bulk request is sent again where the engine is away or too busy, and the pause before, in milliseconds:
- * long enough for a node to be restarted.
- */
-const PATIENCE_MS = 180_000;
-const RETRY_PAUSE_MS = 1000;
-/** No answer to a bulk request for so long is a failure, in milliseconds; Elasticsearch itself waits a minute for a shard. */
-const TIMEOUT_MS = 90_000;
-
-interface LoadOptions {
+interface LoadOptions extends RetryOptions {
   /** Whether another index is being searched meanwhile. */
   besideReaders: boolean;
-  /** The rows stop by it, too. */
-  signal: AbortSignal;
-  log: Logger;
-  patienceMs?: number;
-  timeoutMs?: number;
   /** Told how many packages are in the index. */
   onRows: (rows: number) => void;
 }
@@ -114,71 +98,26 @@ const TOO_BUSY = [
   'unavailable_shards_exception',
 ];
 
-/** Statuses of a node that is busy or away. */
-const NOT_NOW = [429, ...NODE_AWAY];
-
-/** Why a bulk request did not go through this time. */
-class NotNow extends Error {
-  override readonly name = 'NotNow';
-}
-
 /**
  * Sends a bulk request, again while the engine is away or too busy for a part of it.
- * @throws {Error} naming a refusal that stays.
+ * @throws {Error} naming a rejection that is permanent.
  */
-async function send(
-  client: Client,
-  index: string,
-  body: string,
-  { signal, log, patienceMs = PATIENCE_MS, timeoutMs = TIMEOUT_MS }: LoadOptions,
-): Promise<void> {
-  let failing: number | undefined;
-  for (;;) {
-    try {
-      // The client's time-out is an event on the signal that it is given: each request has one of its own.
-      await sendOnce(client, index, body, AbortSignal.any([signal]), timeoutMs);
-      return;
-    } catch (error) {
-      if (!(error instanceof NotNow)) throw error;
-      if (failing === undefined)
-        log.warn({ err: error }, 'a part of the load is tried again until it goes through');
-      failing ??= performance.now();
-      if (performance.now() - failing >= patienceMs) throw error;
-    }
-    await pause(RETRY_PAUSE_MS, undefined, { signal });
-  }
-}
-
-/** @throws {NotNow} where the same request may go through later. */
-async function sendOnce(
-  client: Client,
-  index: string,
-  body: string,
-  signal: AbortSignal,
-  requestTimeout: number,
-): Promise<void> {
+async function send(client: Client, index: string, body: string, options: LoadOptions): Promise<void> {
   // To the alias, and only if it is one: to the name of an index that another builder has removed, Elasticsearch would
   // write a new one.
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
-  const answer = await client.transport
-    .request<BulkAnswer>(
+  await retry(async (signal) => {
+    const response = await client.transport.request<BulkAnswer>(
       { method: 'POST', path, querystring, bulkBody: body },
-      { signal, requestTimeout, maxRetries: 0 },
-    )
-    .catch((error: unknown) => {
-      if (isAway(error))
-        throw new NotNow(`Elasticsearch does not answer: ${error.message}`, { cause: error });
-      throw error;
-    });
-  if (!answer.errors) return;
-  const refusals = (answer.items ?? []).map(({ index: { error } }) => error);
-  const refusal = refusals.find(({ type }) => !TOO_BUSY.includes(type)) ?? refusals[0];
-  const message = `Elasticsearch refused a document: ${refusal?.type}: ${refusal?.reason}`;
-  throw refusal !== undefined && TOO_BUSY.includes(refusal.type) ? new NotNow(message) : new Error(message);
-}
-
-function isAway(error: unknown): error is Error {
-  if (error instanceof errors.ResponseError) return NOT_NOW.includes(error.statusCode ?? 0);
-  return error instanceof errors.ConnectionError || error instanceof errors.TimeoutError;
+      { signal, maxRetries: 0 },
+    );
+    if (!response.errors) return;
+    const rejections = (response.items ?? []).map(({ index: { error } }) => error);
+    const rejection = rejections.find(({ type }) => !TOO_BUSY.includes(type)) ?? rejections[0];
+    const message = `Elasticsearch refused a document: ${rejection?.type}: ${rejection?.reason}`;
+    throw rejection !== undefined && TOO_BUSY.includes(rejection.type)
+      ? new RetryableError(message)
+      : new Error(message);
+  }, options);
 }

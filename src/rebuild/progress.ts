@@ -20,6 +20,10 @@ export interface ProgressReport {
   rows: number;
   /** How many there will be, once that is known. */
   total?: number | undefined;
+  /** Bytes merged or copied so far, in the phases `merging` and `replicating`. */
+  bytes?: number | undefined;
+  /** How many bytes there will be, roughly. */
+  totalBytes?: number | undefined;
   /** ISO 8601. */
   startedAt: string;
 }
@@ -42,12 +46,18 @@ export class Progress {
   enter(phase: Phase, total?: number): void {
     // Outside the phases that count rows, the rows of the last one that did stay in sight.
     const rows = phase === 'checking' || phase === 'loading' ? 0 : this.#report.rows;
-    this.#report = { ...this.#report, phase, rows, total: total ?? this.#report.total };
+    const { startedAt } = this.#report;
+    this.#report = { phase, rows, total: total ?? this.#report.total, startedAt };
     this.listener(this.#report);
   }
 
   count(rows: number): void {
     this.#report = { ...this.#report, rows };
+    this.listener(this.#report);
+  }
+
+  countBytes(bytes: number, totalBytes: number): void {
+    this.#report = { ...this.#report, bytes, totalBytes };
     this.listener(this.#report);
   }
 }

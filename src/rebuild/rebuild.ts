@@ -6,9 +6,10 @@ import type { Logger } from '../log.js';
 import { discard, flip, listBuilds, prune } from './aliases.js';
 import { checkDataset } from './check.js';
 import { download } from './download.js';
-import { createIndex, seal, settle } from './indices.js';
+import { createIndex, waitForReplicas } from './indices.js';
 import { newIndexName, previousAliasOf } from './index-names.js';
 import { loadDataset } from './load.js';
+import { seal } from './merge.js';
 import type { Progress } from './progress.js';
 import { readRows } from './rows.js';
 import { refuseShrunken, verify } from './verify.js';
@@ -40,6 +41,7 @@ export interface RebuildOptions {
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
   const { client, pool, alias, config, log } = deps;
   const { progress, signal } = options;
+  const step = { signal, log, onBytes: (done: number, total: number) => progress.countBytes(done, total) };
 
   progress.enter('downloading');
   const served = await findGeneration(client, alias);
@@ -81,16 +83,15 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       progress.enter('loading', dataset.total);
       await loadDataset(client, index, rows(), dataset, {
         besideReaders: served !== undefined,
-        signal,
-        log,
         onRows: (count) => progress.count(count),
+        ...step,
       });
       progress.enter('merging');
-      await seal(client, index, signal);
+      await seal(client, index, dataset.total, step);
       progress.enter('verifying');
-      await verify(client, pool, { index, shards: config.index.shards, meta });
+      await verify(client, pool, { index, shards: config.index.shards, meta }, step);
       progress.enter('replicating');
-      await settle(client, index, config.index.replicas, signal);
+      await waitForReplicas(client, index, config.index.replicas, step);
       signal.throwIfAborted();
       progress.enter('flipping');
       await flip(client, alias, served?.index, index);

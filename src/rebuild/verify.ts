@@ -7,6 +7,8 @@ import { runSearches } from '../catalog/engine.js';
 import type { SearchBody } from '../catalog/queries.js';
 import { findGeneration, isReadable, type Generation } from '../catalog/generation.js';
 import { DatasetError } from './dataset-error.js';
+import { countDocuments } from './indices.js';
+import { retry, type RetryOptions } from './retry.js';
 
 /** How many packages of the new index are searched for. */
 const SAMPLES = 10;
@@ -24,21 +26,27 @@ export function refuseShrunken(total: number, previous: number | undefined, maxP
 }
 
 /**
- * Asks the new index what users will ask: that the count is right, that the last page is there, and that packages from
- * all over the list are found by their whole name.
+ * Checks the new index the way it will be used: replicas can read its `_meta`, the count is right, and packages from all
+ * over the list are found by number and by their whole name. An index that was just written may be slow at first, so
+ * searches that time out are repeated.
  * @throws {Error} that says what is missing.
  */
-export async function verify(client: Client, pool: SearchPool, generation: Generation): Promise<void> {
-  const { index, shards, meta } = generation;
+export async function verify(
+  client: Client,
+  pool: SearchPool,
+  { index, shards, meta }: Generation,
+  options: RetryOptions,
+): Promise<void> {
   const { total } = meta;
-  const run = (bodies: SearchBody[]) => runSearches(pool, index, bodies, OPAQUE_ID);
-  const found = await findGeneration(client, index);
+  const found = await retry(() => findGeneration(client, index), options);
   if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
-  const { count } = await client.count({ index });
+  const count = await countDocuments(client, index, options);
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
+  const run = (bodies: SearchBody[]) => retry(() => runSearches(pool, index, bodies, OPAQUE_ID), options);
   for (let sample = 0; sample < SAMPLES; sample++) {
     const ordinal = Math.round((sample * (total - 1)) / Math.max(1, SAMPLES - 1));
-    const [entry] = read([await browseIndex(pool, index, ordinal, 1, OPAQUE_ID)]);
+    const page = await retry(() => browseIndex(pool, index, ordinal, 1, OPAQUE_ID), options);
+    const [entry] = read([page]);
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
     const characters = codePoints(entry.name);
     if (characters.length < 2) continue;

@@ -15,6 +15,10 @@ const progressMembers = {
   phase: z.enum(PHASES),
   rows: z.int().nonnegative(),
   total_rows: z.int().nonnegative().nullable(),
+  bytes: z.int().nonnegative().nullable().meta({
+    description: 'Bytes merged or copied so far; null in all other phases.',
+  }),
+  total_bytes: z.int().nonnegative().nullable().meta({ description: 'The expected total, roughly.' }),
   started_at: z.iso.datetime(),
   last_failure: z.strictObject({ at: z.iso.datetime(), reason: z.string() }).nullable(),
 };
@@ -23,6 +27,8 @@ const PROGRESS_EXAMPLE = {
   phase: 'loading',
   rows: 20000,
   total_rows: 63666,
+  bytes: null,
+  total_bytes: null,
   started_at: '2026-01-02T03:04:05.678Z',
   last_failure: null,
 };
@@ -76,11 +82,13 @@ export function startRebuild(
 }
 
 function describe({ progress, lastFailure }: StartAnswer) {
-  const { phase, rows, total, startedAt } = progress;
+  const { phase, rows, total, bytes, totalBytes, startedAt } = progress;
   return {
     phase,
     rows,
     total_rows: total ?? null,
+    bytes: bytes ?? null,
+    total_bytes: totalBytes ?? null,
     started_at: startedAt,
     last_failure: lastFailure ?? null,
   };

@@ -1,8 +1,9 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { createIndex, seal, settle } from '../../src/rebuild/indices.js';
+import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
 import { loadDataset } from '../../src/rebuild/load.js';
+import { seal } from '../../src/rebuild/merge.js';
 import type { Row } from '../../src/rebuild/rows.js';
 import { createLogger } from '../../src/log.js';
 import { packagesNamed } from '../support/datasets.js';
@@ -18,7 +19,11 @@ describe("A build's index", () => {
     taken_at: new Date().toISOString(),
     dataset_digest: '',
   };
-  const { signal } = new AbortController();
+  const step = {
+    signal: new AbortController().signal,
+    log: createLogger('silent', false),
+    onBytes: () => undefined,
+  };
   let client: Client;
 
   before(async function () {
@@ -37,10 +42,10 @@ describe("A build's index", () => {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
     }
-    const failure = await settle(client, index, '0', signal).catch((error: unknown) => error);
+    const failure = await waitForReplicas(client, index, '0', step).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
-    await seal(client, index, signal);
-    await settle(client, index, '0', signal);
+    await seal(client, index, 2, step);
+    await waitForReplicas(client, index, '0', step);
   });
 
   it('is not made anew by a load that goes on after it was removed', async () => {
@@ -59,8 +64,7 @@ describe("A build's index", () => {
     };
     const failure = await loadDataset(client, removed, rows(), dataset, {
       besideReaders: false,
-      log: createLogger('silent', false),
-      signal,
+      ...step,
       onRows: () => undefined,
     }).catch((error: unknown) => error);
     expect(failure)
