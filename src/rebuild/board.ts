@@ -7,6 +7,9 @@ import { PHASES, type ProgressReport } from './progress.js';
 const PUBLISH_MS = 500;
 const BELIEVED_MS = 10_000;
 
+/** Version of what is shared; raised when replicas of the version before would misunderstand it. */
+const VERSION = 1;
+
 const progressReport: z.ZodType<ProgressReport> = z.object({
   phase: z.enum(PHASES),
   rows: z.number(),
@@ -15,6 +18,22 @@ const progressReport: z.ZodType<ProgressReport> = z.object({
   totalBytes: z.number().optional(),
   startedAt: z.string(),
 });
+
+const json = z.string().transform((text, context): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue('is not JSON');
+    return z.NEVER;
+  }
+});
+
+/** Replicas of the version before wrote no version. */
+const envelope = z.looseObject({ version: z.literal(VERSION).optional() });
+
+function shared(value: object): string {
+  return JSON.stringify({ version: VERSION, ...value });
+}
 
 /** Why the last rebuild failed. */
 export interface Failure {
@@ -54,7 +73,7 @@ export class SharedBoard implements Board {
 
   follow(report: () => ProgressReport): () => Promise<void> {
     const tell = () =>
-      this.#try(() => this.redis.set(this.#progressKey, JSON.stringify(report()), 'PX', BELIEVED_MS));
+      this.#try(() => this.redis.set(this.#progressKey, shared(report()), 'PX', BELIEVED_MS));
     let telling = tell();
     const timer = setInterval(() => {
       telling = tell();
@@ -74,7 +93,7 @@ export class SharedBoard implements Board {
     await this.#try<unknown>(() =>
       failed === undefined
         ? this.redis.del(this.#failureKey)
-        : this.redis.set(this.#failureKey, JSON.stringify(failed)),
+        : this.redis.set(this.#failureKey, shared(failed)),
     );
   }
 
@@ -82,9 +101,14 @@ export class SharedBoard implements Board {
     return this.#read(this.#failureKey, failure);
   }
 
+  /** @returns undefined also for what another version has written, such as a phase that this one does not know. */
   async #read<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
     const text = await this.#try(() => this.redis.get(key));
-    return text ? schema.parse(JSON.parse(text)) : undefined;
+    if (!text) return undefined;
+    const sent = json.pipe(envelope).safeParse(text);
+    const parsed = sent.success ? schema.safeParse(sent.data) : sent;
+    if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'written by another version: ignored');
+    return parsed.data;
   }
 
   async #try<T>(call: () => Promise<T>): Promise<T | undefined> {
