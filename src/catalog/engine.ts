@@ -7,6 +7,9 @@ export class IndexGone extends Error {
   override readonly name = 'IndexGone';
 }
 
+/** The type of the error for an index that an operator closed: searches succeed again once it is opened. */
+const INDEX_CLOSED = 'index_closed_exception';
+
 /** The hits of one search. */
 export interface Hits {
   /** In base64, as the index keeps them (`encodeEntry`). */
@@ -112,7 +115,9 @@ function parseAnswer(text: string, index: string): Hits[] {
     if (response.error?.type === 'index_not_found_exception') throw new IndexGone(index);
     if (response.error) {
       const description = `${response.error.type}: ${response.error.reason}`;
-      throw isTemporary(response.status) ? new EngineUnavailable(description) : new Error(description);
+      throw isTemporary(response.status) || response.error.type === INDEX_CLOSED
+        ? new EngineUnavailable(description)
+        : new Error(description);
     }
     if (response.timed_out !== false || response._shards?.failed !== 0) {
       throw new EngineUnavailable('a shard failed or ran out of time');

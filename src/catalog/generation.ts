@@ -41,13 +41,18 @@ export interface FoundGeneration {
   shards: number;
   /** Undefined if `_meta` was written by another version, or not by this service. */
   meta: GenerationMeta | undefined;
+  /** When the index was created, in milliseconds since the epoch. */
+  createdAt: number;
+  /** Whether an operator closed the index: it cannot be searched. */
+  closed: boolean;
 }
 
 /**
- * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unreadable`: the alias
- * points to an index whose `_meta` this version cannot read. In the last two a generation seen before is kept.
+ * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unusable`: the alias
+ * points to an index that is closed, or whose `_meta` this version cannot read. In the last two a generation seen before
+ * is kept.
  */
-export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unreadable'] as const;
+export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 
 export type EngineState = (typeof ENGINE_STATES)[number];
 
@@ -55,9 +60,10 @@ export type EngineState = (typeof ENGINE_STATES)[number];
 const UNREACHABLE =
   'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias';
 
-/** What `unreadable` means, for an operator. */
+/** What `unusable` means, for an operator. */
+const CLOSED = 'the index behind the alias is closed: open it, or rebuild';
 const UNREADABLE =
-  'the index being served was not written by this version of the service: deploy the version that wrote it, or rebuild';
+  'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
 /** Knows which generation is current: looks every second, and at once when asked to. */
 export class Generations {
@@ -84,7 +90,7 @@ export class Generations {
     return this.#state;
   }
 
-  /** Why the state is `unreachable` or `unreadable`, in one line for an operator; undefined otherwise. */
+  /** Why the state is `unreachable` or `unusable`, in one line for an operator; undefined otherwise. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
@@ -126,8 +132,12 @@ export class Generations {
   async #look(): Promise<void> {
     try {
       const found = await findGeneration(this.client, this.alias);
+      if (found?.closed === true) {
+        this.#enter('unusable', CLOSED, { index: found.index });
+        return;
+      }
       if (found !== undefined && !isReadable(found)) {
-        this.#enter('unreadable', new Error(`the _meta of ${found.index} cannot be read`));
+        this.#enter('unusable', UNREADABLE, { index: found.index });
         return;
       }
       if (found?.index !== this.#current?.index) {
@@ -136,18 +146,13 @@ export class Generations {
       this.#current = found;
       this.#enter(found === undefined ? 'absent' : 'present');
     } catch (error) {
-      this.#enter('unreachable', error);
+      const refusal = describeRefusal(error, 'ELASTICSEARCH_API_KEY');
+      this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
     }
   }
 
-  #enter(state: EngineState, error?: unknown): void {
-    const refusal = describeRefusal(error, 'ELASTICSEARCH_API_KEY');
-    const troubles: Partial<Record<EngineState, string>> = {
-      unreachable: refusal ?? UNREACHABLE,
-      unreadable: UNREADABLE,
-    };
-    const trouble = troubles[state];
-    if (trouble !== undefined && trouble !== this.#trouble) this.log.error({ err: error }, trouble);
+  #enter(state: EngineState, trouble?: string, details = {}): void {
+    if (trouble !== undefined && trouble !== this.#trouble) this.log.error(details, trouble);
     if (trouble === undefined && this.#trouble !== undefined) this.log.info('Elasticsearch answers again');
     this.#state = state;
     this.#trouble = trouble;
@@ -172,6 +177,8 @@ export async function findGeneration(client: Client, alias: string): Promise<Fou
     index,
     shards: Number(settings?.index?.number_of_shards),
     meta: generationMeta.safeParse(mappings?._meta).data,
+    createdAt: Number(settings?.index?.creation_date),
+    closed: String(settings?.index?.verified_before_close) === 'true',
   };
 }
 
@@ -180,7 +187,14 @@ function lookAt(alias: string): estypes.IndicesGetRequest {
   return {
     index: alias,
     features: ['mappings', 'settings'],
-    filter_path: ['*.mappings._meta', '*.settings.index.number_of_shards', 'error', 'status'],
+    filter_path: [
+      '*.mappings._meta',
+      ...['number_of_shards', 'creation_date', 'verified_before_close'].map(
+        (name) => `*.settings.index.${name}`,
+      ),
+      'error',
+      'status',
+    ],
   };
 }
 
@@ -200,6 +214,6 @@ export function assertReadable(meta: GenerationMeta): void {
 }
 
 /** Whether this version can serve a generation. */
-export function isReadable(found: FoundGeneration): found is Generation {
+export function isReadable(found: FoundGeneration): found is FoundGeneration & Generation {
   return found.meta !== undefined;
 }

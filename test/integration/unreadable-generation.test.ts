@@ -69,7 +69,7 @@ describe('An index whose _meta cannot be read', function () {
   for (const [what, meta] of unreadable) {
     it(`is reported and not served: one ${what}; a rebuild replaces it`, async () => {
       const index = await overwriteMeta(meta);
-      expect(suite.service.server.generations.engine).to.equal('unreadable');
+      expect(suite.service.server.generations.engine).to.equal('unusable');
       expect((await suite.service.get('/health')).body.status).to.equal('unavailable');
       // Served from the generation as it was last seen.
       expect((await suite.service.get('/search?q=lib')).status).to.equal(200);

@@ -1,0 +1,42 @@
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { UNCACHED } from '../support/reader.js';
+import { useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('An index that an operator closes', function () {
+  this.timeout(60_000);
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => UNCACHED,
+  );
+
+  const health = async () => (await suite.service.get('/health')).body.status as string;
+
+  it('is unavailable, not a defect, and served again once it is opened', async () => {
+    const { elasticsearch, server } = suite.service;
+    const index = server.generations.current?.index ?? '';
+    await elasticsearch.indices.close({ index });
+    for (const path of ['/search?q=alpha', '/browse']) {
+      expectProblem(await suite.service.get(path), 503, 'search_unavailable');
+    }
+    await until(async () => (await health()) === 'unavailable', '/health to notice', 5000);
+    expect(server.generations.trouble).to.contain('is closed');
+    expectProblem(await suite.service.get('/search?q=alpha'), 503, 'search_unavailable');
+    await elasticsearch.indices.open({ index });
+    await until(async () => (await health()) === 'ok', '/health to recover', 5000);
+    expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
+  });
+
+  it('is replaced by a rebuild', async () => {
+    const { elasticsearch, server } = suite.service;
+    const index = server.generations.current?.index ?? '';
+    await elasticsearch.indices.close({ index });
+    await until(async () => (await health()) === 'unavailable', '/health to notice', 5000);
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(server.rebuilds.lastFailure).to.be.undefined;
+    expect(await health()).to.equal('ok');
+    expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
+  });
+});
