@@ -1,7 +1,12 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
-import { assertReadable, findGeneration, type GenerationMeta } from '../catalog/generation.js';
+import {
+  assertReadable,
+  findGeneration,
+  type FoundGeneration,
+  type GenerationMeta,
+} from '../catalog/generation.js';
 import type { Logger } from '../log.js';
 import { discard, flip, listBuilds, prune } from './aliases.js';
 import { checkDataset } from './check.js';
@@ -26,7 +31,7 @@ export interface RebuildDeps {
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the one before. */
   force: boolean;
-  /** When nothing is built after all: where the dataset is the one that is served already, or where anything is served. */
+  /** When nothing is built after all: if the dataset is that of the newest build, or if anything is served. */
   unless?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the build before the flip. */
@@ -47,11 +52,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const served = await findGeneration(client, alias);
   if (options.unless === 'served' && served !== undefined) return undefined;
   const outdated = await buildsToPrune(client, alias, served?.index);
-  const known = options.unless === 'unchanged' ? served?.meta?.dataset_validators : undefined;
+  const newest = options.unless === 'unchanged' ? await newestGeneration(client, alias, served) : undefined;
+  const known = newest?.meta?.dataset_validators;
   const snapshot = await download(config.dataset.url, signal, { known });
   if (snapshot === undefined) return undefined;
   try {
-    if (options.unless === 'unchanged' && snapshot.digest === served?.meta?.dataset_digest) return undefined;
+    if (snapshot.digest === newest?.meta?.dataset_digest) return undefined;
     const rows = async function* () {
       for await (const batch of readRows(await snapshot.read(), config.dataset.packageUrlTemplate)) {
         signal.throwIfAborted();
@@ -112,6 +118,16 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   } finally {
     await snapshot.remove();
   }
+}
+
+/** The last one built: after a rollback that is the previous generation, and its dataset is not to be built again. */
+async function newestGeneration(
+  client: Client,
+  alias: string,
+  served: FoundGeneration | undefined,
+): Promise<FoundGeneration | undefined> {
+  const previous = await findGeneration(client, previousAliasOf(alias));
+  return (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
 }
 
 /**
