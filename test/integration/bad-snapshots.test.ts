@@ -46,7 +46,6 @@ const downloads: [what: string, listener: RequestListener, reason: RegExp][] = [
   ['is empty', answer(''), /^the dataset is empty$/],
   ['is gzip that is cut off', answer(gzipSync(CSV).subarray(0, -1)), /^the gzip is cut off or damaged: ./],
   ['is gzip of nothing', answer(gzipSync('')), /^the dataset is empty$/],
-  ['stalls', (_request, response) => void response.writeHead(200).write(CSV.slice(0, 1000)), CUT],
 ];
 
 const rows: [what: string, row: string | Buffer, reason: string][] = [

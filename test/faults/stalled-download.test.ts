@@ -1,0 +1,40 @@
+import type { RequestListener } from 'node:http';
+import { expect } from 'chai';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { bundledPackages, toCsv } from '../support/datasets.js';
+import { UNCACHED, useReader } from '../support/reader.js';
+import { useService } from '../support/service.js';
+
+const PACKAGES = bundledPackages().slice(0, 3000);
+const CSV = toCsv(PACKAGES);
+
+describe('A dataset server that stalls', function () {
+  this.timeout(60_000);
+  let listener: RequestListener = (_request, response) => response.end(CSV);
+  let origin: DatasetServer;
+
+  before(async () => {
+    origin = await datasetServer((request, response) => listener(request, response));
+  });
+  const suite = useService(
+    () => PACKAGES,
+    () => ({ DATASET_URL: origin.url, ...UNCACHED }),
+  );
+  const reading = useReader(suite, [PACKAGES.length]);
+  after(() => origin.close());
+
+  it('fails the rebuild after half a minute; the old snapshot is served, and /rebuild gives the reason', async () => {
+    const { service } = suite;
+    const served = await service.indices();
+    listener = (_request, response) => void response.writeHead(200).write(CSV.slice(0, 1000));
+    expect((await service.rebuild()).status).to.equal(202);
+    const failure = service.server.rebuilds.lastFailure?.reason;
+    expect(failure).to.match(/^the dataset could not be downloaded: ./);
+    expect(await service.indices()).to.deep.equal(served);
+    listener = (_request, response) => response.writeHead(404).end();
+    const next = await service.rebuild();
+    expect(next.body.last_failure.reason).to.equal(failure);
+  });
+
+  reading.itNoticesNothing();
+});
