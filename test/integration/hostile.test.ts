@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
+import { concurrentTests } from '../support/concurrent-tests.js';
 import { packagesNamed } from '../support/datasets.js';
 import { Promises } from '../support/promises.js';
 import { rawRequest } from '../support/raw-request.js';
@@ -43,7 +44,10 @@ describe('Hostile requests', function () {
       });
     }
 
-    it('are answered 408 where they come drop by drop, within 15 seconds', async () => {
+    // The server gives these up after ten seconds and more.
+    const itConcurrently = concurrentTests();
+
+    itConcurrently('are answered 408 where they come drop by drop, within 15 seconds', async () => {
       const began = Date.now();
       const drops = Array.from({ length: 60 }, (_, i) => `X-${i}: a\r\n`);
       const pieces = ['GET /ping HTTP/1.1\r\nHost: a\r\n', ...drops];
@@ -52,14 +56,14 @@ describe('Hostile requests', function () {
       expect(Date.now() - began).to.be.lessThan(40_000);
     });
 
-    it('are closed where nothing comes at all', async () => {
+    itConcurrently('are closed where nothing comes at all', async () => {
       const began = Date.now();
       const { status } = await rawRequest(suite.service.url, []);
       expect(status).to.be.oneOf([0, 408]);
       expect(Date.now() - began).to.be.lessThan(15_000);
     });
 
-    it('do not keep others waiting', async () => {
+    itConcurrently('do not keep others waiting', async () => {
       const slow = Array.from({ length: 200 }, () =>
         rawRequest(suite.service.url, ['GET /ping HTTP/1.1\r\n']),
       );

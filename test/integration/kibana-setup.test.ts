@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { Kibana } from '../../src/clients/kibana.js';
+import { concurrentTests } from '../support/concurrent-tests.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { keepSecret } from '../support/leaks.js';
 import { savedObjects, type SavedObject } from '../support/lens.js';
@@ -11,6 +12,8 @@ import { Program } from '../support/program.js';
 /** Under a base path, as behind a proxy. */
 const BASE = '/kibana';
 const API_KEY = keepSecret('kibana-api-key-change-me');
+/** Each takes a second of processor time to start: enough of them for two processors. */
+const PROGRAMS_AT_ONCE = 3;
 const NOT_READY = { status: 503, body: 'Kibana server is not ready yet' };
 const level = (status: number, name: string) => ({
   status,
@@ -67,6 +70,7 @@ function badRequest(message: string): Answer {
 
 describe('The set-up of Kibana', function () {
   this.timeout(60_000);
+  const itConcurrently = concurrentTests(PROGRAMS_AT_ONCE);
 
   async function run(env: Record<string, string>) {
     const program = new Program('src/cli/kibana-setup.ts', env);
@@ -85,33 +89,36 @@ describe('The set-up of Kibana', function () {
     }
   }
 
-  it('waits until Kibana serves, says for what, and imports the objects as they are', async () => {
-    const statuses = [NOT_READY, level(503, 'unavailable'), level(200, 'unavailable'), AVAILABLE];
-    const { code, stdout, stderr, imports } = await runWith(statuses);
-    expect(stderr).to.equal('');
-    expect(code).to.equal(0);
-    const lines = stdout.trimEnd().split('\n');
-    expect(lines).to.have.length(3);
-    expect(lines[0]).to.match(/^Waiting: Kibana at http:\S+ does not tell its status yet \(503\)$/);
-    expect(lines[1]).to.match(/^Waiting: Kibana at http:\S+ is unavailable$/);
-    expect(lines[2]).to.equal('Kibana has the dashboard registry-packages now: 8 objects imported.');
-    expect(imports).to.have.length(1);
-    expect(imports[0]?.objects).to.deep.equal(savedObjects());
-    expect(imports[0]?.headers).to.not.have.property('authorization');
-  });
+  itConcurrently(
+    'waits until Kibana serves, says for what, and imports the objects as they are',
+    async () => {
+      const statuses = [NOT_READY, level(503, 'unavailable'), level(200, 'unavailable'), AVAILABLE];
+      const { code, stdout, stderr, imports } = await runWith(statuses);
+      expect(stderr).to.equal('');
+      expect(code).to.equal(0);
+      const lines = stdout.trimEnd().split('\n');
+      expect(lines).to.have.length(3);
+      expect(lines[0]).to.match(/^Waiting: Kibana at http:\S+ does not tell its status yet \(503\)$/);
+      expect(lines[1]).to.match(/^Waiting: Kibana at http:\S+ is unavailable$/);
+      expect(lines[2]).to.equal('Kibana has the dashboard registry-packages now: 8 objects imported.');
+      expect(imports).to.have.length(1);
+      expect(imports[0]?.objects).to.deep.equal(savedObjects());
+      expect(imports[0]?.headers).to.not.have.property('authorization');
+    },
+  );
 
-  it('is content with a Kibana that is degraded', async () => {
+  itConcurrently('is content with a Kibana that is degraded', async () => {
     expect((await runWith([level(200, 'degraded')])).code).to.equal(0);
   });
 
-  it('waits for a Kibana that does not listen yet', async () => {
+  itConcurrently('waits for a Kibana that does not listen yet', async () => {
     const url = `http://127.0.0.1:${await getPort()}`;
     const program = new Program('src/cli/kibana-setup.ts', { KIBANA_URL: url });
     await program.prints(/^Waiting: Kibana does not answer at http:\S+: .*ECONNREFUSED/, 20_000);
     await program.stop();
   });
 
-  it('gives each registry objects of its own, the same each time', async () => {
+  itConcurrently('gives each registry objects of its own, the same each time', async () => {
     const env = { REGISTRY_SLUG: 'pub-dev_2', KIBANA_API_KEY: API_KEY };
     const first = await runWith([AVAILABLE], undefined, env);
     const second = await runWith([AVAILABLE], undefined, env);
@@ -129,7 +136,7 @@ describe('The set-up of Kibana', function () {
     for (const { references } of objects) expect(ids).to.include.members(references.map(({ id }) => id));
   });
 
-  it('leaves those of a registry whose slug is alike', async () => {
+  itConcurrently('leaves those of a registry whose slug is alike', async () => {
     const taken = savedObjects().map(({ id }) => id);
     for (const slug of ['registry-packages', 'registry-packages-total']) {
       const { imports } = await runWith([AVAILABLE], undefined, { REGISTRY_SLUG: slug });
@@ -139,7 +146,7 @@ describe('The set-up of Kibana', function () {
     }
   });
 
-  it('names each object that Kibana refuses, and why', async () => {
+  itConcurrently('names each object that Kibana refuses, and why', async () => {
     const errors = [
       {
         type: 'lens',
@@ -166,7 +173,7 @@ describe('The set-up of Kibana', function () {
     );
   });
 
-  it('fails where Kibana refuses the import, or something else answers it', async () => {
+  itConcurrently('fails where Kibana refuses the import, or something else answers it', async () => {
     const refused = await runWith([AVAILABLE], { status: 403, body: '{"message":"Unable to bulk_create"}' });
     expect(refused.code).to.equal(1);
     expect(refused.stderr).to.equal(
@@ -177,7 +184,7 @@ describe('The set-up of Kibana', function () {
     expect(other.stderr).to.equal('Kibana answers 200 to the import: <html>\n');
   });
 
-  it('fails at once where the key is refused', async () => {
+  itConcurrently('fails at once where the key is refused', async () => {
     const { code, stderr } = await runWith([{ status: 401, body: '{}' }], undefined, {
       KIBANA_API_KEY: API_KEY,
     });
@@ -185,7 +192,7 @@ describe('The set-up of Kibana', function () {
     expect(stderr).to.equal('Kibana answers 401: KIBANA_API_KEY is missing, wrong or without rights\n');
   });
 
-  it('waits no longer than it may', async () => {
+  itConcurrently('waits no longer than it may', async () => {
     const kibana = await kibanaServer([level(503, 'critical')]);
     const { url } = kibana;
     const waiting = new Kibana({ url, apiKey: undefined }).ready(() => undefined, 1500);
@@ -194,7 +201,7 @@ describe('The set-up of Kibana', function () {
     expect(failure).to.have.property('message', `waited 2 seconds in vain: Kibana at ${url} is critical`);
   });
 
-  it('says which variable is malformed', async () => {
+  itConcurrently('says which variable is malformed', async () => {
     for (const [name, value] of [
       ['KIBANA_URL', 'localhost:5601'],
       ['REGISTRY_SLUG', 'Debian'],

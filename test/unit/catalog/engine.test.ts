@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { IndexGone, runSearches } from '../../../src/catalog/engine.js';
 import { EngineUnavailable, SearchPool } from '../../../src/clients/search-pool.js';
+import { concurrentTests } from '../../support/concurrent-tests.js';
 
 /** Runs two searches against nodes that answer as the test wants; undefined for one that is not there. */
 async function ask(...listeners: (RequestListener | undefined)[]) {
@@ -104,8 +105,10 @@ describe('runSearches', () => {
     }
   });
 
-  it('gives up a server that stalls, within two seconds', async function () {
-    this.timeout(5000);
+  // These wait for nodes that do not answer.
+  const itConcurrently = concurrentTests();
+
+  itConcurrently('gives up a server that stalls, within two seconds', async () => {
     const began = Date.now();
     expect(await ask(() => undefined)).to.be.instanceOf(EngineUnavailable);
     expect(Date.now() - began).to.be.lessThan(2000);
@@ -118,7 +121,7 @@ describe('runSearches', () => {
     ['hangs in the middle of an answer', (_request, response) => void response.write('{"responses":[')],
   ];
   for (const [what, listener] of away) {
-    it(`goes to the next node where one ${what}, within two seconds`, async () => {
+    itConcurrently(`goes to the next node where one ${what}, within two seconds`, async () => {
       const whole = answering({ responses: [good(), good()] });
       for (const nodes of [
         [listener, whole],
@@ -134,12 +137,13 @@ describe('runSearches', () => {
     });
   }
 
-  it('says within two seconds that no node answers', async () => {
-    for (const [, listener] of away) {
+  itConcurrently('says within two seconds that no node answers', async () => {
+    const expectUnavailable = async (listener: RequestListener | undefined) => {
       const began = Date.now();
       expect(await ask(listener, listener)).to.be.instanceOf(EngineUnavailable);
       expect(Date.now() - began).to.be.lessThan(2000);
-    }
+    };
+    await Promise.all(away.map(([, listener]) => expectUnavailable(listener)));
   });
 
   it('does not burden the next node where one is busy', async () => {

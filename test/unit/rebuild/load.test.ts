@@ -10,6 +10,7 @@ import type { CheckedDataset } from '../../../src/rebuild/check.js';
 import { createLogger } from '../../../src/log.js';
 import { loadDataset } from '../../../src/rebuild/load.js';
 import type { Row } from '../../../src/rebuild/rows.js';
+import { concurrentTests } from '../../support/concurrent-tests.js';
 import { packagesNamed } from '../../support/datasets.js';
 
 const packages = packagesNamed(Array.from({ length: 30_000 }, (_, i) => `package-${i}`));
@@ -133,6 +134,8 @@ describe('loadDataset', function () {
     expect(others).to.deep.equal([]);
   });
 
+  // These wait for a second or more before they send a request again.
+  const itConcurrently = concurrentTests();
   const passing: [what: string, answer: object | number][] = [
     ['too busy for a document', refusal('es_rejected_execution_exception')],
     ['without a shard for a document', refusal('unavailable_shards_exception')],
@@ -141,27 +144,34 @@ describe('loadDataset', function () {
     ['gone before it answers', 0],
   ];
   for (const [what, answer] of passing) {
-    it(`sends a request again where the engine is ${what}`, async () => {
+    itConcurrently(`sends a request again where the engine is ${what}`, async () => {
       const { bodies, failure } = await load((n) => (n === 1 ? answer : GOOD));
       expect(failure).to.be.undefined;
       expect(new Set(bodies).size).to.equal(bodies.length - 1);
     });
   }
 
-  it('sends a request again that is not answered in time, and lets the other one in flight go on', async () => {
-    const never = new Promise<object>(() => undefined);
-    const { bodies, failure } = await load((n) => (n === 1 ? never : pause(250, GOOD)), { timeoutMs: 1500 });
-    expect(failure).to.be.undefined;
-    expect(new Set(bodies).size).to.equal(bodies.length - 1);
-  });
+  itConcurrently(
+    'sends a request again that is not answered in time, and lets the other one in flight go on',
+    async () => {
+      const never = new Promise<object>(() => undefined);
+      const { bodies, failure } = await load((n) => (n === 1 ? never : pause(250, GOOD)), {
+        timeoutMs: 1500,
+      });
+      expect(failure).to.be.undefined;
+      expect(new Set(bodies).size).to.equal(bodies.length - 1);
+    },
+  );
 
-  it('gives up where that lasts, and says why', async () => {
-    const busy = await load(() => refusal('circuit_breaking_exception'));
+  itConcurrently('gives up where that lasts, and says why', async () => {
+    const [busy, away] = await Promise.all([
+      load(() => refusal('circuit_breaking_exception')),
+      load(() => 0),
+    ]);
     expect(busy.failure).to.have.property(
       'message',
       'Elasticsearch refused a document: circuit_breaking_exception: why',
     );
-    const away = await load(() => 0);
     expect(away.failure).to.have.property('message', 'Elasticsearch did not respond for 1.5 seconds');
   });
 
