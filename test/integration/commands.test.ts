@@ -85,14 +85,17 @@ describe('The command line', function () {
   });
 
   it('says how it is to be used', async () => {
-    for (const args of [['--what'], ['--dataset'], ['file.csv']]) {
+    const expectUsage = async (args: string[]) => {
       const { code, stderr } = await run('rebuild', args);
       expect(code, args.join(' ')).to.equal(2);
       expect(stderr).to.contain('usage: npm run rebuild');
-    }
-    const { code, stderr } = await run('rollback', [], { ELASTICSEARCH_URL: '' });
-    expect(code).to.equal(2);
-    expect(stderr).to.equal('ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n');
+    };
+    const expectVariableNamed = async () => {
+      const { code, stderr } = await run('rollback', [], { ELASTICSEARCH_URL: '' });
+      expect(code).to.equal(2);
+      expect(stderr).to.equal('ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n');
+    };
+    await Promise.all([...[['--what'], ['--dataset'], ['file.csv']].map(expectUsage), expectVariableNamed()]);
   });
 
   it('waits for no other rebuild, and stops by itself on SIGTERM, leaving nothing behind', async () => {
@@ -101,10 +104,13 @@ describe('The command line', function () {
     const first = await program('rebuild', ['--dataset', origin.url]);
     try {
       await first.prints(/downloading/, 20_000);
-      const second = await run('rebuild', ['--dataset', origin.url]);
+      const [second, rollback] = await Promise.all([
+        run('rebuild', ['--dataset', origin.url]),
+        run('rollback'),
+      ]);
       expect(second.code).to.equal(3);
       expect(second.stderr).to.match(/^another rebuild is running since \S+: downloading, 0 rows\n$/);
-      expect((await run('rollback')).code).to.equal(3);
+      expect(rollback.code).to.equal(3);
       expect(await first.stop()).to.equal(130);
       expect(first.stderr).to.equal('stopped; what was served before is served on\n');
     } finally {
@@ -117,10 +123,12 @@ describe('The command line', function () {
 
   it('says in one line that Elasticsearch or Redis does not answer', async () => {
     const env = { REGISTRY_SLUG: newSlug() };
-    const without = await run('rebuild', [], { ...env, REDIS_URL: 'redis://127.0.0.1:1' });
+    const [without, nowhere] = await Promise.all([
+      run('rebuild', [], { ...env, REDIS_URL: 'redis://127.0.0.1:1' }),
+      run('rollback', [], { ...env, ELASTICSEARCH_URL: 'http://127.0.0.1:1' }),
+    ]);
     expect(without.code).to.equal(1);
     expect(without.stderr).to.equal('Redis does not answer: it tells whether another rebuild is running\n');
-    const nowhere = await run('rollback', [], { ...env, ELASTICSEARCH_URL: 'http://127.0.0.1:1' });
     expect(nowhere.code).to.equal(1);
     expect(nowhere.stderr).to.match(
       /^Elasticsearch does not answer at ELASTICSEARCH_URL \(.*\): start it, or correct the address\n$/,
