@@ -5,7 +5,7 @@ import { REBUILD_SECRET, useService } from '../support/service.js';
 
 describe('GET /rebuild', function () {
   this.timeout(120_000);
-  const old = bundledPackages().slice(0, 20_000);
+  const old = bundledPackages().slice(0, 8000);
   const suite = useService(() => old);
   const currentIndex = () => suite.service.server.generations.current?.index;
 

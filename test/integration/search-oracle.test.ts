@@ -30,13 +30,19 @@ const QUERIES_FROM_NAMES = 450;
 const QUERIES_OF_FRAGMENTS = 200;
 const MAX_LENGTH = 100;
 
-for (const shards of [1, 3]) {
-  describe(`GET /search against a brute-force oracle, over ${shards} ${shards === 1 ? 'shard' : 'shards'}`, () =>
-    compare(shards));
-}
+describe('GET /search against a brute-force oracle, over 1 shard', () => compare(1, bundledPackages()));
 
-function compare(shards: number): void {
-  const packages = bundledPackages();
+// A quarter of the names: queries still match more of them than an answer holds, in every shard.
+describe('GET /search against a brute-force oracle, over 3 shards', () =>
+  compare(
+    3,
+    bundledPackages()
+      .filter((_, i) => i % 4 === 0)
+      .map((entry, i) => ({ ...entry, no: i + 1 })),
+  ));
+
+/** @param packages numbered from 1; the wild names are added to them. */
+function compare(shards: number, packages: PackageEntry[]): void {
   const bundledNames = new Set(packages.map(({ name }) => name));
   packages.push(
     ...WILD_NAMES.filter((name) => !bundledNames.has(name)).map((name, i) => ({
