@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { codePoints } from '../code-points.js';
@@ -59,14 +60,21 @@ export const rebuildParams = secretParams.extend({
     .meta({ description: 'Accepts a snapshot that is much smaller than the one before.' }),
 });
 
-/** Whether the encoded bytes are UTF-8, where decoding gave what stands for bytes that are not. */
-function isUtf8(querystring: string): boolean {
-  try {
-    decodeURIComponent(querystring);
-    return true;
-  } catch {
-    return false;
-  }
+/**
+ * Whether the percent-encoded bytes of a parameter are UTF-8. Decoding alone does not tell: it replaces other bytes by
+ * U+FFFD, which is also a legal character of a value. A `%` that encodes nothing stands for itself.
+ */
+function isEncodedUtf8(querystring: string, name: string): boolean {
+  const pairs = querystring.split('&').filter((pair) => new URLSearchParams(`&${pair}`).has(name));
+  return pairs.every((pair) => isUtf8(percentDecoded(pair)));
+}
+
+function percentDecoded(text: string): Buffer {
+  const bytes = Buffer.from(text).toString('latin1');
+  const decoded = bytes.replace(/%([\da-f]{2})/gi, (_match, hex: string) =>
+    String.fromCharCode(parseInt(hex, 16)),
+  );
+  return Buffer.from(decoded, 'latin1');
 }
 
 function isBetween(n: number, min: number, max: number): boolean {
@@ -74,7 +82,7 @@ function isBetween(n: number, min: number, max: number): boolean {
 }
 
 /**
- * Parses a raw query string by a schema. Parameters that the schema does not name are ignored.
+ * Parses a raw query string by a schema. Parameters that the schema does not name are ignored, whatever they contain.
  * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or refused by the schema.
  */
 export function parseParams<Schema extends z.ZodObject>(
@@ -86,7 +94,7 @@ export function parseParams<Schema extends z.ZodObject>(
   for (const name of Object.keys(schema.shape)) {
     const [value, ...more] = given.getAll(name);
     if (more.length > 0) throw invalidParameter(name, 'must be given once');
-    if (value?.includes(REPLACEMENT_CHARACTER) && !isUtf8(querystring)) {
+    if (value?.includes(REPLACEMENT_CHARACTER) && !isEncodedUtf8(querystring, name)) {
       throw invalidParameter(name, 'must be UTF-8, percent-encoded');
     }
     if (value !== undefined) values[name] = value;

@@ -66,6 +66,14 @@ describe('Errors of requests', () => {
     expect((await suite.service.get('/search?q=%EF%BF%BDalpha')).body.count).to.equal(0);
   });
 
+  it('ignores unknown parameters whatever they contain', async () => {
+    for (const unknown of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%zz', 'q[]=%FF']) {
+      const { status, body } = await suite.service.get(`/search?q=%EF%BF%BDab&${unknown}`);
+      expect(status, unknown).to.equal(200);
+      expect(body.query).to.equal('\uFFFDab');
+    }
+  });
+
   it('answers a raw path that is no valid URL', async () => {
     const status = await new Promise((resolve, reject) => {
       rawRequest({ port: new URL(suite.service.url).port, path: '//?#%' }, (response) => {

@@ -110,6 +110,41 @@ describe('parseParams for /search', () => {
   });
 });
 
+describe('parseParams and bytes that are not UTF-8', () => {
+  const NOT_UTF8 = 'must be UTF-8, percent-encoded';
+
+  it('refuses them in a parameter that it knows, and names it', () => {
+    for (const text of ['%FF%FEab', 'ab%C3', '%ED%A0%80ab', '%C0%AFab', '%EF%BF%BD%FF', '%f0%9f%9aab']) {
+      expectRefused(searchParams, `q=${text}`, `q ${NOT_UTF8}`);
+      expectRefused(searchParams, `utm=%20&%71=${text}&limit=1`, `q ${NOT_UTF8}`);
+      expectRefused(secretParams, `secret=${text}`, `secret ${NOT_UTF8}`);
+    }
+  });
+
+  it('ignores them, and everything else, in a parameter that it does not know', () => {
+    for (const other of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%', '%zz=%zz', 'utm=%EF%BF', '?q=%FF', '=%C3']) {
+      for (const querystring of [`q=%EF%BF%BDab&${other}`, `${other.replace(/^\?/, 'x')}&q=%EF%BF%BDab`]) {
+        expect(parseParams(searchParams, querystring), querystring).to.deep.equal({
+          q: '\uFFFDab',
+          limit: 250,
+        });
+      }
+    }
+  });
+
+  it('takes U+FFFD as a character like any other, also beside a % that encodes nothing', () => {
+    for (const [text, q] of [
+      ['%EF%BF%BDab', '\uFFFDab'],
+      ['%ef%bf%bd%EF%BF%BD', '\uFFFD\uFFFD'],
+      ['%EF%BF%BD100%', '\uFFFD100%'],
+      ['%EF%BF%BD%zz', '\uFFFD%zz'],
+      ['%EF%BF%BD+%25FF', '\uFFFD %FF'],
+    ]) {
+      expect(parseParams(searchParams, `q=${text}`).q, text).to.equal(q);
+    }
+  });
+});
+
 describe('parseParams for the secret endpoints', () => {
   it('takes the secret as it is, and does without', () => {
     expect(parseParams(secretParams, 'secret=+a%2Bb+')).to.deep.equal({ secret: ' a+b ' });
