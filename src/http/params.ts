@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { codePoints } from '../code-points.js';
 import { invalidParameter } from '../problem.js';
+import { trimWhiteSpace } from '../white-space.js';
 
 const BROWSE_LIMIT = { default: 200, max: 500 } as const;
 const SEARCH_LIMIT = { default: 250, max: 500 } as const;
@@ -37,7 +38,7 @@ function limit(bounds: { default: number; max: number }) {
 
 const query = z
   .string('is required')
-  .trim()
+  .overwrite(trimWhiteSpace)
   .refine(
     (text) => isBetween(codePoints(text).length, QUERY_LENGTH.min, QUERY_LENGTH.max),
     `must have ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters`,

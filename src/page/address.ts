@@ -5,10 +5,15 @@ export const MOST = 500;
 /** What the page shows, as its address says it: matches of a query, or a page of all packages. */
 export type Shown = { query: string; limit: number } | { page: number };
 
+/** A query without the characters at both ends that the service drops, too: what Unicode calls White_Space. */
+export function trimmed(query: string): string {
+  return query.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
+}
+
 /** `?q=redis` or `?page=3`; without either, the first page of all. */
 export function readAddress(search: string): Shown {
   const params = new URLSearchParams(search);
-  const query = params.get('q')?.trim() ?? '';
+  const query = trimmed(params.get('q') ?? '');
   if (query !== '') return { query, limit: params.get('limit') === String(MOST) ? MOST : FEW };
   const page = Number(params.get('page') ?? 1);
   return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };

@@ -1,4 +1,4 @@
-import { addressOf, FEW, readAddress, type Shown } from './address.js';
+import { addressOf, FEW, readAddress, trimmed, type Shown } from './address.js';
 import { ask, budgetLeft, type Asked, type Match, type Package } from './api.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
@@ -53,7 +53,7 @@ function go(to: Shown): void {
 
 /** Shows what is being typed. A whole word is one step of the history, not each of its letters. */
 function type(): void {
-  const query = input.value.trim();
+  const query = trimmed(input.value);
   isEntering = false;
   shown = query === '' ? { page: 1 } : { query, limit: FEW };
   if (isTyping) history.replaceState(null, '', addressOf(shown));

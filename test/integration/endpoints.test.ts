@@ -88,9 +88,12 @@ describe('The endpoints, on the bundled snapshot', () => {
     });
 
     it('echoes the trimmed query, its case kept', async () => {
-      const { body } = await get('/search?q=%20%09ReDiS%C2%A0');
-      expect(body.query).to.equal('ReDiS');
-      expect(body.results[0]).to.include({ name: 'redis', rank: 0 });
+      for (const q of ['%20%09ReDiS%C2%A0', '%C2%85ReDiS%E3%80%80']) {
+        const { body } = await get(`/search?q=${q}`);
+        expect(body.query).to.equal('ReDiS');
+        expect(body.results[0]).to.include({ name: 'redis', rank: 0 });
+      }
+      expect((await get('/search?q=%EF%BB%BFredis')).body).to.include({ query: '\uFEFFredis', count: 0 });
     });
 
     it('counts characters as code points', async () => {

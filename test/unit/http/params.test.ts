@@ -84,9 +84,11 @@ describe('parseParams for /search', () => {
   });
 
   it('trims white space at both ends before it measures', () => {
-    expect(parseParams(searchParams, `q=${encodeURIComponent('\t\n\u00a0 a b \r\u2003\ufeff')}`).q).to.equal(
-      'a b',
-    );
+    const takes = (text: string) => parseParams(searchParams, `q=${encodeURIComponent(text)}`).q;
+    expect(takes('\t\n\u00a0\u0085 a b \r\u2003\u3000')).to.equal('a b');
+    // Not White_Space, though JavaScript trims it.
+    expect(takes('\ufeffa b\ufeff')).to.equal('\ufeffa b\ufeff');
+    expectRefused(searchParams, 'q=%C2%85a', 'q must have 2 to 100 characters');
     expectRefused(searchParams, 'q=++a++', 'q must have 2 to 100 characters');
     expectRefused(searchParams, 'q=+++', 'q must have 2 to 100 characters');
     expect(parseParams(searchParams, `q=+${'x'.repeat(100)}+`).q).to.have.length(100);
