@@ -134,6 +134,31 @@ describe('Caching', function () {
   });
 });
 
+describe('The format of responses', () => {
+  const suite = useService(() => packagesNamed(['alpha', 'alphabet', 'beta']));
+
+  /** Byte for byte, as the constant stands for these bytes in every ETag; a time is written as `TIME`. */
+  const EXPECTED: Record<string, (slug: string) => string> = {
+    '/search?q=ALPHA&limit=2': () =>
+      '{"query":"ALPHA","count":2,"results":[' +
+      '{  "no":1,"name":"alpha","version":"1.0.0","url":"https://registry.example/alpha","rank":0},\n' +
+      '{  "no":2,"name":"alphabet","version":"1.0.0","url":"https://registry.example/alphabet","rank":1}]}',
+    '/browse?page=3&limit=1': () =>
+      '{"page":3,"limit":1,"results":[{ "no":3,"name":"beta","version":"1.0.0","url":"https://registry.example/beta"}]}',
+    '/stats': (slug) =>
+      `{"total_${slug}_packages":3,"source":"registry.example","note":"The data is a snapshot that is updated ` +
+      'periodically; this one was taken at TIME."}',
+  };
+
+  for (const [path, expected] of Object.entries(EXPECTED)) {
+    it(`is that of FORMAT_VERSION at ${path}`, async () => {
+      const { text } = await suite.service.get(path);
+      const written = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME');
+      expect(written, 'raise FORMAT_VERSION with every change').to.equal(expected(suite.service.slug));
+    });
+  }
+});
+
 /** A request whose answer is not decoded. */
 function raw(url: string, acceptEncoding: string): Promise<{ body: Buffer; headers: IncomingHttpHeaders }> {
   return new Promise((resolve, reject) => {

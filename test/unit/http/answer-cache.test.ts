@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { AnswerCache, etagOf } from '../../../src/http/answer-cache.js';
+import { AnswerCache, etagOf, FORMAT_VERSION } from '../../../src/http/answer-cache.js';
 
 const body = (text: string) => ({ body: Buffer.from(text) });
 
@@ -79,5 +79,11 @@ describe('etagOf', () => {
       .to.equal(etagOf('g1', 'r'))
       .and.to.match(/^W\/"[\w-]+"$/);
     expect(new Set([etagOf('g1', 'r'), etagOf('g2', 'r'), etagOf('g1', 's')]).size).to.equal(3);
+  });
+
+  it('is another for a service that writes responses in another format', () => {
+    expect(etagOf('g1', 'r')).to.equal(etagOf('g1', 'r', FORMAT_VERSION));
+    const versions = [FORMAT_VERSION - 1, FORMAT_VERSION, FORMAT_VERSION + 1];
+    expect(new Set(versions.map((version) => etagOf('g1', 'r', version))).size).to.equal(3);
   });
 });
