@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../catalog/catalog.js';
+import { etagOf } from '../http/answer-cache.js';
+import { matches } from '../http/respond.js';
 import type { Handler } from './handler.js';
 
 export function statsOperation(slug: string): Operation {
@@ -27,11 +29,25 @@ function totalOf(slug: string): string {
   return `total_${slug}_packages`;
 }
 
-/** `GET /stats`: how many packages, of which registry, as of when. */
+/**
+ * `GET /stats`: how many packages, of which registry, as of when. Caches revalidate it each time, so that nobody is told
+ * of a snapshot that is no longer served. By `ETag` alone: after a rollback `Last-Modified` is earlier than what a client
+ * may have, and `If-Modified-Since` would call that current.
+ */
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {
-    const { total, source, taken_at } = catalog.generation().meta;
-    ctx.set('Last-Modified', new Date(taken_at).toUTCString());
+    const { index, meta } = catalog.generation();
+    const { total, source, taken_at } = meta;
+    const etag = etagOf(index, 'stats');
+    ctx.set({
+      'Cache-Control': 'no-cache',
+      ETag: etag,
+      'Last-Modified': new Date(taken_at).toUTCString(),
+    });
+    if (matches(ctx.get('If-None-Match'), etag)) {
+      ctx.status = 304;
+      return;
+    }
     ctx.body = {
       [totalOf(slug)]: total,
       source,

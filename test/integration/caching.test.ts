@@ -48,6 +48,36 @@ describe('Caching', function () {
     expect(new Set(await Promise.all(different.map(etagOf))).size).to.equal(different.length);
   });
 
+  it('lets caches keep /stats, and ask each time whether it is still current', async () => {
+    const first = await suite.service.get('/stats');
+    expect(first.headers.get('Cache-Control')).to.equal('no-cache');
+    expect(first.headers.get('Last-Modified')).to.match(/ GMT$/);
+    const etag = first.headers.get('ETag') as string;
+    expect(etag).to.match(/^W\/"[\w-]+"$/);
+    const again = await suite.service.get('/stats', { headers: { 'If-None-Match': etag } });
+    expect(again).to.include({ status: 304, text: '' });
+    for (const name of ['Cache-Control', 'ETag', 'Last-Modified']) {
+      expect(again.headers.get(name), name).to.equal(first.headers.get(name));
+    }
+    const other = await suite.service.get('/stats', { headers: { 'If-None-Match': 'W/"other"' } });
+    expect(other).to.include({ status: 200, text: first.text });
+    // Older than what a client has from before a rollback would count as current.
+    const since = new Date(Date.now() + 60_000).toUTCString();
+    const later = await suite.service.get('/stats', { headers: { 'If-Modified-Since': since } });
+    expect(later.status).to.equal(200);
+  });
+
+  it('labels the answer to HEAD as that to GET', async () => {
+    for (const path of ['/stats', '/search?q=lib', '/browse?page=2', '/ping', '/health', '/openapi.json']) {
+      const [get, head] = [await suite.service.get(path), await suite.service.get(path, { method: 'HEAD' })];
+      expect(head).to.include({ status: 200, text: '' });
+      // `fetch` asks with another connection for each HEAD.
+      const others = ['connection', 'date', 'keep-alive', 'x-request-id'];
+      const labels = ({ headers }: Answer) => [...headers].filter(([name]) => !others.includes(name));
+      expect(labels(head), path).to.deep.equal(labels(get));
+    }
+  });
+
   it('answers the second time what it answered the first time, truncation included', async () => {
     const [first, second] = [
       await suite.service.get('/search?q=-de&limit=20'),
@@ -77,7 +107,7 @@ describe('Caching', function () {
   });
 
   it('never serves an answer of the old generation under an ETag of the new one, on any replica', async () => {
-    const paths = ['/search?q=-dev&limit=50', '/browse?limit=50', '/search?q=zz-only-new'];
+    const paths = ['/search?q=-dev&limit=50', '/browse?limit=50', '/search?q=zz-only-new', '/stats'];
     const second = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
     try {
       await until(() => second.server.generations.engine === 'present', 'the second replica');
