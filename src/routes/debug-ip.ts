@@ -5,11 +5,33 @@ import { BYPASS_SECONDS } from '../http/bypass-token.js';
 import type { RequestLimit } from '../http/limits.js';
 import type { Handler } from './handler.js';
 
-/** Headers whose values are nobody's business, not even the sender's on a shared screen. */
-const REDACTED = /authorization|cookie|token|secret|api-?key/i;
+/**
+ * Headers whose values explain how a request came here and how its client is counted. All others are named without their
+ * values: a session id or a user name has no name of its own by which it could be told from them.
+ */
+const SHOWN = new Set([
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'cf-connecting-ip',
+  'connection',
+  'forwarded',
+  'host',
+  'true-client-ip',
+  'user-agent',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'x-request-id',
+]);
 
-/** A header such as `Referer` may hold the address of another request. */
-const SECRET_IN_URL = /[?&;](secret|token|key|password)=/i;
+const REDACTED = '[redacted]';
+
+/** A query string: in the address of another request it may hold a secret, under any name and in any encoding. */
+const QUERY = /(\?|%3f)\S*/gi;
 
 const address = z.union([z.ipv4(), z.ipv6()]);
 
@@ -17,7 +39,9 @@ export const debugIpOperation: Operation = {
   summary: 'As whom a client is limited, and why',
   answers: {
     200: {
-      description: 'What the service knows of the client. Values that may hold a secret are not shown.',
+      description:
+        'What the service knows of the client. Of the headers, those that explain this have their values; the others, and ' +
+        'all query strings, are `[redacted]`.',
       schema: z.strictObject({
         ip: address,
         peer: address,
@@ -32,7 +56,7 @@ export const debugIpOperation: Operation = {
           })
           .nullable(),
         bypass: z.strictObject({ valid: z.boolean(), valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS) }),
-        headers: z.record(z.string(), z.union([z.string(), z.array(z.string())])),
+        headers: z.record(z.string(), z.string()),
       }),
       example: {
         ip: '203.0.113.5',
@@ -58,7 +82,7 @@ export function debugIp(reading: RequestLimit): Handler {
     ctx.body = {
       ip,
       peer,
-      forwarded_for: forwardedFor,
+      forwarded_for: forwardedFor.map(redactQueries),
       forwarded_for_believed: believed,
       limit_key: key,
       limit: await reading.usage(key),
@@ -68,10 +92,14 @@ export function debugIp(reading: RequestLimit): Handler {
   };
 }
 
-function redact(headers: IncomingHttpHeaders): Record<string, unknown> {
+function redact(headers: IncomingHttpHeaders): Record<string, string> {
   const shown = Object.entries(headers).map(([name, value]) => [
     name,
-    REDACTED.test(name) || SECRET_IN_URL.test(String(value)) ? '[redacted]' : value,
+    SHOWN.has(name) ? redactQueries(String(value)) : REDACTED,
   ]);
-  return Object.fromEntries(shown) as Record<string, unknown>;
+  return Object.fromEntries(shown) as Record<string, string>;
+}
+
+function redactQueries(text: string): string {
+  return text.replace(QUERY, `?${REDACTED}`);
 }

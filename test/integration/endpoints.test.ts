@@ -126,14 +126,36 @@ describe('The endpoints, on the bundled snapshot', () => {
         Authorization: secret,
         Cookie: secret,
         'X-Bypass-Token': secret,
-        'X-Colour': 'red',
+        'X-Session-Id': secret,
+        'X-Auth-User': secret,
+        'X-Harmless': secret,
+        'User-Agent': 'a test',
+        'X-Real-Ip': '203.0.113.9',
+        Referer: `https://api.example/rebuild?%73ecret=${secret}`,
+        Via: `1.1 https://proxy.example/?a=1;%73ecret=${secret}, 1.1 other%3Fsecret=${secret}`,
+        Forwarded: `for=203.0.113.9;host="api.example?${secret}"`,
+        'X-Forwarded-Host': `api.example?${secret}`,
       },
     });
     expect(status).to.equal(200);
     expect(body).to.include({ ip: '127.0.0.1', peer: '127.0.0.1', limit_key: '127.0.0.1' });
     expect(body.forwarded_for).to.deep.equal(['203.0.113.9']);
-    expect(body.headers).to.include({ 'x-colour': 'red', authorization: '[redacted]', cookie: '[redacted]' });
+    expect(body.headers).to.include({
+      'user-agent': 'a test',
+      'x-forwarded-for': '203.0.113.9',
+      'x-real-ip': '203.0.113.9',
+      via: '1.1 https://proxy.example/?[redacted] 1.1 other?[redacted]',
+      authorization: '[redacted]',
+      cookie: '[redacted]',
+      referer: '[redacted]',
+      'x-auth-user': '[redacted]',
+      'x-harmless': '[redacted]',
+      'x-session-id': '[redacted]',
+    });
     expect(body.bypass).to.deep.equal({ valid: false, valid_for_seconds: 0 });
     expect(text).not.to.contain(secret);
+    const claimed = await get('/debug-ip', { headers: { 'X-Forwarded-For': `unknown?%73ecret=${secret}` } });
+    expect(claimed.body.forwarded_for).to.deep.equal(['unknown?[redacted]']);
+    expect(claimed.text).not.to.contain(secret);
   });
 });
