@@ -39,7 +39,7 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
   },
   forbidden: {
     status: 403,
-    when: 'the secret is wrong, missing or not configured',
+    when: 'the secret is wrong, missing or not configured, or a browser sends it for a page of another site',
     detail: 'this needs the right secret',
   },
   not_found: { status: 404, when: 'the path is unknown', detail: 'there is nothing at this path' },

@@ -18,16 +18,18 @@ export class SecretCheck {
 
   /**
    * @throws {Problem} 403 for a wrong, missing or unconfigured secret, and 429 after too many of them from one address,
-   * whatever is sent then.
+   * whatever is sent then. 403 also for what a browser requests for a page of another site: that is not counted, as such
+   * a page could lock its visitor out with wrong secrets.
    */
   async check(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
+    if (isCrossSite(ctx)) throw forbidden();
     const { address, bypassSecondsLeft } = ctx.state.client;
     const isRight = isSecret(given, configured);
     if (bypassSecondsLeft > 0) this.#wrong.tally.outcomes.bypassed++;
     else {
       await this.#inTurn(address.key, () => this.#count(address.key, isRight));
     }
-    if (!isRight) throw new Problem(403, 'forbidden', 'this needs the right secret');
+    if (!isRight) throw forbidden();
   }
 
   /** @throws {Problem} 429 */
@@ -53,4 +55,17 @@ export class SecretCheck {
     this.#last.set(key, last);
     return turn;
   }
+}
+
+function forbidden(): Problem {
+  return new Problem(403, 'forbidden', 'this needs the right secret');
+}
+
+/**
+ * Whether a browser says that a page of another site caused this request: an image, a link, a prefetch, a redirection.
+ * Pages cannot set or remove the header. Browsers send it to `https:` and to loopback addresses alone; without it, as from
+ * every other program, and with `none` (typed or bookmarked), `same-origin` or `same-site`, the secret decides.
+ */
+function isCrossSite(ctx: Context): boolean {
+  return ctx.get('Sec-Fetch-Site') === 'cross-site';
 }

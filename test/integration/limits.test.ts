@@ -140,6 +140,30 @@ describe('Rate limits', () => {
     });
   });
 
+  it('lets no web page of another site lock its visitor out, or use a secret', async () => {
+    const fromPage = (site: string) => as('198.51.100.9', { 'Sec-Fetch-Site': site });
+    const secrets = [`/get-bypass?secret=${BYPASS_SECRET}`, `/rebuild?secret=${REBUILD_SECRET}`];
+    const plain = await suite.service.get('/rebuild?secret=wrong', as('198.51.100.10'));
+    for (let i = 0; i < 10; i++) {
+      for (const path of ['/rebuild?secret=wrong', '/get-bypass', ...secrets]) {
+        const answer = await suite.service.get(path, fromPage('cross-site'));
+        expectProblem(answer, 403, 'forbidden');
+        expect(answer.text).to.equal(plain.text);
+      }
+    }
+    expect(suite.service.server.rebuilds.progress, 'a rebuild').to.be.undefined;
+    for (const site of ['none', 'same-origin', 'same-site']) {
+      const answer = await suite.service.get(secrets[0] as string, fromPage(site));
+      expect(answer.status, site).to.equal(200);
+    }
+    // What a browser sends for its user is counted as ever.
+    for (let i = 0; i < 10; i++) {
+      expectProblem(await suite.service.get('/rebuild', fromPage('none')), 403, 'forbidden');
+    }
+    expectProblem(await suite.service.get('/rebuild', fromPage('none')), 429, 'rate_limited');
+    expectProblem(await suite.service.get('/rebuild', fromPage('cross-site')), 403, 'forbidden');
+  });
+
   it('locks an address out of the secret endpoints after ten wrong secrets, and no other', async () => {
     const client = as('198.51.100.7');
     for (let i = 0; i < 10; i++) {
