@@ -3,10 +3,10 @@ import { etagOf } from './answer-cache.js';
 import type { Context } from './request-state.js';
 
 /**
- * A shared cache may answer by itself for half a minute, and for five more while it fetches the next answer: a snapshot
- * is older than that anyway.
+ * A shared cache may answer by itself for half a minute, and for five more while it fetches the next response: a snapshot
+ * is older than that anyway. While the service is down or answers 5xx, it may go on for a day (RFC 5861).
  */
-const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300';
+const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
 
 /**
  * Answers a request that is answered the same as long as a generation lives: 304 where the client has it, from the cache

@@ -14,7 +14,9 @@ describe('Caching', function () {
     for (const path of ['/search?q=lib', '/browse?page=2']) {
       const { headers } = await suite.service.get(path);
       expect(headers.get('ETag')).to.match(/^W\/"[\w-]+"$/);
-      expect(headers.get('Cache-Control')).to.equal('public, max-age=30, stale-while-revalidate=300');
+      expect(headers.get('Cache-Control')).to.equal(
+        'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400',
+      );
       expect(headers.get('Vary')).to.equal('Accept-Encoding');
     }
   });
