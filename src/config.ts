@@ -1,6 +1,9 @@
 import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
+import { datasetFault, kibanaFault, nodesFault, redisFault, templateFault } from './config-urls.js';
+import { trimWhiteSpace } from './white-space.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,21 +27,34 @@ function wholeNumber(min: number, max: number) {
     .refine((n) => Number.isSafeInteger(n) && n >= min && n <= max, message);
 }
 
-/** An absolute URL with one of the given protocols (`http:` and so on). */
-function url(...protocols: string[]) {
-  const spelled = protocols
-    .map((protocol) => `${protocol}${protocol === 'file:' ? '///' : '//'}…`)
-    .join(' or ');
-  return z
-    .string()
-    .refine((text) => protocols.some((protocol) => isUrl(text, protocol)), `must be ${spelled}`);
+/** A text with which `faultOf` finds no fault; it returns what the text must be instead, or undefined. */
+function faultless(faultOf: (text: string) => string | undefined) {
+  return z.string().superRefine((text, context) => {
+    const message = faultOf(text);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  });
 }
 
-/** A file has an absolute path, and none has a host. */
-function isUrl(text: string, protocol: string): boolean {
-  if (!URL.canParse(text) || new URL(text).protocol !== protocol) return false;
-  return protocol !== 'file:' || text.startsWith('file:///');
-}
+/** It is sent as the value of a header. */
+const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one line of ASCII characters without spaces');
+
+/** The longest secret, in UTF-16 code units: percent-encoded (nine bytes each at most) it fits into a request head. */
+const MAX_SECRET_LENGTH = 1024;
+
+/**
+ * What a client sends back in a query string. A line end is usually one that a file or a manifest has added; U+FFFD stands
+ * for bytes that are not UTF-8.
+ */
+const secret = z
+  .string()
+  .refine(
+    (text) =>
+      text.length <= MAX_SECRET_LENGTH && !/[\p{Cc}\uFFFD]/u.test(text) && trimWhiteSpace(text) === text,
+    `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`,
+  );
+
+/** Letters, digits, `-` and `_`, in parts separated by dots. */
+const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d_-]*[a-z\d_])?)*$/i;
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
@@ -48,10 +64,6 @@ const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 );
-
-function everyItemIs(schema: z.ZodType<string>) {
-  return (items: string[]) => items.length > 0 && items.every((item) => schema.safeParse(item).success);
-}
 
 /** A name that Elasticsearch's built-in templates would take for a data stream's cannot be that of an index. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
@@ -67,22 +79,29 @@ const slug = z
 
 const variables = z.object({
   PORT: wholeNumber(0, 65535).default(3000),
-  HOST: z.string().default('127.0.0.1'),
-  ELASTICSEARCH_URL: list.refine(
-    everyItemIs(url('http:', 'https:')),
-    'must be the http(s) address of one or more nodes, comma separated',
-  ),
-  ELASTICSEARCH_API_KEY: z.string().optional(),
-  ELASTICSEARCH_REBUILD_API_KEY: z.string().optional(),
-  REDIS_URL: url('redis:', 'rediss:').optional(),
-  DATASET_URL: url('http:', 'https:', 'file:').default(BUNDLED_DATASET),
+  HOST: z
+    .string()
+    .refine(
+      (text) => isIP(text) !== 0 || HOST_NAME.test(text),
+      'must be an IP address, such as 0.0.0.0 or ::1, or a host name',
+    )
+    .default('127.0.0.1'),
+  ELASTICSEARCH_URL: list.superRefine((nodes, context) => {
+    const message = nodesFault(nodes);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  }),
+  ELASTICSEARCH_API_KEY: apiKey.optional(),
+  ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
+  REDIS_URL: faultless(redisFault).optional(),
+  DATASET_URL: faultless(datasetFault).default(BUNDLED_DATASET),
   REGISTRY_SLUG: slug,
-  REGISTRY_SOURCE: z.string().optional(),
-  PACKAGE_URL_TEMPLATE: url('http:', 'https:')
-    .refine((text) => /\{\+?name\}/.test(text), 'must contain {name} or {+name}')
+  REGISTRY_SOURCE: z
+    .string()
+    .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must be one line without control characters')
     .optional(),
-  REBUILD_SECRET: z.string().optional(),
-  BYPASS_SECRET: z.string().optional(),
+  PACKAGE_URL_TEMPLATE: faultless(templateFault).optional(),
+  REBUILD_SECRET: secret.optional(),
+  BYPASS_SECRET: secret.optional(),
   TRUSTED_PROXIES: list
     .refine(areAddresses, 'must be IP addresses and CIDR ranges, comma separated, such as 10.0.0.0/8,::1')
     .default([]),
@@ -106,8 +125,8 @@ const variables = z.object({
 });
 
 const kibanaVariables = z.object({
-  KIBANA_URL: url('http:', 'https:').default('http://127.0.0.1:5601'),
-  KIBANA_API_KEY: z.string().optional(),
+  KIBANA_URL: faultless(kibanaFault).default('http://127.0.0.1:5601'),
+  KIBANA_API_KEY: apiKey.optional(),
   REGISTRY_SLUG: slug,
 });
 
@@ -118,13 +137,27 @@ function deepFreeze<T extends object>(value: T): Readonly<T> {
 }
 
 function areAddresses(items: string[]): boolean {
-  const areWritten = items.every((item) => isIP(item.split('/')[0] ?? '') !== 0);
   try {
     proxyAddr.compile(items);
-    return areWritten && items.length > 0;
+    return items.length > 0 && items.every(isAddress);
   } catch {
     return false;
   }
+}
+
+/** The bits of an IPv4-mapped IPv6 address (`::ffff:10.0.0.0`) that come before those of the IPv4 address. */
+const MAPPED_PREFIX_BITS = 96;
+
+/**
+ * Whether it is an address or a range that is trusted as it is written. `proxy-addr` ignores a zone, and would take
+ * `::ffff:10.0.0.0/8` for a range of IPv6 addresses that has little to do with 10.0.0.0/8.
+ */
+function isAddress(item: string): boolean {
+  const [address = '', bits] = item.split('/');
+  if (isIP(address) === 0 || address.includes('%')) return false;
+  const parsed = ipaddr.parse(address);
+  const isMapped = parsed.kind() === 'ipv6' && (parsed as ipaddr.IPv6).isIPv4MappedAddress();
+  return !isMapped || bits === undefined || Number(bits) > MAPPED_PREFIX_BITS;
 }
 
 /** The variables that are set to something: an empty one counts as absent. */
@@ -189,7 +222,8 @@ export function readConfig(env: Environment) {
 }
 
 const administrator = z.object({
-  ELASTICSEARCH_ADMIN_USER: z.string(),
+  // HTTP's basic authentication separates user and password by the first colon.
+  ELASTICSEARCH_ADMIN_USER: z.string().regex(/^[^:]+$/, 'must have no colon'),
   ELASTICSEARCH_ADMIN_PASSWORD: z.string(),
 });
 

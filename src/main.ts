@@ -32,9 +32,9 @@ function firstSignal(): Promise<NodeJS.Signals> {
 }
 
 main(process.env).catch((error: unknown) => {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { syscall, message } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
-  else if (code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL') {
+  else if (syscall === 'listen' || syscall === 'getaddrinfo') {
     console.error(`the service cannot listen, check PORT, METRICS_PORT and HOST: ${message}`);
   } else console.error(error);
   process.exitCode = 1;

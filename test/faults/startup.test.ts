@@ -9,6 +9,7 @@ import { datasetServer, type DatasetServer } from '../support/dataset-server.js'
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { keepSecret } from '../support/leaks.js';
 import { Program } from '../support/program.js';
 import { newSlug, request } from '../support/service.js';
 import { until } from '../support/until.js';
@@ -68,12 +69,42 @@ describe('The processes', function () {
         { ELASTICSEARCH_URL: 'http://127.0.0.1:9200', PORT: 'http' },
         /^PORT must be a whole number from 0 to 65535$/,
       ],
+      [
+        'the user of Elasticsearch is not percent-encoded',
+        { ELASTICSEARCH_URL: `http://u%zz:${keepSecret('startup-change-me')}@127.0.0.1:9200` },
+        /^ELASTICSEARCH_URL must be [^\n]+$/,
+      ],
+      [
+        'the host of Redis is not percent-encoded',
+        { ELASTICSEARCH_URL: 'http://127.0.0.1:9200', REDIS_URL: 'redis://:startup-change-me@h%zz:6379' },
+        /^REDIS_URL must have [^\n]+$/,
+      ],
+      [
+        'an API key has a line break',
+        { ELASTICSEARCH_URL: 'http://127.0.0.1:9200', ELASTICSEARCH_API_KEY: 'startup-change-me\n' },
+        /^ELASTICSEARCH_API_KEY must be [^\n]+$/,
+      ],
+      [
+        'the path of the dataset is not percent-encoded',
+        { ELASTICSEARCH_URL: 'http://127.0.0.1:9200', DATASET_URL: 'file:///startup-change-me%2F' },
+        /^DATASET_URL must have [^\n]+$/,
+      ],
+      [
+        'its host has no address',
+        {
+          ELASTICSEARCH_URL: 'http://127.0.0.1:1',
+          HOST: 'no-such-host.invalid',
+          LOG_LEVEL: 'silent',
+        },
+        /^the service cannot listen, check PORT, METRICS_PORT and HOST: getaddrinfo [^\n]+$/,
+      ],
     ];
     for (const [why, env, line] of refused) {
       it(`ends with one line when ${why}`, async () => {
-        const program = new Program('src/main.ts', env);
+        const program = new Program('src/main.ts', { PORT: '0', ...env });
         expect(await program.exit()).to.equal(1);
         expect(program.stderr.trimEnd()).to.match(line);
+        expect(program.stdout).to.equal('');
       });
     }
 
@@ -196,7 +227,7 @@ describe('The processes', function () {
       ],
       [
         'something else answers at REDIS_URL',
-        () => ({ REDIS_URL: webSite.url.replace('http', 'redis') }),
+        () => ({ REDIS_URL: `redis://${new URL(webSite.url).host}` }),
         /^Redis does not answer at REDIS_URL \(.+\): start it/,
       ],
       [

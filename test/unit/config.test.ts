@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ConfigError, readConfig, readKibanaConfig } from '../../src/config.js';
+import { ConfigError, readAdministrator, readConfig, readKibanaConfig } from '../../src/config.js';
 
 const REQUIRED = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
 
@@ -119,8 +119,67 @@ describe('readConfig', () => {
 
   const malformed: Record<string, string[]> = {
     PORT: ['-1', '65536', '80.5', '80a', ' 80', '1e3', '0x50', '٣'],
-    ELASTICSEARCH_URL: ['localhost:9200', 'ftp://node', ',', ' ', 'http://one,two', 'http://'],
-    REDIS_URL: ['localhost:6379', 'http://cache', 'redis'],
+    HOST: ['[::1]', '127.0.0.1:3000', 'http://127.0.0.1', 'a b', ' ::1', '-', 'a..b', 'é', '*', '::1\n'],
+    ELASTICSEARCH_URL: [
+      'localhost:9200',
+      'ftp://node',
+      ',',
+      ' ',
+      'http://one,two',
+      'http://',
+      'HTTP://node',
+      'http:node',
+      'http://no\nde',
+      'http://u%zz:hush@node',
+      'http://u:hush%@node',
+      'http://node%zz',
+      'http://node:0',
+      'http://node:65536',
+      'http://node?pretty=hush',
+      'http://node/#hush',
+      'http://node?',
+      'http://user@node',
+      'http://:hush@node',
+      'http://u:hush@one,http://two',
+      'http://u:hush@one,http://u:hush2@two',
+      'http://one:9200,http://one:9200/',
+    ],
+    ELASTICSEARCH_API_KEY: [
+      'hush\n',
+      'hush\r\n',
+      '\nhush',
+      'hush hush',
+      'hush\0',
+      'hüsh',
+      'hush\u2028',
+      '\u{1f680}',
+    ],
+    ELASTICSEARCH_REBUILD_API_KEY: ['hush\n', 'hu\tsh'],
+    REDIS_URL: [
+      'localhost:6379',
+      'http://cache',
+      'redis',
+      'redis:cache',
+      'redis:///0',
+      'REDISS://cache',
+      'redis://h%zz:6379',
+      'redis://h%41:6379',
+      'redis://u%zz:hush@cache',
+      'redis://:hush%@cache',
+      'redis://cache:0',
+      'redis://cache:65536',
+      'redis://cache/one',
+      'redis://cache/0/1',
+      'redis://cache/-1',
+      'redis://cache#hush',
+      'redis://cache?password=hush',
+      'redis://cache?enableOfflineQueue=true',
+      'redis://cache?family=6&password=hush',
+      'redis://ca\nche',
+    ],
+    REGISTRY_SOURCE: ['tracker.debian.org\n', 'a\r\nSet-Cookie: b', '\0', '\u001b[31m', 'a\u2028b'],
+    REBUILD_SECRET: ['hush\n', ' hush', 'hush\u00a0', 'hu\u0000sh', 'hush\uFFFD', 'h'.repeat(1025)],
+    BYPASS_SECRET: ['hush\n', '\thush', ' '],
     DATASET_URL: [
       '/tmp/names.csv',
       'names.csv',
@@ -128,6 +187,14 @@ describe('readConfig', () => {
       'data:text/csv,name',
       'file:names.csv',
       'file://host/names.csv',
+      'file:///names%2Fhush.csv',
+      'file:///names%zz.csv',
+      'file:///names%00.csv',
+      'file:///na\nmes.csv',
+      'FILE:///names.csv',
+      'http:///',
+      'http://u%zz:hush@registry.example/names.csv',
+      'https://registry.example:0/names.csv',
     ],
     REGISTRY_SLUG: [
       'Debian',
@@ -148,6 +215,13 @@ describe('readConfig', () => {
       'registry.example/{name}',
       'file:///{name}',
       'https://a/{ name }',
+      'https://{name}/',
+      'https://{+name}.registry.example/{name}',
+      'https://registry.example:{name}/',
+      'https://u@{name}/',
+      'https:registry.example/{name}',
+      'https://registry.example/\n{name}',
+      'https://registry example/{name}',
     ],
     TRUSTED_PROXIES: [
       'proxy.example',
@@ -158,6 +232,14 @@ describe('readConfig', () => {
       ',',
       '1',
       'loopback',
+      'fe80::1%eth0',
+      'fe80::%eth0/10',
+      '::ffff:10.0.0.0/8',
+      '::ffff:0:0/96',
+      '0:0:0:0:0:ffff:a00:0/24',
+      '10.0.0.0/8/8',
+      '10.0.0.0/',
+      '0.0.0.0/0',
     ],
     INDEX_SHARDS: ['0', '1025', 'one'],
     INDEX_REPLICAS: ['-1', 'all', '0-', '0 - 1', '1.5', '0-all-1', '1000', '5-1'],
@@ -171,11 +253,38 @@ describe('readConfig', () => {
   for (const [name, values] of Object.entries(malformed)) {
     it(`says in one line what ${name} must be`, () => {
       for (const value of values) {
-        expect(() => readConfig({ ...REQUIRED, [name]: value }), JSON.stringify(value)).to.throw(
-          ConfigError,
-          new RegExp(`^${name} must [^\\n]+$`),
-        );
+        expect(() => readConfig({ ...REQUIRED, [name]: value }), JSON.stringify(value))
+          .to.throw(ConfigError, new RegExp(`^${name} must [^\\n]+$`))
+          .with.property('message')
+          .that.does.not.contain('hush');
       }
+    });
+  }
+
+  const wellFormed: Record<string, string[]> = {
+    HOST: ['::', '::1', 'fe80::1%eth0', 'localhost', 'my-host.example', 'my_host', '10.0.0.1'],
+    ELASTICSEARCH_URL: ['https://u%40x:p%2F@one:9200/search/,https://u%40x:p%2F@two', 'http://[::1]:9200'],
+    ELASTICSEARCH_API_KEY: ['VnVhQ2ZHY0JDZGJrUW0tZTVhT3g6dWkybHAyYXhUTm1zeWFrdzl0dk5udw=='],
+    REDIS_URL: [
+      'redis://cache',
+      'redis://:p%40@cache:1/',
+      'rediss://u:p@[::1]/15',
+      'redis://cache/2?family=6',
+    ],
+    DATASET_URL: [
+      'file:///a%20b%3F.csv',
+      'https://u:p@registry.example:8443/a%zz?token=a#b',
+      'http://[::1]/',
+    ],
+    REGISTRY_SOURCE: ['https://pub.dev/', 'Les paquets d’été'],
+    PACKAGE_URL_TEMPLATE: ['https://a/{name}', 'https://a?p={+name}#{name}', 'http://a:1/#/{name}'],
+    REBUILD_SECRET: ['a', 'with space', 'ünï 🚀', 'h'.repeat(1024), '%zz&=?#'],
+    TRUSTED_PROXIES: ['::ffff:10.0.0.1', '::ffff:10.0.0.0/104', 'fd00::/8,10.0.0.0/255.0.0.0', '2001:db8::1'],
+  };
+  for (const [name, values] of Object.entries(wellFormed)) {
+    it(`takes ${name} in all its forms`, () => {
+      for (const value of values)
+        expect(() => readConfig({ ...REQUIRED, [name]: value }), value).not.to.throw();
     });
   }
 
@@ -205,9 +314,28 @@ describe('readKibanaConfig', () => {
     for (const env of [
       { KIBANA_URL: 'kibana:5601' },
       { KIBANA_URL: 'file:///x' },
+      { KIBANA_URL: 'http://u:hush@kibana:5601' },
+      { KIBANA_URL: 'http://kibana:5601?hush' },
+      { KIBANA_URL: 'http://kibana:5601/#hush' },
+      { KIBANA_URL: 'http://kib\nana' },
+      { KIBANA_API_KEY: 'hush\n' },
       { REGISTRY_SLUG: 'Debian' },
     ]) {
-      expect(() => readKibanaConfig(env)).to.throw(ConfigError, /^[A-Z_]+ must [^\n]+$/);
+      expect(() => readKibanaConfig(env))
+        .to.throw(ConfigError, /^[A-Z_]+ must [^\n]+$/)
+        .with.property('message')
+        .that.does.not.contain('hush');
     }
+  });
+});
+
+describe('readAdministrator', () => {
+  it('takes any password, and a user that HTTP can name', () => {
+    const env = { ELASTICSEARCH_ADMIN_USER: 'elastic', ELASTICSEARCH_ADMIN_PASSWORD: 'a:b\n🚀' };
+    expect(readAdministrator(env)).to.deep.equal({ username: 'elastic', password: 'a:b\n🚀' });
+    expect(() => readAdministrator({ ...env, ELASTICSEARCH_ADMIN_USER: 'a:b' })).to.throw(
+      ConfigError,
+      /^ELASTICSEARCH_ADMIN_USER must have no colon$/,
+    );
   });
 });
