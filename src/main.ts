@@ -1,11 +1,13 @@
+import { secretsIn } from './config-secrets.js';
 import { ConfigError, readConfig } from './config.js';
+import { describeCrash, endOnCrash } from './crash.js';
 import { createLogger } from './log.js';
 import { startServer } from './server.js';
 
 /** The server's process: what a container runs. Stops on SIGTERM and SIGINT, also on one that comes while it starts. */
-async function main(env: NodeJS.ProcessEnv): Promise<void> {
+async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise<void> {
   const config = readConfig(env);
-  const log = createLogger(config.logLevel, process.stdout.isTTY);
+  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
   // As the first process of a container it would not be ended by a signal that it does not handle.
   const told = firstSignal();
   const server = await startServer(config, log);
@@ -31,11 +33,13 @@ function firstSignal(): Promise<NodeJS.Signals> {
   });
 }
 
-main(process.env).catch((error: unknown) => {
+const secrets = secretsIn(process.env);
+endOnCrash(secrets);
+main(process.env, secrets).catch((error: unknown) => {
   const { syscall, message } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
   else if (syscall === 'listen' || syscall === 'getaddrinfo') {
     console.error(`the service cannot listen, check PORT, METRICS_PORT and HOST: ${message}`);
-  } else console.error(error);
+  } else console.error(describeCrash(error, secrets));
   process.exitCode = 1;
 });

@@ -2,12 +2,15 @@ import { Generations } from '../catalog/generation.js';
 import { createReadClient } from '../clients/elasticsearch.js';
 import { requireElasticsearch } from '../clients/given-engines.js';
 import { createRedis } from '../clients/redis.js';
+import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig } from '../config.js';
+import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
 import { createBuilder, type Builder } from '../rebuild/builder.js';
 import { aliasOf } from '../rebuild/index-names.js';
 import { LockUnavailable } from '../rebuild/lock.js';
 import type { ProgressReport } from '../rebuild/progress.js';
+import { createRedactor } from '../redact.js';
 import { onStopSignal } from './stop-signals.js';
 
 /** How a command ends, for scripts. */
@@ -19,13 +22,18 @@ interface CommandOptions {
   onRebuild?: (report: ProgressReport) => void;
 }
 
-/** Runs a command and sets the exit code. What fails is said in one line. */
-export async function exitWith(command: () => Promise<Exit>): Promise<void> {
+/**
+ * Runs a command and sets the exit code. What fails is said in one line.
+ * @param env of which nothing secret is said.
+ */
+export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
+  const secrets = secretsIn(env);
+  endOnCrash(secrets);
   try {
     process.exitCode = await command();
   } catch (error) {
     process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
-    const reason = (error as Error).message;
+    const reason = createRedactor(secrets)((error as Error).message);
     console.error(
       error instanceof LockUnavailable ? `${reason}: it tells whether another rebuild is running` : reason,
     );
@@ -40,10 +48,11 @@ export function runCommand(
   { env, onRebuild }: CommandOptions,
   command: (builder: Builder) => Promise<Exit>,
 ): Promise<void> {
-  return exitWith(async () => {
+  return exitWith(env, async () => {
     const config = readConfig(env);
     // What fails is said by the command in one line.
-    const log = createLogger(config.logLevel === 'info' ? 'fatal' : config.logLevel, process.stdout.isTTY);
+    const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
+    const log = createLogger(level, process.stdout.isTTY, { secrets: secretsIn(env) });
     const { nodes, apiKey } = config.elasticsearch;
     await requireElasticsearch({ nodes, apiKey });
     const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);

@@ -111,4 +111,4 @@ async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
   }
 }
 
-await exitWith(() => keys(process.env));
+await exitWith(process.env, () => keys(process.env));

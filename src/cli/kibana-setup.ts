@@ -25,4 +25,4 @@ async function setUp(env: NodeJS.ProcessEnv): Promise<Exit> {
   return EXIT.done;
 }
 
-await exitWith(() => setUp(process.env));
+await exitWith(process.env, () => setUp(process.env));

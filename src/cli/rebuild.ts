@@ -47,8 +47,7 @@ async function rebuild({ rebuilds }: Builder, force: boolean): Promise<Exit> {
     return EXIT.stopped;
   }
   if ('failure' in outcome) {
-    console.error(`the rebuild failed, what was served before is served on: ${outcome.failure.reason}`);
-    return EXIT.failed;
+    throw new Error(`the rebuild failed, what was served before is served on: ${outcome.failure.reason}`);
   }
   console.log(`Serving ${outcome.index} now.`);
   return EXIT.done;

@@ -4,8 +4,11 @@ import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import lockfile from 'proper-lockfile';
 import { EngineRefused, requireElasticsearch, requireRedis } from '../clients/given-engines.js';
+import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
+import { describeCrash, endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
+import { createRedactor } from '../redact.js';
 import { startServer, type RunningServer } from '../server.js';
 import { LocalError } from './engine.js';
 import { obtainElasticsearch, obtainRedis } from './engines.js';
@@ -39,7 +42,8 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
     ...addresses,
   });
   const bar = new LoadBar(process.stdout);
-  const server = await startServer(config, createLogger(config.logLevel, process.stdout.isTTY), bar.show);
+  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets: secretsIn(env) });
+  const server = await startServer(config, log, bar.show);
   undo.push(async () => {
     bar.end();
     await server.stop();
@@ -154,13 +158,17 @@ ${exported.length === 0 ? '' : `\nFor npm run rebuild and the other commands, in
 Ctrl-C stops everything that was started here.`);
 }
 
-async function undoAll(): Promise<void> {
+async function undoAll(complain: (message: string) => void): Promise<void> {
   for (let step = undo.pop(); step !== undefined; step = undo.pop()) {
-    await step().catch((error: unknown) => console.error((error as Error).message));
+    await step().catch((error: unknown) => complain((error as Error).message));
   }
 }
 
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
+  const secrets = secretsIn(env);
+  endOnCrash(secrets);
+  const redact = createRedactor(secrets);
+  const complain = (message: string) => console.error(redact(message));
   const stopping = new AbortController();
   onStopSignal(() => {
     say('\nStopping …');
@@ -173,11 +181,11 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
     if (!stopping.signal.aborted) {
       const expected =
         error instanceof LocalError || error instanceof ConfigError || error instanceof EngineRefused;
-      console.error(expected ? `\n${error.message}` : error);
+      complain(expected ? `\n${error.message}` : describeCrash(error, secrets));
       process.exitCode = 1;
     }
   } finally {
-    await undoAll();
+    await undoAll(complain);
   }
 }
 

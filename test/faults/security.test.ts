@@ -296,6 +296,29 @@ describe('An Elasticsearch that asks who is there', function () {
     expect(command.stderr).to.match(/^Elasticsearch does not accept ELASTICSEARCH_API_KEY: .*\n$/);
   });
 
+  for (const level of ['info', 'trace']) {
+    it(`refuses a user and a password that the log at level ${level} does not tell`, async () => {
+      const password = keepSecret('wrong/password-change-me');
+      const encoded = encodeURIComponent(password);
+      const program = await server({
+        ELASTICSEARCH_URL: engine.url.replace('://', `://${ADMINISTRATOR.user}:${encoded}@`),
+        LOG_LEVEL: level,
+      });
+      try {
+        const url = await program.url();
+        expectProblem(await request(`${url}/search?q=lib`), 503, 'search_unavailable');
+        expectProblem(await request(url + REBUILD), 503, 'search_unavailable');
+      } finally {
+        await program.stop();
+      }
+      expect(program.stdout).to.match(/"level":50,.*"statusCode":401/);
+      const basic = Buffer.from(`${ADMINISTRATOR.user}:${password}`).toString('base64');
+      for (const form of [password, encoded, basic]) {
+        expect(program.stdout + program.stderr).not.to.contain(form);
+      }
+    });
+  }
+
   it('is served from with the key for reading alone; a rebuild fails, says why, and changes nothing', async () => {
     const before = await everything();
     const program = await server({ ELASTICSEARCH_API_KEY: keys.ELASTICSEARCH_API_KEY });

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from '@elastic/elasticsearch';
-import { pino } from 'pino';
+import { secretsIn } from '../../src/config-secrets.js';
 import { readConfig } from '../../src/config.js';
 import type { PackageEntry } from '../../src/catalog/entry.js';
+import { createLogger } from '../../src/log.js';
 import { aliasOf, isBuildOf } from '../../src/rebuild/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
@@ -22,16 +23,13 @@ const REBUILD_API_KEY = keepSecret('rebuild-api-key-change-me');
 export const logLines: Record<string, unknown>[] = [];
 const KEPT_LOG_LINES = 1000;
 
-const log = pino(
-  { level: 'trace' },
-  {
-    write: (line) => {
-      searchForSecrets('logLines', line);
-      logLines.push(JSON.parse(line) as Record<string, unknown>);
-      if (logLines.length > KEPT_LOG_LINES) logLines.shift();
-    },
+const logStream = {
+  write: (line: string) => {
+    searchForSecrets('logLines', line);
+    logLines.push(JSON.parse(line) as Record<string, unknown>);
+    if (logLines.length > KEPT_LOG_LINES) logLines.shift();
   },
-);
+};
 
 /** An answer as a client sees it. */
 export interface Answer {
@@ -85,7 +83,7 @@ export async function startService(
   auth?: BasicAuth,
 ): Promise<Service> {
   const { elasticsearch: engine, redis } = await engines();
-  const config = readConfig({
+  const variables = {
     PORT: '0',
     ELASTICSEARCH_URL: engine.url,
     REDIS_URL: redis.url,
@@ -96,7 +94,9 @@ export async function startService(
     ELASTICSEARCH_API_KEY: API_KEY,
     ELASTICSEARCH_REBUILD_API_KEY: REBUILD_API_KEY,
     ...env,
-  });
+  };
+  const config = readConfig(variables);
+  const log = createLogger('trace', false, { secrets: secretsIn(variables), destination: logStream });
   const server = await startServer(config, log);
   const elasticsearch = new Client({
     nodes: [...config.elasticsearch.nodes],

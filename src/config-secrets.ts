@@ -1,0 +1,69 @@
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Variables that are secrets as a whole. */
+const SECRETS = [
+  'ELASTICSEARCH_API_KEY',
+  'ELASTICSEARCH_REBUILD_API_KEY',
+  'ELASTICSEARCH_ADMIN_PASSWORD',
+  'KIBANA_API_KEY',
+  'REBUILD_SECRET',
+  'BYPASS_SECRET',
+];
+
+/** Variables that are a URL, of which the user information and the query may be secret. */
+const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL'];
+
+/** Likewise, several of them. */
+const URL_LISTS = ['ELASTICSEARCH_URL'];
+
+/**
+ * All secrets that the environment holds, in every form in which a library may repeat them. From the environment itself,
+ * so that they are known before it is checked, and where it is malformed.
+ */
+export function secretsIn(env: Environment): string[] {
+  const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
+  const urls = [...texts(URLS), ...texts(URL_LISTS).flatMap((list) => list.split(','))];
+  const secrets = [...texts(SECRETS).flatMap(keyForms), ...urls.flatMap(urlSecrets)];
+  return [...new Set(secrets)].filter((secret) => secret !== '');
+}
+
+/** An API key of Elasticsearch is `<id>:<secret>` in base64. */
+function keyForms(key: string): string[] {
+  const [, secret = ''] =
+    /^[\x20-\x7e]+?:([\x20-\x7e]+)$/.exec(Buffer.from(key, 'base64').toString('latin1')) ?? [];
+  return [...forms(key), secret];
+}
+
+/** By patterns instead of `URL`, which takes no malformed one. */
+function urlSecrets(text: string): string[] {
+  const [, userInfo = ''] = /:\/\/([^/?#]*)@/.exec(text) ?? [];
+  const [, query = ''] = /\?([^#]*)/.exec(text) ?? [];
+  const [, user = '', password = ''] = /^([^:]*):?(.*)$/s.exec(userInfo) ?? [];
+  const values = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
+  // A user without a password is a token.
+  const credentials = password === '' ? forms(user) : [...forms(password), basic(user, password), userInfo];
+  return [...credentials, ...forms(query), ...values.flatMap(forms)];
+}
+
+/** As it stands in an `Authorization` header. */
+function basic(user: string, password: string): string {
+  return Buffer.from(`${decoded(user)}:${decoded(password)}`).toString('base64');
+}
+
+/** As it is written, percent-decoded, and encoded again in the ways of `encodeURIComponent`, of forms and of `URL`. */
+function forms(text: string): string[] {
+  if (text === '') return [];
+  const plain = decoded(text);
+  const inForm = new URLSearchParams({ '': plain }).toString().slice(1);
+  const url = new URL('http://host');
+  url.password = plain;
+  return [text, plain, encodeURIComponent(plain), inForm, url.password];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,46 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { obtainRedis } from '../../src/local/engines.js';
+import { findPlaces, makeFolder } from '../../src/local/places.js';
+
+/** A Redis of a suite's own, beside the one that all suites share. */
+export interface OwnRedis {
+  url: string;
+  /** The test's own connection. */
+  client: Redis;
+  /** Sets settings as `redis-server --name value` would. */
+  configure(settings: Readonly<Record<string, string>>): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts one: a container where a Docker engine answers, otherwise the local one of `npm start`. */
+export async function ownRedis(): Promise<OwnRedis> {
+  const places = findPlaces(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
+  const engine = await obtainRedis({
+    places,
+    folder,
+    volume: undefined,
+    heap: '',
+    onUsualPorts: false,
+    env: process.env,
+    say: (line) => console.log(line),
+    signal: new AbortController().signal,
+  });
+  const client = new Redis(engine.url);
+  client.on('error', () => undefined);
+  return {
+    url: engine.url,
+    client,
+    configure: async (settings) => {
+      for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
+    },
+    stop: async () => {
+      client.disconnect();
+      await engine.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
