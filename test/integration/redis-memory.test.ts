@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { parse } from 'yaml';
+import { InsuredLimiter } from '../../src/http/insured-limiter.js';
+import { createLogger } from '../../src/log.js';
+import { SharedBoard } from '../../src/rebuild/board.js';
+import { SharedLock } from '../../src/rebuild/lock.js';
+import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { ownRedis, type OwnRedis } from '../support/own-redis.js';
+
+const COMPOSE = new URL('../../docker-compose.yml', import.meta.url);
+
+/** Longer than a lock lives that is not renewed, in milliseconds. */
+const FLOOD_MS = 14_000;
+
+/** For an answer of the flooded Redis, in milliseconds. */
+const PATIENCE_MS = 5000;
+
+/** As a client is counted, in seconds. */
+const WINDOW_SECONDS = 60;
+
+/** Clients that come at once, each for the first and last time. */
+const BATCH = 1000;
+
+/** How much memory fits into what `mem_limit: 128m` and `--maxmemory 64mb` say, in bytes. */
+function bytesOf(size: string): number {
+  const [, number = '', unit = ''] = /^(\d+)([km]?)b?$/.exec(size) ?? [];
+  return Number(number) * { '': 1, k: 2 ** 10, m: 2 ** 20 }[unit as '' | 'k' | 'm'];
+}
+
+/** What the file says of Redis: the options of its command line, and the memory of its container in bytes. */
+function composed(): { options: Record<string, string>; memoryBytes: number } {
+  const { services } = parse(readFileSync(COMPOSE, 'utf8'), { merge: true }) as {
+    services: { redis: { command: string[]; mem_limit: string } };
+  };
+  const [program, ...rest] = services.redis.command;
+  expect(program).to.equal('redis-server');
+  const pairs = rest.flatMap((name, i) => (i % 2 === 0 ? [[name.replace('--', ''), rest[i + 1] ?? '']] : []));
+  return {
+    options: Object.fromEntries(pairs) as Record<string, string>,
+    memoryBytes: bytesOf(services.redis.mem_limit),
+  };
+}
+
+describe('A Redis as docker-compose.yml starts it, with more clients than fit into its memory', function () {
+  this.timeout(180_000);
+  const { options, memoryBytes } = composed();
+  const log = createLogger('silent', false);
+  let redis: OwnRedis;
+  let service: Redis;
+  let isFlooded = true;
+  let flood: Promise<void> | undefined;
+  /** What Redis refused to store. */
+  const refused: string[] = [];
+  let clients = 0;
+
+  /** Counts one request of each client, by the commands of the limiter's script, until `isEnough`. */
+  async function flooding(isEnough: () => boolean | Promise<boolean>): Promise<void> {
+    while (!(await isEnough()) && refused.length === 0) {
+      const pipeline = redis.client.pipeline();
+      for (let i = 0; i < BATCH; i++) {
+        const key = `registry:limit:reading:2001:db8:${(clients++).toString(16)}::/64`;
+        pipeline.set(key, 0, 'EX', WINDOW_SECONDS, 'NX').incrby(key, 1).pttl(key);
+      }
+      for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) refused.push(error.message);
+    }
+  }
+
+  async function info(section: string, name: string): Promise<number> {
+    const [, value] = new RegExp(`^${name}:(\\d+)`, 'm').exec(await redis.client.info(section)) ?? [];
+    return Number(value);
+  }
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    redis = await ownRedis();
+    await redis.configure(options);
+    service = new Redis(redis.url);
+  });
+  after(async () => {
+    isFlooded = false;
+    await flood;
+    service.disconnect();
+    await redis.stop();
+  });
+
+  it('is given a limit that its container can hold', () => {
+    expect(bytesOf(options['maxmemory'] ?? '0')).to.be.within(16 * 2 ** 20, memoryBytes / 2);
+  });
+
+  it('evicts clients that have gone, and keeps the lock, the state of rebuilds and the counts of those that come again', async () => {
+    expect(await info('memory', 'maxmemory'), 'or it never has to').to.be.greaterThan(0);
+    await flooding(async () => (await info('stats', 'evicted_keys')) > 0);
+    flood = flooding(() => !isFlooded);
+    expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
+    const evictedBefore = await info('stats', 'evicted_keys');
+    const held = await new SharedLock(service, 'registry', log).acquire();
+    if (held === undefined) throw new Error('nobody else has the lock');
+    const board = new SharedBoard(service, 'registry', log);
+    const failure = { at: new Date().toISOString(), reason: 'a reason' };
+    await board.end(failure);
+    const report = { phase: 'loading' as const, rows: 1, total: 2, startedAt: new Date().toISOString() };
+    const unfollow = board.follow(() => report);
+    const budget = { name: 'reading', points: 1000, windowSeconds: WINDOW_SECONDS };
+    const limiter = new InsuredLimiter(budget, { redis: service, slug: 'registry', log, tallies: new Map() });
+
+    let most = 0;
+    let counted = 0;
+    const end = performance.now() + FLOOD_MS;
+    while (performance.now() < end) {
+      // More than the usual 50 ms: what is asked here is not how quick a flooded Redis is.
+      const { consumed } = await limiter.consume('198.51.100.1', 1, performance.now() + PATIENCE_MS);
+      expect(consumed, 'a client that comes again').to.equal(++counted);
+      expect(held.lost.aborted, 'the lock').to.equal(false);
+      expect(await board.progress()).to.deep.equal(report);
+      most = Math.max(most, await info('memory', 'used_memory_rss'));
+      await pause(200);
+    }
+    const evicted = (await info('stats', 'evicted_keys')) - evictedBefore;
+    console.log(
+      `      ${clients} clients, ${evicted} of them evicted beside the lock, at most ${Math.round(most / 2 ** 20)} MB`,
+    );
+    expect(evicted, 'evicted').to.be.greaterThan(50_000);
+    expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');
+    expect(await new SharedLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
+    expect(await board.lastFailure()).to.deep.equal(failure);
+    expect(most).to.be.lessThan(memoryBytes);
+    expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
+    await unfollow();
+    await held.release();
+    expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.null;
+  });
+});
