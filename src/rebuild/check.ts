@@ -2,6 +2,7 @@ import type { PackageEntry } from '../catalog/entry.js';
 import type { Logger } from '../log.js';
 import { DatasetError } from './dataset-error.js';
 import { Fingerprints } from './fingerprints.js';
+import { quote, truncateReason } from './reason.js';
 import type { Row } from './rows.js';
 
 /** A dataset of which every row is known to be right. */
@@ -94,9 +95,14 @@ async function findDuplicates(rows: () => AsyncIterable<Row[]>, suspects: Suspec
   return duplicates;
 }
 
-function seenBefore<T>(lines: ReadonlyMap<T, number>, value: T, column: string): string | undefined {
+function seenBefore<T extends string | number>(
+  lines: ReadonlyMap<T, number>,
+  value: T,
+  column: string,
+): string | undefined {
   const line = lines.get(value);
-  return line === undefined ? undefined : `${column} ${JSON.stringify(value)} was on line ${line} already`;
+  if (line === undefined) return undefined;
+  return `${column} ${typeof value === 'string' ? quote(value) : value} was on line ${line} already`;
 }
 
 /** Counts the wrong rows, and logs those that are skipped. */
@@ -109,7 +115,8 @@ class BadRows {
   ) {}
 
   /** @throws {DatasetError} beyond the number that may be skipped. */
-  skip(line: number, reason: string): void {
+  skip(line: number, rule: string): void {
+    const reason = truncateReason(rule);
     this.#count++;
     if (this.#count > this.max) {
       const allowed =

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { MAX_NAME_BYTES, type PackageEntry } from '../catalog/entry.js';
 import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
+import { quote } from './reason.js';
 
 /** One row of the dataset: the package, or why the row is wrong. `line` counts from 1, the header's. */
 export type Row = { line: number; entry: PackageEntry } | { line: number; reason: string };
@@ -80,7 +81,7 @@ class RowParser {
     const text = (index: number | undefined) => (index === undefined ? '' : (fields[index] ?? ''));
     const no = this.#no === undefined ? this.#position : positiveInteger(text(this.#no));
     if (no === undefined) {
-      return { line, reason: `package_no ${JSON.stringify(text(this.#no))} is not a positive integer` };
+      return { line, reason: `package_no ${quote(text(this.#no))} is not a positive integer` };
     }
     const name = text(this.#name);
     if (name === '') return { line, reason: 'name is empty' };
@@ -90,12 +91,12 @@ class RowParser {
     const made = text(this.#url) === '' ? this.#fromTemplate(name) : undefined;
     const url = made ?? text(this.#url);
     if (url === '') return { line, reason: 'url is empty, and PACKAGE_URL_TEMPLATE is not set' };
-    if (!URL.canParse(url)) return { line, reason: `url ${JSON.stringify(url)} is not absolute` };
-    if (!IS_HTTP.test(url)) return { line, reason: `url ${JSON.stringify(url)} is not http(s)` };
+    if (!URL.canParse(url)) return { line, reason: `url ${quote(url)} is not absolute` };
+    if (!IS_HTTP.test(url)) return { line, reason: `url ${quote(url)} is not http(s)` };
     if (made !== undefined && HAS_DOT_SEGMENT.test(made)) {
       return {
         line,
-        reason: `name ${JSON.stringify(name)} makes a url with \`.\` or \`..\` as a part of its path: ${made}`,
+        reason: `name ${quote(name)} makes a url with \`.\` or \`..\` as a part of its path: ${quote(made)}`,
       };
     }
     return { line, entry: { no, name, version: text(this.#version) || DEFAULT_VERSION, url } };
@@ -121,7 +122,7 @@ function describeHeader(header: string[]): string {
   if (header.length === 1 && /[;\t|]/.test(first))
     return 'save the file with commas between the fields, as it has others';
   const alike = header.find((column) => column.trim().toLowerCase() === 'name');
-  return alike === undefined ? 'this is no such CSV' : `rename the column ${JSON.stringify(alike)}`;
+  return alike === undefined ? 'this is no such CSV' : `rename the column ${quote(alike)}`;
 }
 
 function positiveInteger(text: string): number | undefined {

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { UNCACHED, useReader } from '../support/reader.js';
-import { useService } from '../support/service.js';
+import { logLines, useService } from '../support/service.js';
 
 const OLD = bundledPackages().slice(0, 3000);
 const CSV = toCsv(OLD);
@@ -58,6 +58,11 @@ const rows: [what: string, row: string | Buffer, reason: string][] = [
   ['is not UTF-8', Buffer.from([0x39, 0x2c, 0xff, 0x2c, 0x31, 0x2c, 0x61]), 'not valid UTF-8'],
   ['has no name', `9999999,,1,${URL_OF_ROW}`, 'name is empty'],
   ['has too long a name', `9999999,${'x'.repeat(513)},1,${URL_OF_ROW}`, 'name is longer than 512 bytes'],
+  [
+    'has a long number',
+    `${'9'.repeat(800_000)},a,1,${URL_OF_ROW}`,
+    `package_no "${'9'.repeat(64)}"… is not a positive integer`,
+  ],
   ['has number 0', `0,a,1,${URL_OF_ROW}`, 'package_no "0" is not a positive integer'],
   ['has no number', `,a,1,${URL_OF_ROW}`, 'package_no "" is not a positive integer'],
   ['has no URL', '9999999,a,1,', 'url is empty, and PACKAGE_URL_TEMPLATE is not set'],
@@ -69,6 +74,15 @@ const rows: [what: string, row: string | Buffer, reason: string][] = [
   ],
   ['repeats a number', `${OLD[0]?.no},a,1,${URL_OF_ROW}`, `package_no ${OLD[0]?.no} was on line 2 already`],
 ];
+
+/** Length of the longest reason, or error with its stack, that a failed rebuild has logged. */
+function longestLogged(): number {
+  return Math.max(
+    ...logLines
+      .filter(({ reason }) => reason !== undefined)
+      .map(({ reason, err }) => JSON.stringify({ reason, err }).length),
+  );
+}
 
 describe('A bad snapshot', function () {
   this.timeout(60_000);
@@ -93,6 +107,8 @@ describe('A bad snapshot', function () {
     if (typeof reason === 'string') expect(failure).to.equal(reason);
     else expect(failure).to.match(reason);
     expect(await suite.service.indices()).to.deep.equal(served);
+    expect(failure).to.have.length.within(1, 300);
+    expect(longestLogged()).to.be.below(2000);
     listener = answer('', 404);
     const next = await suite.service.rebuild();
     expect(next.body.last_failure.reason).to.equal(failure);

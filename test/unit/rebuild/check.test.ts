@@ -230,6 +230,27 @@ describe('checkDataset', () => {
     });
   });
 
+  describe('with long values', () => {
+    const name = (suffix: string) => `${'\0'.repeat(500)}${suffix}`;
+    const quoted = `"${'\\u0000'.repeat(10)}"…`;
+
+    it('has reasons of at most 300 characters, in the error and in the log', async () => {
+      const rows = rowsOf([1, name('a')], [2, name('a')], 'x'.repeat(5000), [4, name('a')]);
+      const checked = await check(rows, 3);
+      expect(checked.warnings).to.deep.equal([
+        { line: 4, reason: `${'x'.repeat(299)}…` },
+        { line: 3, reason: `name ${quoted} was on line 2 already` },
+        { line: 5, reason: `name ${quoted} was on line 2 already` },
+      ]);
+      await expectRefused(
+        rows,
+        `line 5: name ${quoted} was on line 2 already (and 2 wrong rows before it, which is as many as may be skipped)`,
+        2,
+      );
+      await expectRefused(rows, `line 4: ${'x'.repeat(291)}…`);
+    });
+  });
+
   it('refuses a dataset without packages', async () => {
     await expectRefused([], 'the dataset has a header and no packages');
     await expectRefused(

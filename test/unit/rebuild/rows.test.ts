@@ -162,7 +162,7 @@ describe('readRows', () => {
     const row = (name: string, template: string) => rowsOf(`name\n${name}\n`, template);
     const PLUS = 'https://registry.example/p/{+name}';
     const reason = (name: string, url: string) =>
-      `name ${JSON.stringify(name)} makes a url with \`.\` or \`..\` as a part of its path: https://registry.example/${url}`;
+      `name ${JSON.stringify(name)} makes a url with \`.\` or \`..\` as a part of its path: "https://registry.example/${url}"`;
 
     it('is wrong where a browser would take it for a step in the path', async () => {
       for (const name of ['.', '..']) {
@@ -265,6 +265,26 @@ describe('readRows', () => {
       );
     });
 
+    it('has reasons of at most 300 characters, whatever is in the row', async () => {
+      const long = '🚀'.repeat(100_000);
+      const shown = '🚀'.repeat(32);
+      const reasons: [csv: string, template: string | undefined, reason: string][] = [
+        [`${HEADER}1${long},a,1,https://a.example/\n`, undefined, `package_no "1${'🚀'.repeat(31)}"… is not a positive integer`],
+        [`${HEADER}1,a,1,${'🚀'.repeat(500)}\n`, undefined, `url "${shown}"… is not absolute`],
+        [`${HEADER}1,a,1,data:${'\0'.repeat(500)}\n`, undefined, `url "data:${'\\u0000'.repeat(9)}"… is not http(s)`],
+        [
+          `name\n../${'x'.repeat(500)}\n`,
+          'https://registry.example/{+name}',
+          `name "../${'x'.repeat(61)}"… makes a url with \`.\` or \`..\` as a part of its path: "https://registry.example/../${'x'.repeat(36)}"…`,
+        ],
+      ]; // prettier-ignore
+      for (const [csv, template, expected] of reasons) {
+        const reason = await reasonOf(csv, template);
+        expect(reason).to.equal(expected);
+        expect(reason.length).to.be.at.most(300);
+      }
+    });
+
     it('has no URL, and there is no template', async () => {
       expect(await reasonOf(`${HEADER}1,a,1,\n`)).to.equal(
         'url is empty, and PACKAGE_URL_TEMPLATE is not set',
@@ -350,6 +370,15 @@ describe('readRows', () => {
         await rejects(rowsOf(csv), { name: 'DatasetError', message });
       });
     }
+
+    it('names a long column in at most 300 characters', async () => {
+      await rejects(rowsOf(`${' '.repeat(500_000)}name,url\n`), (error: Error) => {
+        expect(error.message).to.match(
+          /^line 1: the header has no column `name`: rename the column " {64}"…$/,
+        );
+        return true;
+      });
+    });
 
     it('refuses a header that is cut off', async () => {
       await rejects(rowsOf('name,url'), {
