@@ -10,6 +10,18 @@ export type Row = { line: number; entry: PackageEntry } | { line: number; reason
 /** Where a row has no version. */
 const DEFAULT_VERSION = 'latest';
 
+/** Maximum length of a version in UTF-8 bytes, by the contract. A longer one makes the row invalid. */
+const MAX_VERSION_BYTES = 256;
+
+/**
+ * Maximum length of a URL in UTF-8 bytes, by the contract, also of one made from the template. A longer one makes the
+ * row invalid: a response holds up to 500 URLs.
+ */
+const MAX_URL_BYTES = 2048;
+
+/** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
+const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
+
 /** Of anything else, such as `javascript:`, a page that shows the packages would make a link all the same. */
 const IS_HTTP = /^https?:\/\//i;
 
@@ -85,21 +97,32 @@ class RowParser {
     }
     const name = text(this.#name);
     if (name === '') return { line, reason: 'name is empty' };
-    if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
+    if (isLonger(name, MAX_NAME_BYTES)) {
       return { line, reason: `name is longer than ${MAX_NAME_BYTES} bytes` };
+    }
+    const version = text(this.#version) || DEFAULT_VERSION;
+    if (isLonger(version, MAX_VERSION_BYTES)) {
+      return { line, reason: `version is longer than ${MAX_VERSION_BYTES} bytes` };
     }
     const made = text(this.#url) === '' ? this.#fromTemplate(name) : undefined;
     const url = made ?? text(this.#url);
     if (url === '') return { line, reason: 'url is empty, and PACKAGE_URL_TEMPLATE is not set' };
+    if (isLonger(url, MAX_URL_BYTES)) {
+      const origin = made === undefined ? 'url' : 'url made from PACKAGE_URL_TEMPLATE';
+      return { line, reason: `${origin} is longer than ${MAX_URL_BYTES} bytes` };
+    }
     if (!URL.canParse(url)) return { line, reason: `url ${quote(url)} is not absolute` };
     if (!IS_HTTP.test(url)) return { line, reason: `url ${quote(url)} is not http(s)` };
+    if (HAS_CONTROL_CHARACTER.test(url)) {
+      return { line, reason: `url ${quote(url)} has a control character` };
+    }
     if (made !== undefined && HAS_DOT_SEGMENT.test(made)) {
       return {
         line,
         reason: `name ${quote(name)} makes a url with \`.\` or \`..\` as a part of its path: ${quote(made)}`,
       };
     }
-    return { line, entry: { no, name, version: text(this.#version) || DEFAULT_VERSION, url } };
+    return { line, entry: { no, name, version, url } };
   }
 
   /** A row that could not be read still takes its position. */
@@ -123,6 +146,11 @@ function describeHeader(header: string[]): string {
     return 'save the file with commas between the fields, as it has others';
   const alike = header.find((column) => column.trim().toLowerCase() === 'name');
   return alike === undefined ? 'this is no such CSV' : `rename the column ${quote(alike)}`;
+}
+
+/** Whether `text` has more than `bytes` bytes in UTF-8; a code unit has three at most. */
+function isLonger(text: string, bytes: number): boolean {
+  return text.length * 3 > bytes && Buffer.byteLength(text) > bytes;
 }
 
 function positiveInteger(text: string): number | undefined {

@@ -59,6 +59,14 @@ const rows: [what: string, row: string | Buffer, reason: string][] = [
   ['has no name', `9999999,,1,${URL_OF_ROW}`, 'name is empty'],
   ['has too long a name', `9999999,${'x'.repeat(513)},1,${URL_OF_ROW}`, 'name is longer than 512 bytes'],
   [
+    'has too long a version',
+    `9999999,a,${'1'.repeat(257)},${URL_OF_ROW}`,
+    'version is longer than 256 bytes',
+  ],
+  ['has too long a URL', `9999999,a,1,${URL_OF_ROW}${'x'.repeat(2023)}`, 'url is longer than 2048 bytes'],
+  ['has a URL of 800 KB', `9999999,a,1,/${'x'.repeat(800_000)}`, 'url is longer than 2048 bytes'],
+  ['has a URL with a tab', `9999999,a,1,${URL_OF_ROW}\tb`, `url "${URL_OF_ROW}\\tb" has a control character`],
+  [
     'has a long number',
     `${'9'.repeat(800_000)},a,1,${URL_OF_ROW}`,
     `package_no "${'9'.repeat(64)}"… is not a positive integer`,

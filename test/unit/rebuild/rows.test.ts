@@ -265,6 +265,47 @@ describe('readRows', () => {
       );
     });
 
+    it('has a version of more than 256 bytes, which may be fewer characters', async () => {
+      const rowOf = (version: string) => `${HEADER}1,a,${version},https://a.example/\n`;
+      for (const version of ['x'.repeat(256), 'é'.repeat(128), '🚀'.repeat(64), `${'日'.repeat(85)}a`]) {
+        expect((await entriesOf(rowOf(version)))[0]?.version).to.equal(version);
+        expect(await reasonOf(rowOf(`${version}x`))).to.equal('version is longer than 256 bytes');
+      }
+      expect(await reasonOf(rowOf('x'.repeat(40_000)))).to.equal('version is longer than 256 bytes');
+    });
+
+    it('has a URL of more than 2,048 bytes, which may be fewer characters', async () => {
+      const base = 'https://a.example/';
+      const rowOf = (url: string) => `${HEADER}1,a,1,${url}\n`;
+      for (const path of ['x'.repeat(2048 - base.length), `${'日'.repeat(676)}ab`]) {
+        const url = base + path;
+        expect((await entriesOf(rowOf(url)))[0]?.url).to.equal(url);
+        expect(await reasonOf(rowOf(`${url}x`))).to.equal('url is longer than 2048 bytes');
+      }
+      expect(await reasonOf(rowOf(base + 'x'.repeat(900_000)))).to.equal('url is longer than 2048 bytes');
+    });
+
+    it('has a name of which the template makes such a URL', async () => {
+      const reason = 'url made from PACKAGE_URL_TEMPLATE is longer than 2048 bytes';
+      const longest = 'é'.repeat(256);
+      const [entry] = await entriesOf(`name\n${longest}\n`, TEMPLATE);
+      expect(entry?.url).to.equal(`https://registry.example/${'%C3%A9'.repeat(256)}`);
+      expect(await reasonOf(`name\n${longest}\n`, `${TEMPLATE}/{name}`)).to.equal(reason);
+      const exact = `https://registry.example/${'x'.repeat(2048 - 26)}{name}`;
+      expect((await entriesOf('name\na\n', exact))[0]?.url).to.have.length(2048);
+      expect(await reasonOf('name\nab\n', exact)).to.equal(reason);
+    });
+
+    it('has a URL with a control character, which URL parsers drop or encode', async () => {
+      for (const character of ['\t', '\n', '\r', '\0', '\x1f', '\x7f', '\x80', '\x9f']) {
+        for (const url of [`https://a.example/b${character}c`, `https://a.example/${character}`]) {
+          expect(await reasonOf(`${HEADER}1,a,1,"${url}"\n`), JSON.stringify(url)).to.equal(
+            `url ${JSON.stringify(url)} has a control character`,
+          );
+        }
+      }
+    });
+
     it('has reasons of at most 300 characters, whatever is in the row', async () => {
       const long = '🚀'.repeat(100_000);
       const shown = '🚀'.repeat(32);
@@ -272,6 +313,7 @@ describe('readRows', () => {
         [`${HEADER}1${long},a,1,https://a.example/\n`, undefined, `package_no "1${'🚀'.repeat(31)}"… is not a positive integer`],
         [`${HEADER}1,a,1,${'🚀'.repeat(500)}\n`, undefined, `url "${shown}"… is not absolute`],
         [`${HEADER}1,a,1,data:${'\0'.repeat(500)}\n`, undefined, `url "data:${'\\u0000'.repeat(9)}"… is not http(s)`],
+        [`${HEADER}1,a,1,https://a.example/${'\0'.repeat(500)}\n`, undefined, `url "https://a.example/${'\\u0000'.repeat(7)}"… has a control character`],
         [
           `name\n../${'x'.repeat(500)}\n`,
           'https://registry.example/{+name}',
