@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Parser from 'csv-stream/lib/parser.js';
 import { DatasetError } from './dataset-error.js';
 
@@ -11,11 +12,17 @@ const MAX_LINE_BYTES = 1024 * 1024;
 /** How many lines one quoted field may run over before its opening quote counts as a stray one. */
 const MAX_RECORD_LINES = 100;
 
-const UNQUOTED = '[^",\\r\\n]*';
-const QUOTED_TEXT = '"[^"]*(?:""[^"]*)*';
-const FIELD = `(?:${QUOTED_TEXT}"|${UNQUOTED})`;
-const WELL_QUOTED = new RegExp(`^${FIELD}(?:,${FIELD})*$`);
-const ENDS_INSIDE_QUOTES = new RegExp(`^(?:${FIELD},)*${QUOTED_TEXT}$`);
+/**
+ * Maximum number of records per batch. Consumers process a batch synchronously: 16 KiB of empty lines in one batch, each
+ * of them logged as invalid, would block the event loop for a tenth of a second.
+ */
+const BATCH_RECORDS = 500;
+
+/**
+ * Characters that may be parsed before the event loop gets a turn; csv-stream's parser takes up to 0.3 µs for one. Only
+ * records of many lines or of one very long line need more than a single turn.
+ */
+const TURN_CHARACTERS = 8 * 1024;
 
 const LF = 0x0a;
 const BYTE_ORDER_MARK = '\uFEFF';
@@ -27,54 +34,69 @@ const BYTE_ORDER_MARK = '\uFEFF';
  */
 export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord[]> {
   const reader = new RecordReader();
-  for await (const chunk of source) {
-    const records = reader.push(chunk);
+  for await (const chunk of source) yield* inTurns(reader.push(chunk));
+  yield* inTurns(reader.end());
+}
+
+/** Gives the event loop a turn between batches. */
+async function* inTurns(batches: Iterable<CsvRecord[]>): AsyncGenerator<CsvRecord[]> {
+  let isFirst = true;
+  for (const records of batches) {
+    if (!isFirst) await nextTurn();
+    isFirst = false;
     if (records.length > 0) yield records;
   }
-  yield reader.end();
 }
 
 /**
  * Feeds csv-stream's parser what it handles well: whole, decoded records that are known to be well quoted. Everything
  * that it would let pass is checked here.
+ *
+ * Its generators yield batches of records, also empty ones, wherever the event loop should get a turn.
  */
 class RecordReader {
   readonly #fields = new FieldParser();
   #records: CsvRecord[] = [];
+  /** Characters parsed since the last batch. */
+  #parsed = 0;
   /** Bytes after the last line end. */
   #rest: Buffer[] = [];
   #restBytes = 0;
   #line = 0;
   /** The lines so far of a record whose quoted field is still open. */
   #open: string[] = [];
+  /** Their length in UTF-16 code units, line feeds included. */
+  #openLength = 0;
 
-  push(chunk: Buffer): CsvRecord[] {
+  *push(chunk: Buffer): Generator<CsvRecord[]> {
     const end = chunk.lastIndexOf(LF) + 1;
     if (end > 0) {
-      this.#lines(Buffer.concat([...this.#rest, chunk.subarray(0, end)]));
+      const block = Buffer.concat([...this.#rest, chunk.subarray(0, end)]);
       this.#rest = [];
       this.#restBytes = 0;
+      yield* this.#lines(block);
     }
     if (end < chunk.length) {
       this.#rest.push(chunk.subarray(end));
       this.#restBytes += chunk.length - end;
       if (this.#restBytes > MAX_LINE_BYTES) this.#refuseLength(this.#line + 1);
     }
-    return this.#take();
+    yield this.#take();
   }
 
-  end(): CsvRecord[] {
-    this.#closeOpenRecords();
+  *end(): Generator<CsvRecord[]> {
+    yield* this.#closeOpenRecords();
     if (this.#restBytes > 0) {
       this.#line++;
       this.#refuse(this.#line, 'the last record does not end with a line end, so the file may be cut off');
     }
-    return this.#take();
+    yield this.#take();
   }
 
   #take(): CsvRecord[] {
     const records = this.#records;
     this.#records = [];
+    this.#parsed = 0;
     return records;
   }
 
@@ -83,71 +105,92 @@ class RecordReader {
   }
 
   /** @param block whole lines, so no character is split. */
-  #lines(block: Buffer): void {
+  *#lines(block: Buffer): Generator<CsvRecord[]> {
     if (isUtf8(block)) {
       const lines = block.toString().split('\n');
       lines.pop();
-      for (const line of lines) this.#text(line);
+      for (const line of lines) {
+        if (!this.#splitPlain(line)) yield* this.#text(line);
+        if (this.#records.length >= BATCH_RECORDS) yield this.#take();
+      }
       return;
     }
     for (let from = 0; from < block.length;) {
       const end = block.indexOf(LF, from);
       const line = block.subarray(from, end);
-      if (isUtf8(line)) this.#text(line.toString());
+      if (isUtf8(line)) yield* this.#text(line.toString());
       else {
-        this.#closeOpenRecords();
+        yield* this.#closeOpenRecords();
         this.#line++;
         this.#refuse(this.#line, 'not valid UTF-8');
       }
+      if (this.#records.length >= BATCH_RECORDS) yield this.#take();
       from = end + 1;
     }
   }
 
-  #text(line: string): void {
+  /**
+   * Accepts a line that needs no parser, as nearly every row of every registry does: the parser, character by character,
+   * takes five times as long. @returns whether it was one.
+   */
+  #splitPlain(line: string): boolean {
+    if (this.#open.length > 0 || this.#line === 0 || line.length > TURN_CHARACTERS) return false;
+    const record = line.endsWith('\r') ? line.slice(0, -1) : line;
+    if (record.includes('"') || record.includes('\r')) return false;
+    this.#line++;
+    this.#records.push({ line: this.#line, fields: record.split(',') });
+    return true;
+  }
+
+  *#text(line: string): Generator<CsvRecord[]> {
     this.#line++;
     if (line.length > MAX_LINE_BYTES) this.#refuseLength(this.#line);
     if (this.#line === 1 && line.startsWith(BYTE_ORDER_MARK)) line = line.slice(1);
-    if (this.#open.length === 0 && !line.includes('"')) {
-      const record = line.endsWith('\r') ? line.slice(0, -1) : line;
-      // Nothing to parse, in nearly every row of every registry: the parser, character by character, takes five times
-      // as long for it.
-      if (!record.includes('\r')) {
-        this.#records.push({ line: this.#line, fields: record.split(',') });
-        return;
-      }
-    }
+    const state = scanLine(line, this.#open.length > 0);
     this.#open.push(line);
-    const first = this.#line - this.#open.length + 1;
-    const text = this.#open.join('\n');
-    const record = text.endsWith('\r') ? text.slice(0, -1) : text;
-    if (WELL_QUOTED.test(record)) {
-      this.#open = [];
-      this.#accept(first, record);
-    } else if (!ENDS_INSIDE_QUOTES.test(text)) {
-      this.#giveUpOpenRecord(record.includes('"') ? 'bad quoting' : 'a carriage return outside quotes');
-    } else if (this.#open.length >= MAX_RECORD_LINES || text.length > MAX_LINE_BYTES) {
-      this.#giveUpOpenRecord(
+    this.#openLength += line.length + 1;
+    if (state === 'complete') {
+      yield* this.#acceptOpenRecord();
+    } else if (state === 'invalid') {
+      const isQuoted = this.#open.length > 1 || line.includes('"');
+      yield* this.#giveUpOpenRecord(isQuoted ? 'bad quoting' : 'a carriage return outside quotes');
+    } else if (this.#open.length >= MAX_RECORD_LINES || this.#openLength > MAX_LINE_BYTES) {
+      yield* this.#giveUpOpenRecord(
         `a quote is opened and not closed within ${MAX_RECORD_LINES} lines or ${MAX_LINE_BYTES} bytes`,
       );
     }
   }
 
-  /** The open record is refused by its first line; the lines after it get their own chance. */
-  #giveUpOpenRecord(reason: string): void {
+  *#acceptOpenRecord(): Generator<CsvRecord[]> {
+    const text = this.#open.join('\n');
+    const line = this.#line - this.#open.length + 1;
+    this.#clearOpen();
+    this.#parsed += text.length;
+    if (this.#parsed > TURN_CHARACTERS) yield this.#take();
+    const fields = yield* this.#fields.parse(text.endsWith('\r') ? text.slice(0, -1) : text);
+    this.#records.push({ line, fields });
+  }
+
+  /**
+   * Refuses the open record by its first line and reads its other lines again, each as the start of a record. That is
+   * linear: only the last of them can open a quote, as all others contain an even number of quotes.
+   */
+  *#giveUpOpenRecord(reason: string): Generator<CsvRecord[]> {
     const [, ...others] = this.#open;
-    this.#open = [];
+    this.#clearOpen();
     this.#line -= others.length;
     this.#refuse(this.#line, reason);
-    for (const line of others) this.#text(line);
+    for (const line of others) yield* this.#text(line);
+  }
+
+  #clearOpen(): void {
+    this.#open = [];
+    this.#openLength = 0;
   }
 
   /** No line can follow that would close a quote. */
-  #closeOpenRecords(): void {
-    while (this.#open.length > 0) this.#giveUpOpenRecord('a quote is opened and never closed');
-  }
-
-  #accept(line: number, record: string): void {
-    this.#records.push({ line, fields: this.#fields.parse(record) });
+  *#closeOpenRecords(): Generator<CsvRecord[]> {
+    while (this.#open.length > 0) yield* this.#giveUpOpenRecord('a quote is opened and never closed');
   }
 
   #refuse(line: number, reason: string): void {
@@ -155,22 +198,97 @@ class RecordReader {
   }
 }
 
+/**
+ * Checks the quoting of one line, in time proportional to its length.
+ * @param inside whether the line begins within a quoted field that an earlier line opened.
+ * @returns `complete` if the record ends with this line, `open` if it ends within a quoted field.
+ */
+function scanLine(line: string, inside: boolean): 'complete' | 'open' | 'invalid' {
+  const end = line.endsWith('\r') ? line.length - 1 : line.length;
+  let at = 0;
+  let carriageReturn = -1;
+  for (;;) {
+    if (inside) {
+      const closing = line.indexOf('"', at);
+      if (closing === -1) return 'open';
+      at = closing + 1;
+      if (line[at] === '"') {
+        at++;
+        continue;
+      }
+      if (at === end) return 'complete';
+      if (line[at] !== ',') return 'invalid';
+      at++;
+    }
+    // A field begins at `at`. Whatever precedes the next quote is unquoted, and the quote must begin a field.
+    const quote = line.indexOf('"', at);
+    const unquotedEnd = quote === -1 ? end : quote;
+    if (carriageReturn < at) {
+      const next = line.indexOf('\r', at);
+      carriageReturn = next === -1 ? Infinity : next;
+    }
+    if (carriageReturn < unquotedEnd) return 'invalid';
+    if (quote === -1) return 'complete';
+    if (quote > at && line[quote - 1] !== ',') return 'invalid';
+    at = quote + 1;
+    inside = true;
+  }
+}
+
 /** csv-stream's parser, as a function of one record. */
 class FieldParser {
   #fields: string[] = [];
+  /** Whether the next field that the parser emits is the continuation of the last one. */
+  #continues = false;
   readonly #parser = new Parser({ columns: [''], enclosedChar: '"', escapeChar: '"' });
 
   constructor() {
-    this.#parser.on('column', (_name, text: string) => this.#fields.push(text));
+    this.#parser.on('column', (_name, text: string) => {
+      if (this.#continues) this.#fields.push((this.#fields.pop() ?? '') + flatten(text));
+      else this.#fields.push(text);
+      this.#continues = false;
+    });
   }
 
-  /** @param record well quoted, without its line end. */
-  parse(record: string): string[] {
+  /**
+   * Parses a long record in pieces. Each ends with a comma, so that the parser, which appends character by character,
+   * never holds a long text: garbage collection would copy its millions of parts.
+   * @param record well quoted, without its line end.
+   * @yields an empty batch between pieces, where the event loop should get a turn.
+   */
+  *parse(record: string): Generator<[], string[]> {
     this.#fields = [];
-    // The parser strips a carriage return off the end of a line, also one that a quoted field ends with: an empty
-    // column more takes that place.
-    this.#parser.parse(`${record},\n`);
+    let isInside = false;
+    let from = 0;
+    do {
+      if (from > 0) yield [];
+      this.#continues = from > 0;
+      const opening = isInside ? '"' : '';
+      let to = Math.min(from + TURN_CHARACTERS, record.length);
+      isInside = isInside !== hasOddQuotes(record.slice(from, to));
+      // Within a quoted field, quotes are doubled: the first one of a pair only seems to close it.
+      if (!isInside && record[to - 1] === '"' && record[to] === '"') {
+        to++;
+        isInside = true;
+      }
+      this.#parser.parse(`${opening}${record.slice(from, to)}${isInside ? '",' : ','}`);
+      from = to;
+    } while (from < record.length);
+    // The parser strips a carriage return off the end of a line, also one that a quoted field ends with: the empty field
+    // between the last comma and the line end takes that place.
+    this.#parser.parse('\n');
     this.#fields.pop();
     return this.#fields;
   }
+}
+
+function hasOddQuotes(text: string): boolean {
+  let isOdd = false;
+  for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at + 1)) isOdd = !isOdd;
+  return isOdd;
+}
+
+/** A copy in one piece of a string that was made by appending. UTF-16, because the text may begin within a character. */
+function flatten(text: string): string {
+  return Buffer.from(text, 'utf16le').toString('utf16le');
 }

@@ -11,8 +11,10 @@ import { browseParams, parseParams, searchParams } from '../../src/http/params.j
 import { createLogger } from '../../src/log.js';
 import { Problem } from '../../src/problem.js';
 import { checkDataset } from '../../src/rebuild/check.js';
+import { readCsv } from '../../src/rebuild/csv.js';
 import { DatasetError } from '../../src/rebuild/dataset-error.js';
 import { readRows } from '../../src/rebuild/rows.js';
+import { naiveCsv } from '../support/naive-csv.js';
 import { toCsv } from '../support/datasets.js';
 
 const text = (maxLength: number) => fc.string({ unit: 'grapheme', maxLength });
@@ -60,6 +62,45 @@ describe('Whatever comes in', function () {
           expect(read).to.deep.equal(list);
         }),
         { numRuns: 500 },
+      );
+    });
+
+    it('is read as by a naive parser, and the same however its bytes are divided', async () => {
+      const piece = fc.constantFrom(
+        'a',
+        'é',
+        '🚀',
+        ' ',
+        '"',
+        '"',
+        '""',
+        ',',
+        '\n',
+        '\r',
+        '\r\n',
+        '","',
+        '"\n',
+        '\ufeff',
+      );
+      const csv = fc.array(piece, { maxLength: 60 }).map((pieces) => Buffer.from(pieces.join('')));
+      const cuts = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 20 });
+      await fc.assert(
+        fc.asyncProperty(csv, cuts, async (bytes, sizes) => {
+          const pieces: Buffer[] = [];
+          for (let at = 0, i = 0; at < bytes.length; i++) {
+            const size = sizes[i % sizes.length] as number;
+            pieces.push(bytes.subarray(at, at + size));
+            at += size;
+          }
+          const read = [];
+          for await (const batch of readCsv(Readable.from(pieces))) {
+            for (const record of batch) {
+              read.push({ line: record.line, fields: 'fields' in record ? record.fields : undefined });
+            }
+          }
+          expect(read).to.deep.equal(naiveCsv(bytes.toString()));
+        }),
+        { numRuns: 20_000 },
       );
     });
 

@@ -1,7 +1,9 @@
 import { rejects } from 'node:assert/strict';
 import { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readCsv, type CsvRecord } from '../../../src/rebuild/csv.js';
+import { longestBlock } from '../../support/event-loop.js';
 import { integer, pick, seededRandom } from '../../support/random.js';
 
 /** All records of a CSV that comes in the given chunks. */
@@ -16,6 +18,14 @@ function chunksOf(bytes: Buffer, size: number): Buffer[] {
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
     bytes.subarray(i * size, (i + 1) * size),
   );
+}
+
+/** Gives each chunk a turn of the event loop of its own, as a file does. */
+async function* inTurns(chunks: Buffer[]): AsyncGenerator<Buffer> {
+  for (const chunk of chunks) {
+    await nextTurn();
+    yield chunk;
+  }
 }
 
 const NEVER_CLOSED = 'a quote is opened and never closed';
@@ -294,5 +304,62 @@ describe('readCsv', () => {
       expect(gathered).to.deep.equal({ line: 2, fields: [line] });
       expect(end).to.deep.equal({ line: 3, reason: 'bad quoting' });
     });
+
+    it('reads quoted fields of many pieces as they were written', async () => {
+      const pieces = ['a', '🚀', '"', '""', '"""', ',', ' ', '\r', '日'];
+      const random = seededRandom(6);
+      const field = () => Array.from({ length: 30_000 }, () => pick(random, pieces)).join('');
+      for (let run = 0; run < 5; run++) {
+        const fields = [field(), `${field()}\r\n${field()}`, ''];
+        const csv = fields.map((text) => `"${text.replaceAll('"', '""')}"`).join(',');
+        expect((await recordsOf('h\n', csv, '\n'))[1]).to.deep.equal({ line: 2, fields });
+      }
+    });
+
+    it('reads a long line without quotes as it was written', async () => {
+      const fields = Array.from({ length: 20_000 }, (_, i) => (i % 3 === 0 ? '' : `🚀${i}`));
+      expect(await recordsOf('h\n', `${fields.join(',')}\r\n`, 'x\n')).to.deep.equal([
+        { line: 1, fields: ['h'] },
+        { line: 2, fields },
+        { line: 3, fields: ['x'] },
+      ]);
+    });
+  });
+
+  describe('of a hostile file', function () {
+    this.timeout(60_000);
+    const CHUNK = 16 * 1024;
+    const MAX_BLOCK_MS = 20;
+    const line = 'x'.repeat(10 * 1024);
+    const lines = (count: number, text: string) => `${text}\n`.repeat(count);
+    const mebibyte = (text: string) => text.repeat(1_040_000 / text.length);
+
+    const files: [what: string, csv: string | Buffer][] = [
+      ['lines of 10 KiB under an open quote', `"${lines(400, line)}`],
+      ['lines of 10 KiB with doubled quotes under an open quote', `"${lines(400, '""'.repeat(5 * 1024))}`],
+      ['lines of 10 KiB that close a quote and open one', `"\n${lines(400, `",${'""'.repeat(5 * 1024)}"`)}`],
+      ['lines of 10 KiB that each open a quote', lines(400, `"${line}`)],
+      ['a record of 1 MiB in 99 lines', `"${lines(98, line)}"\n`],
+      ['a quoted field of 1 MiB', `"${mebibyte('x')}"\n`],
+      ['1 MiB of doubled quotes', `"${mebibyte('""')}"\n`],
+      ['1 MiB of commas', `${mebibyte(',')}\n`],
+      ['1 MiB of commas after a quoted field', `"",${mebibyte(',')}\n`],
+      ['1 MiB of commas before a stray quote', `${mebibyte(',')}"\n`],
+      ['1 MiB of empty quoted fields', `${mebibyte('"",')}\n`],
+      ['1 MiB of carriage returns in quotes', `"${mebibyte('\r')}"\n`],
+      ['1 MiB of line feeds', lines(1_000_000, '')],
+      ['1 MiB of short quoted lines', lines(300_000, '""')],
+      ['1 MiB of lines with stray quotes', lines(300_000, 'a"')],
+      ['1 MiB of lines that are not UTF-8', Buffer.alloc(1_000_000, Buffer.from([0xff, 0x0a]))],
+    ];
+    for (const [what, csv] of files) {
+      it(`blocks the event loop for ${MAX_BLOCK_MS} ms at most: ${what}`, async () => {
+        const chunks = chunksOf(Buffer.concat([Buffer.from('h\n'), Buffer.from(csv)]), CHUNK);
+        const read = async () => {
+          for await (const batch of readCsv(inTurns(chunks))) expect(batch.length).to.be.at.most(500);
+        };
+        expect(await longestBlock(read)).to.be.at.most(MAX_BLOCK_MS);
+      });
+    }
   });
 });
