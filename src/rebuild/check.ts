@@ -2,6 +2,7 @@ import type { PackageEntry } from '../catalog/entry.js';
 import type { Logger } from '../log.js';
 import { DatasetError } from './dataset-error.js';
 import { Fingerprints } from './fingerprints.js';
+import { NumberList } from './number-list.js';
 import { quote, truncateReason } from './reason.js';
 import type { Row } from './rows.js';
 
@@ -26,6 +27,16 @@ interface CheckOptions {
 }
 
 /**
+ * Names that may be taken for repeated ones by mistake: far more than ever occur (see `Fingerprints`). Once as many more
+ * rows seem to repeat a name than may be skipped, the dataset is invalid, and the rest of it is not read: no list of half
+ * its names is held.
+ */
+const MAX_FALSE_REPETITIONS = 100;
+
+/** Repeated numbers that are looked for beyond those that may be skipped, so that the first in the file is the one named. */
+const MAX_REPEATED_NUMBERS = 100_000;
+
+/**
  * Reads the whole dataset once, and checks every row by itself and against the others. Memory is about 30 bytes a row:
  * no set of all names is held.
  * @param rows starts reading from the beginning, each time it is called.
@@ -37,10 +48,11 @@ export async function checkDataset(
 ): Promise<CheckedDataset> {
   const badRows = new BadRows(maxBadRows, log);
   const names = await Fingerprints.create();
-  const repeatedNames = new Set<string>();
+  const suspects: Suspects = { names: new Map(), numbers: new Map() };
   const numbers = new NumberList();
   let first: PackageEntry | undefined;
   let read = 0;
+  let repetitions = 0;
   for await (const batch of rows()) {
     for (const row of batch) {
       if ('reason' in row) {
@@ -49,14 +61,19 @@ export async function checkDataset(
       }
       first ??= row.entry;
       numbers.push(row.entry.no);
-      if (!names.add(row.entry.name)) repeatedNames.add(row.entry.name);
+      if (names.add(row.entry.name)) continue;
+      repetitions++;
+      suspects.names.set(detached(row.entry.name), undefined);
     }
     onRows((read += batch.length));
+    if (repetitions > maxBadRows + MAX_FALSE_REPETITIONS) break;
   }
-  numbers.sort();
-  const suspects = { names: repeatedNames, numbers: numbers.repeated() };
+  await numbers.sort();
+  const repeated = await numbers.repeated(maxBadRows + MAX_REPEATED_NUMBERS);
+  for (const no of repeated) suspects.numbers.set(no, undefined);
   const duplicates = await findDuplicates(rows, suspects, badRows);
-  numbers.remove(duplicates.map(({ entry }) => entry.no));
+  if (repetitions > maxBadRows + MAX_FALSE_REPETITIONS) throw new DatasetError('too many names repeat');
+  await numbers.remove(duplicates.map(({ no }) => no));
   if (first === undefined) throw new DatasetError('the dataset has a header and no packages');
   return {
     total: numbers.length,
@@ -66,43 +83,46 @@ export async function checkDataset(
   };
 }
 
+/** Values that seem to repeat, each with the line it was first found on, once it is known. */
 interface Suspects {
-  names: ReadonlySet<string>;
-  numbers: ReadonlySet<number>;
+  names: Map<string, number | undefined>;
+  numbers: Map<number, number | undefined>;
+}
+
+/** A copy of a part of a text that does not keep the whole of it in memory. */
+function detached(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 /** Reads again where something seemed to repeat, and finds the rows that really do: all but the first of each. */
-async function findDuplicates(rows: () => AsyncIterable<Row[]>, suspects: Suspects, badRows: BadRows) {
-  const duplicates: Extract<Row, { entry: unknown }>[] = [];
-  if (suspects.names.size === 0 && suspects.numbers.size === 0) return duplicates;
-  const lineOfName = new Map<string, number>();
-  const lineOfNumber = new Map<number, number>();
+async function findDuplicates(
+  rows: () => AsyncIterable<Row[]>,
+  { names, numbers }: Suspects,
+  badRows: BadRows,
+) {
+  const duplicates: { line: number; no: number }[] = [];
+  if (names.size === 0 && numbers.size === 0) return duplicates;
   for await (const batch of rows()) {
     for (const row of batch) {
       if ('reason' in row) continue;
+      const { line } = row;
       const { no, name } = row.entry;
-      const repeated = seenBefore(lineOfName, name, 'name') ?? seenBefore(lineOfNumber, no, 'package_no');
-      if (repeated !== undefined) {
-        badRows.skip(row.line, repeated);
-        duplicates.push(row);
-        continue;
+      const lineOfName = names.get(name);
+      const lineOfNumber = numbers.get(no);
+      if (lineOfName !== undefined) {
+        badRows.skip(line, `name ${quote(name)} was on line ${lineOfName} already`);
+        duplicates.push({ line, no });
+      } else if (lineOfNumber !== undefined) {
+        badRows.skip(line, `package_no ${no} was on line ${lineOfNumber} already`);
+        duplicates.push({ line, no });
+      } else {
+        // Only now: a row that is skipped takes neither its name nor its number from a later one.
+        if (names.has(name)) names.set(name, line);
+        if (numbers.has(no)) numbers.set(no, line);
       }
-      // Only now: a row that is skipped takes neither its name nor its number from a later one.
-      if (suspects.names.has(name)) lineOfName.set(name, row.line);
-      if (suspects.numbers.has(no)) lineOfNumber.set(no, row.line);
     }
   }
   return duplicates;
-}
-
-function seenBefore<T extends string | number>(
-  lines: ReadonlyMap<T, number>,
-  value: T,
-  column: string,
-): string | undefined {
-  const line = lines.get(value);
-  if (line === undefined) return undefined;
-  return `${column} ${typeof value === 'string' ? quote(value) : value} was on line ${line} already`;
 }
 
 /** Counts the wrong rows, and logs those that are skipped. */
@@ -124,69 +144,5 @@ class BadRows {
       throw new DatasetError(`line ${line}: ${reason}${allowed}`);
     }
     this.log.warn({ line, reason }, 'a wrong row of the dataset is skipped');
-  }
-}
-
-/** Package numbers, 8 bytes each. */
-class NumberList {
-  #numbers = new Float64Array(2 ** 16);
-  #length = 0;
-  #ascending = true;
-
-  get length(): number {
-    return this.#length;
-  }
-
-  push(value: number): void {
-    if (this.#length === this.#numbers.length) {
-      const larger = new Float64Array(this.#length * 2);
-      larger.set(this.#numbers);
-      this.#numbers = larger;
-    }
-    if (this.#length > 0 && value <= this.#at(this.#length - 1)) this.#ascending = false;
-    this.#numbers[this.#length++] = value;
-  }
-
-  sort(): void {
-    this.#numbers = this.#numbers.subarray(0, this.#length);
-    if (!this.#ascending) this.#numbers.sort();
-  }
-
-  /** Those that stand more than once in the sorted list. */
-  repeated(): Set<number> {
-    const found = new Set<number>();
-    for (let i = 1; i < this.#length; i++) if (this.#at(i) === this.#at(i - 1)) found.add(this.#at(i));
-    return found;
-  }
-
-  /** Removes each of `values` once from the sorted list. */
-  remove(values: number[]): void {
-    if (values.length === 0) return;
-    const due = new Map<number, number>();
-    for (const value of values) due.set(value, (due.get(value) ?? 0) + 1);
-    this.#numbers = this.#numbers.filter((value) => {
-      const left = due.get(value) ?? 0;
-      if (left > 0) due.set(value, left - 1);
-      return left === 0;
-    });
-    this.#length = this.#numbers.length;
-  }
-
-  /** The place of a value in the sorted list, by bisection; -1 where it is not. */
-  indexOf(value: number): number {
-    let low = 0;
-    let high = this.#length - 1;
-    while (low <= high) {
-      const middle = (low + high) >>> 1;
-      const found = this.#at(middle);
-      if (found === value) return middle;
-      if (found < value) low = middle + 1;
-      else high = middle - 1;
-    }
-    return -1;
-  }
-
-  #at(index: number): number {
-    return this.#numbers[index] as number;
   }
 }

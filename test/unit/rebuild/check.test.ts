@@ -260,6 +260,37 @@ describe('checkDataset', () => {
     );
   });
 
+  it('reads no further where more names repeat than may be skipped', async () => {
+    let read = 0;
+    const batches = function* () {
+      for (let i = 0; i < 1_000_000; i += 100, read += 100) {
+        yield Array.from({ length: 100 }, (_, k) => ({
+          line: i + k + 2,
+          entry: entry(i + k + 1, `package-${(i + k) >> 1}`),
+        }));
+      }
+    };
+    const options = { maxBadRows: 10, log: createLogger('silent', false), onRows: () => undefined };
+    await rejects(
+      checkDataset(() => Readable.from(batches()), options),
+      {
+        name: 'DatasetError',
+        message:
+          'line 23: name "package-10" was on line 22 already (and 10 wrong rows before it, which is as many as may be skipped)',
+      },
+    );
+    expect(read).to.be.at.most(1000);
+  });
+
+  it('names the first repeated number of many', async () => {
+    const numbers = Array.from({ length: 50_000 }, (_, i) => i + 1);
+    const repeated = [...numbers, ...numbers.toReversed()];
+    await expectRefused(
+      rowsOf(...repeated.map((no, i): Short => [no, `package-${i}`])),
+      'line 50002: package_no 50000 was on line 50001 already',
+    );
+  });
+
   it('passes on what reading throws', async () => {
     const failing = () =>
       Readable.from(

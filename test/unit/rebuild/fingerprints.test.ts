@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Fingerprints } from '../../../src/rebuild/fingerprints.js';
+import { longestBlock } from '../../support/event-loop.js';
 import { integer, seededRandom } from '../../support/random.js';
 
 describe('Fingerprints', () => {
@@ -42,5 +44,16 @@ describe('Fingerprints', () => {
     const seen = await Fingerprints.create();
     expect(texts.filter((text) => !seen.add(text))).to.deep.equal([]);
     expect(texts.filter((text) => seen.add(text))).to.deep.equal([]);
+  });
+
+  it('grows in steps of 20 ms at most', async () => {
+    const addAll = async () => {
+      const set = await Fingerprints.create();
+      for (let i = 0; i < 1_300_000; i++) {
+        if (i % 1000 === 0) await nextTurn();
+        set.add(`package-${i}`);
+      }
+    };
+    expect(await longestBlock(addAll, 2)).to.be.at.most(20);
   });
 });

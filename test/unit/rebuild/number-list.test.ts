@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { NumberList } from '../../../src/rebuild/number-list.js';
+import { longestBlock } from '../../support/event-loop.js';
+import { integer, seededRandom } from '../../support/random.js';
+
+const MAX_BLOCK_MS = 20;
+
+async function listOf(numbers: readonly number[]): Promise<NumberList> {
+  const list = new NumberList();
+  for (const value of numbers) list.push(value);
+  await list.sort();
+  return list;
+}
+
+/** Every number at its index, and nothing else. */
+function expectList(list: NumberList, sorted: readonly number[]): void {
+  expect(list.length).to.equal(sorted.length);
+  const misplaced = sorted.filter((value) => sorted[list.indexOf(value)] !== value);
+  expect(misplaced).to.deep.equal([]);
+}
+
+describe('NumberList', function () {
+  this.timeout(60_000);
+  const random = seededRandom(8);
+  const ascending = (a: number, b: number) => a - b;
+
+  for (const length of [0, 1, 2, 1000, 32_767, 32_768, 32_769, 65_536, 98_305, 163_841]) {
+    it(`sorts ${length} numbers in any order`, async () => {
+      const numbers = Array.from({ length }, () => integer(random, 1, Number.MAX_SAFE_INTEGER));
+      const sorted = numbers.toSorted(ascending);
+      for (const order of [numbers, sorted, sorted.toReversed()]) expectList(await listOf(order), sorted);
+    });
+  }
+
+  it('knows no index of a number that is not in it', async () => {
+    const list = await listOf([10, 5, 7]);
+    for (const value of [1, 6, 11]) expect(list.indexOf(value)).to.equal(-1);
+  });
+
+  it('finds repeated numbers, each once, and as many as asked for', async () => {
+    const numbers = Array.from({ length: 100_000 }, (_, i) => i + 1);
+    const repeated = [1, 32_768, 32_769, 99_999];
+    const list = await listOf([...repeated, ...numbers, ...repeated, ...repeated]);
+    expect(await list.repeated(100)).to.deep.equal(repeated);
+    expect(await list.repeated(2)).to.deep.equal(repeated.slice(0, 2));
+    expect(await (await listOf(numbers)).repeated(100)).to.deep.equal([]);
+  });
+
+  it('removes each of the given numbers once', async () => {
+    const numbers = Array.from({ length: 100_000 }, (_, i) => i + 1);
+    const list = await listOf([...numbers, 5, 5, 70_000]);
+    await list.remove([5, 70_000, 5]);
+    expectList(list, numbers);
+    await list.remove([]);
+    await list.remove([1, 32_768, 100_000]);
+    expectList(
+      list,
+      numbers.filter((value) => ![1, 32_768, 100_000].includes(value)),
+    );
+    for (const value of [1, 32_768, 100_000]) expect(list.indexOf(value)).to.equal(-1);
+  });
+
+  it(`blocks the event loop for ${MAX_BLOCK_MS} ms at most with 2,000,000 numbers out of order`, async () => {
+    const numbers = Float64Array.from({ length: 2_000_000 }, () => integer(random, 1, 1e9));
+    const lists = Array.from({ length: 3 }, () => {
+      const list = new NumberList();
+      for (const value of numbers) list.push(value);
+      return list;
+    });
+    const use = async () => {
+      const list = lists.pop() as NumberList;
+      await list.sort();
+      await list.remove(await list.repeated(10));
+    };
+    expect(await longestBlock(use, lists.length)).to.be.at.most(MAX_BLOCK_MS);
+  });
+});
