@@ -1,10 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Generations } from '../catalog/generation.js';
-import { describeRefusal } from '../clients/elasticsearch.js';
 import type { Board, Failure } from './board.js';
 import type { HeldLock, RebuildLock } from './lock.js';
 import { Progress, type ProgressReport } from './progress.js';
-import { truncateReason } from './reason.js';
+import { publicReason } from './failure-reason.js';
 import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
 
 /** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
@@ -172,7 +171,7 @@ export class Rebuilds {
         return { stopped: true };
       }
       const cause = (held.lost.aborted ? held.lost.reason : error) as Error;
-      const reason = truncateReason(describeRefusal(cause, 'ELASTICSEARCH_REBUILD_API_KEY') ?? cause.message);
+      const reason = publicReason(cause);
       const failure = { at: new Date().toISOString(), reason };
       this.counts.failed++;
       this.#lastFailure = failure;

@@ -1,0 +1,54 @@
+import { Client } from '@elastic/elasticsearch';
+import { expect } from 'chai';
+import { DatasetError } from '../../../src/rebuild/dataset-error.js';
+import { publicReason, withoutAddresses } from '../../../src/rebuild/failure-reason.js';
+
+describe('The reason of a failure', () => {
+  const worded: [message: string, shown: string][] = [
+    ['connect ECONNREFUSED 10.1.2.3:9200', 'connect ECONNREFUSED (address hidden)'],
+    ['connect ECONNREFUSED ::1:9200', 'connect ECONNREFUSED (address hidden)'],
+    ['getaddrinfo ENOTFOUND es.internal', 'getaddrinfo ENOTFOUND (address hidden)'],
+    ['getaddrinfo EAI_AGAIN es-1', 'getaddrinfo EAI_AGAIN (address hidden)'],
+    [
+      'Connect Timeout Error (attempted address: data.internal:443, timeout: 10000ms)',
+      'Connect Timeout Error (attempted address: (address hidden), timeout: 10000ms)',
+    ],
+    ['redirected to https://user@data.internal/x.csv?token=1', 'redirected to (address hidden)'],
+    [
+      '[node-1][10.0.0.5:9300][indices:data/write/bulk] disconnected',
+      '[node-1][(address hidden)][indices:data/write/bulk] disconnected',
+    ],
+    ['{node-1}{[::1]}{[fe80::1%eth0]:9300}', '{node-1}{(address hidden)}{(address hidden)}'],
+    ['the merge made no progress for 10 minutes', 'the merge made no progress for 10 minutes'],
+    ['[1:159] [remove_index] unknown field', '[1:159] [remove_index] unknown field'],
+  ];
+  for (const [message, shown] of worded) {
+    it(`hides addresses: ${message}`, () => {
+      expect(publicReason(new Error(message))).to.equal(shown);
+    });
+  }
+
+  it('is a code for errors that name hosts in prose', () => {
+    const error = Object.assign(new Error("Host: es.internal. is not in the cert's altnames: DNS:a"), {
+      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    });
+    expect(withoutAddresses(error)).to.equal('ERR_TLS_CERT_ALTNAME_INVALID');
+  });
+
+  it('keeps what a row of the dataset says', () => {
+    const reason = 'line 2: url "ftp://registry.example:21/a" is not http(s)';
+    expect(publicReason(new DatasetError(reason))).to.equal(reason);
+  });
+
+  it('says in words that Elasticsearch does not respond', async () => {
+    const client = new Client({ node: 'http://localhost:1', maxRetries: 0 });
+    const error = (await client.info().catch((cause: unknown) => cause)) as Error;
+    await client.close();
+    expect(error.message).to.contain('ECONNREFUSED');
+    expect(publicReason(error)).to.equal('Elasticsearch does not respond');
+  });
+
+  it('has at most 300 characters', () => {
+    expect(publicReason(new Error('x'.repeat(1000)))).to.have.length(300);
+  });
+});
