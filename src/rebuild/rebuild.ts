@@ -59,7 +59,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   try {
     if (snapshot.digest === newest?.meta?.dataset_digest) return undefined;
     const rows = async function* () {
-      for await (const batch of readRows(await snapshot.read(), config.dataset.packageUrlTemplate)) {
+      for await (const batch of readRows(snapshot.read(), config.dataset.packageUrlTemplate)) {
         signal.throwIfAborted();
         yield batch;
       }

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { MAX_NAME_BYTES, type PackageEntry } from '../catalog/entry.js';
 import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
@@ -33,7 +32,10 @@ const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
  * @param urlTemplate `https://…/{name}`, for rows without a `url`.
  * @throws {DatasetError} for a file without a usable header.
  */
-export async function* readRows(text: Readable, urlTemplate: string | undefined): AsyncGenerator<Row[]> {
+export async function* readRows(
+  text: AsyncIterable<Buffer>,
+  urlTemplate: string | undefined,
+): AsyncGenerator<Row[]> {
   let toRow: RowParser | undefined;
   for await (const records of readCsv(text)) {
     const rows: Row[] = [];

@@ -2,10 +2,12 @@ import { rejects } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFile, mkdir, mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, readdir, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -25,7 +27,7 @@ function sha256(data: string | Buffer): string {
 }
 
 async function textOf(snapshot: Snapshot): Promise<string> {
-  return text(await snapshot.read());
+  return text(snapshot.read());
 }
 
 describe('download', () => {
@@ -56,8 +58,12 @@ describe('download', () => {
     expect(await readdir(scratch), 'left behind').to.deep.equal([]);
   });
 
-  async function snapshotOf(url: string, signal = NEVER): Promise<Snapshot> {
-    const snapshot = await download(url, signal);
+  async function snapshotOf(
+    url: string,
+    signal = NEVER,
+    limits: Parameters<typeof download>[2] = {},
+  ): Promise<Snapshot> {
+    const snapshot = await download(url, signal, limits);
     if (snapshot === undefined) throw new Error('nothing was known of it');
     snapshots.push(snapshot);
     return snapshot;
@@ -174,7 +180,7 @@ describe('download', () => {
       for (const content of [LONG_CSV, gzipSync(LONG_CSV)]) {
         const { url } = await fileOf(content);
         const snapshot = await snapshotOf(url);
-        for await (const chunk of await snapshot.read()) {
+        for await (const chunk of snapshot.read()) {
           expect(chunk).to.be.an.instanceOf(Buffer);
           break;
         }
@@ -343,6 +349,81 @@ describe('download', () => {
         await rejects(snapshotOf(url, stop.signal), (error: Error) => error.name !== 'DatasetError');
         expect(await downloads(), 'left behind').to.deep.equal([]);
       }
+    });
+  });
+
+  describe('where there is little room', () => {
+    const MEBIBYTE = 2 ** 20;
+    const ROOM = 8 * MEBIBYTE;
+    const chunk = Buffer.alloc(64 * 1024, 'a,https://registry.example/a\n');
+    const NO_ROOM = {
+      name: 'DatasetError',
+      message:
+        /^the dataset has more than \d+ bytes, and there is no room for more in the folder of temporary files$/,
+    };
+    /** Where there is one, a file system that nothing else writes to: its free space is this test's own. */
+    const quiet = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+    let small: string;
+
+    beforeEach(async () => {
+      small = await mkdtemp(join(quiet, 'package-registry-search-test-'));
+      env['TMPDIR'] = small;
+    });
+    afterEach(async () => {
+      env['TMPDIR'] = scratch;
+      await rm(small, { recursive: true });
+    });
+
+    async function freeBytes(): Promise<number> {
+      const { bavail, bsize } = await statfs(small);
+      return bavail * bsize;
+    }
+
+    /** Downloads with `ROOM` left beyond that of others, and watches that they keep theirs. */
+    async function expectNoRoom(url: string): Promise<void> {
+      const roomForOthers = (await freeBytes()) - ROOM;
+      let least = Infinity;
+      let isOver = false;
+      const watch = async () => {
+        while (!isOver) least = Math.min(least, await freeBytes());
+      };
+      const watching = watch();
+      await rejects(snapshotOf(url, NEVER, { roomForOthers, maxBytes: 5 * ROOM }), NO_ROOM).finally(
+        () => (isOver = true),
+      );
+      await watching;
+      expect(least).to.be.within(roomForOthers, roomForOthers + 3 * MEBIBYTE);
+      expect(await readdir(small), 'left behind').to.deep.equal([]);
+    }
+
+    it('stops a download of unknown length while space is left', async () => {
+      const url = await serve((_request, response) => {
+        Readable.from(Array.from({ length: 640 }, () => chunk)).pipe(response);
+      });
+      await expectNoRoom(url);
+    });
+
+    it('stops the copy of a file that has more bytes than its size says', async () => {
+      await expectNoRoom('file:///dev/zero');
+    });
+
+    it('stops a slow download while others fill the disk', async () => {
+      const url = await serve((_request, response) => {
+        const timer = setInterval(() => response.write(chunk.subarray(0, 10_000)), 20);
+        setTimeout(() => response.end(), 6000);
+        response.on('close', () => clearInterval(timer));
+      });
+      const roomForOthers = (await freeBytes()) - ROOM;
+      setTimeout(() => void writeFile(join(small, 'of-others'), Buffer.alloc(ROOM)), 200);
+      await rejects(snapshotOf(url, NEVER, { roomForOthers }), NO_ROOM);
+      expect(await readdir(small), 'left behind').to.deep.equal(['of-others']);
+    });
+
+    it('accepts a dataset that there is room for', async () => {
+      const url = await serve((_request, response) => response.end(LONG_CSV));
+      const roomForOthers = (await freeBytes()) - ROOM;
+      expect(await textOf(await snapshotOf(url, NEVER, { roomForOthers }))).to.equal(LONG_CSV);
+      await Promise.all(snapshots.splice(0).map((snapshot) => snapshot.remove()));
     });
   });
 

@@ -1,0 +1,54 @@
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { createGunzip } from 'node:zlib';
+import { DatasetError } from './dataset-error.js';
+import { atMost } from './transfer-limits.js';
+
+/**
+ * Bytes of text per chunk. Parsing and indexing one chunk blocks the event loop for some milliseconds, in which no
+ * request is served.
+ */
+const CHUNK_BYTES = 16 * 1024;
+/** The first bytes of such files. */
+const GZIP = 0x1f8b;
+const ZIP = 0x504b0304;
+
+/**
+ * Reads the text of a dataset file from its beginning, decompressed where the file is gzip: its first bytes tell,
+ * whatever the file or the server calls itself.
+ * @param maxBytes of the text: a small gzip may hold a lot of it.
+ * @throws {DatasetError} for other formats, damaged or truncated gzip, and text that is too large.
+ */
+export async function* readText(path: string, maxBytes: number): AsyncGenerator<Buffer> {
+  const start = (await readAt(path, 0, 4)).readUInt32BE();
+  if (start === ZIP) {
+    throw new DatasetError('this is a zip archive or a spreadsheet: save it as CSV, plain or gzip');
+  }
+  const isGzip = start >>> 16 === GZIP;
+  yield* isGzip ? atMost(maxBytes, gunzip(path)) : createReadStream(path, { highWaterMark: CHUNK_BYTES });
+}
+
+async function* gunzip(path: string): AsyncGenerator<Buffer> {
+  const file = createReadStream(path, { highWaterMark: CHUNK_BYTES });
+  const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
+  file.on('error', (error) => decompressed.destroy(error)).pipe(decompressed);
+  try {
+    yield* decompressed as AsyncIterable<Buffer>;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!code?.startsWith('Z_')) throw error;
+    throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
+  } finally {
+    file.destroy();
+  }
+}
+
+/** @returns zeros in the place of bytes beyond the end. */
+async function readAt(path: string, position: number, length: number): Promise<Buffer> {
+  const handle = await open(path);
+  try {
+    return (await handle.read({ buffer: Buffer.alloc(length), length, position })).buffer;
+  } finally {
+    await handle.close();
+  }
+}
