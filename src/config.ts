@@ -120,6 +120,7 @@ const variables = z.object({
   REBUILD_INTERVAL_SECONDS: wholeNumber(0, 2_000_000).default(0),
   REBUILD_MAX_SHRINK_PERCENT: wholeNumber(0, 100).default(10),
   DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
+  DATASET_DOWNLOAD_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(3600),
   METRICS_PORT: wholeNumber(0, 65535).optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
@@ -205,6 +206,7 @@ export function readConfig(env: Environment) {
       url: value.DATASET_URL,
       packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
       maxBadRows: value.DATASET_MAX_BAD_ROWS,
+      downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,
     },
     index: { shards: value.INDEX_SHARDS, replicas: value.INDEX_REPLICAS },
     rebuild: {

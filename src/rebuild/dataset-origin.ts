@@ -3,13 +3,15 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { Agent, interceptors, request } from 'undici';
+import { Agent, request, type Dispatcher } from 'undici';
 import { DatasetError } from './dataset-error.js';
+import { waitFor, type Patience } from './transfer-limits.js';
 
+/** Timeout of name resolution, TCP and TLS together, in milliseconds: ample for a busy server. Then the download fails. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A server that sends nothing for so long has stalled. */
-const IDLE_TIMEOUT_MS = 30_000;
-const MAX_REDIRECTIONS = 5;
+/** Redirects that are followed, as many as download sites chain. A further one fails the download. */
+const MAX_REDIRECTS = 5;
+const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
 /** What the origin of a dataset said of it, to ask later whether it has changed. */
 export interface Validators {
@@ -49,22 +51,22 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   };
 }
 
-/** @returns undefined where the dataset is the known one. */
+/**
+ * Requests a dataset and follows redirects.
+ * @returns undefined where the dataset is the known one.
+ * @throws {DatasetError} where the response is not a dataset, or its headers are late.
+ */
 export async function openHttp(
   url: string,
-  signal: AbortSignal,
+  patience: Patience,
   known: Validators | undefined,
 ): Promise<DatasetOrigin | undefined> {
-  const agent = new Agent({
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: IDLE_TIMEOUT_MS,
-    bodyTimeout: IDLE_TIMEOUT_MS,
-  });
-  const dispatcher = agent.compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTIONS }));
+  // Waiting is limited by `patience` alone, whose timeouts trickled bytes do not extend.
+  const agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, headersTimeout: 0, bodyTimeout: 0 });
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
   try {
-    const { statusCode, headers, body } = await request(url, { dispatcher, signal, headers: condition });
+    const { statusCode, headers, body } = await follow(url, agent, condition, patience);
     if (statusCode === 304 && Object.keys(condition).length > 0) {
       await agent.destroy();
       return undefined;
@@ -86,6 +88,41 @@ export async function openHttp(
   } catch (error) {
     await agent.destroy();
     throw error;
+  }
+}
+
+/**
+ * Requests `url` and follows redirects without reading their bodies, which undici's redirect interceptor would do to
+ * their end.
+ * @returns the first response that is not a redirect, or the one after `MAX_REDIRECTS`.
+ */
+async function follow(
+  url: string,
+  dispatcher: Agent,
+  headers: Record<string, string>,
+  { windowMs, signal }: Patience,
+): Promise<Dispatcher.ResponseData> {
+  const tooLate = () =>
+    new DatasetError(
+      `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
+    );
+  let address = url;
+  for (let redirects = 0; ; redirects++) {
+    const response = await waitFor(
+      request(address, { dispatcher, headers, signal }),
+      windowMs,
+      signal,
+      tooLate,
+    );
+    const location = single(response.headers['location']);
+    const isRedirect = REDIRECT_STATUSES.includes(response.statusCode) && location !== undefined;
+    if (!isRedirect || redirects === MAX_REDIRECTS) return response;
+    // It emits an error when it is destroyed before its end.
+    response.body.on('error', () => undefined).destroy();
+    if (!URL.canParse(location, address)) {
+      throw new DatasetError("the dataset's server redirects to something that is not an address");
+    }
+    address = new URL(location, address).href;
   }
 }
 

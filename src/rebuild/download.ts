@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
 import { openFile, openHttp, type Validators } from './dataset-origin.js';
 import { readText } from './dataset-text.js';
-import { atMost, requireRoom, whileRoom } from './transfer-limits.js';
+import { atMinimumRate, atMost, requireRoom, whileRoom } from './transfer-limits.js';
 
 /** The folders of temporary files begin with it; the number of their process and the time of its start follow. */
 const FOLDER = 'package-registry-search-snapshot-';
@@ -17,6 +17,8 @@ const LIMITS = {
   maxBytes: 16 * 2 ** 30,
   /** Free space to leave to other users of the file system, in bytes: enough for logs and other temporary files. */
   roomForOthers: 64 * 2 ** 20,
+  /** Timeout of the response headers, and of the minimum progress of the body, in milliseconds. */
+  windowMs: 30_000,
 };
 
 /** A dataset as it came, in a temporary file of this build's own. */
@@ -34,6 +36,8 @@ export interface Snapshot {
 }
 
 interface DownloadOptions extends Partial<typeof LIMITS> {
+  /** Deadline of the whole download, redirects included, in milliseconds. */
+  timeoutMs: number;
   /** Of the dataset that is served: nothing is fetched where it is the same. */
   known?: Validators | undefined;
 }
@@ -47,15 +51,18 @@ interface DownloadOptions extends Partial<typeof LIMITS> {
 export async function download(
   url: string,
   signal: AbortSignal,
-  { known, ...bounds }: DownloadOptions = {},
+  { timeoutMs, known, ...bounds }: DownloadOptions,
 ): Promise<Snapshot | undefined> {
-  const { maxBytes, roomForOthers } = { ...LIMITS, ...bounds };
+  const { maxBytes, roomForOthers, windowMs } = { ...LIMITS, ...bounds };
   await removeOrphans();
   const folder = await mkdtemp(join(tmpdir(), OWN));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'snapshot');
+  const late = new AbortController();
+  const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
+  const patience = { windowMs, signal: AbortSignal.any([signal, late.signal]) };
   try {
-    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, signal, known);
+    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, patience, known);
     if (origin === undefined) {
       await remove();
       return undefined;
@@ -63,7 +70,7 @@ export async function download(
     const hash = createHash('sha256');
     try {
       await requireRoom(folder, roomForOthers, origin.bytes ?? 0);
-      const accepted = atMost(maxBytes, origin.body);
+      const accepted = atMost(maxBytes, atMinimumRate(origin.body, patience));
       await writeFile(path, hashed(whileRoom(accepted, folder, roomForOthers), hash));
     } finally {
       // It emits an error when it is destroyed before its end.
@@ -79,11 +86,19 @@ export async function download(
     };
   } catch (error) {
     await remove();
-    if (error instanceof DatasetError || signal.aborted) throw error;
-    throw new DatasetError(`the dataset could not be downloaded: ${(error as Error).message}`, {
-      cause: error,
-    });
+    if (signal.aborted) throw error;
+    const cause = (late.signal.aborted ? late.signal.reason : error) as Error;
+    if (cause instanceof DatasetError) throw cause;
+    throw new DatasetError(`the dataset could not be downloaded: ${cause.message}`, { cause });
+  } finally {
+    clearTimeout(deadline);
   }
+}
+
+function tooLate(timeoutMs: number): DatasetError {
+  return new DatasetError(
+    `the dataset could not be downloaded within ${timeoutMs / 1000} s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)`,
+  );
 }
 
 async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {

@@ -54,7 +54,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const outdated = await buildsToPrune(client, alias, served?.index);
   const newest = options.unless === 'unchanged' ? await newestGeneration(client, alias, served) : undefined;
   const known = newest?.meta?.dataset_validators;
-  const snapshot = await download(config.dataset.url, signal, { known });
+  const timeoutMs = config.dataset.downloadTimeoutSeconds * 1000;
+  const snapshot = await download(config.dataset.url, signal, { timeoutMs, known });
   if (snapshot === undefined) return undefined;
   try {
     if (snapshot.digest === newest?.meta?.dataset_digest) return undefined;

@@ -1,5 +1,12 @@
 import { statfs } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
 import { DatasetError } from './dataset-error.js';
+
+/**
+ * Minimum progress of a transfer per window: 10 KiB in 30 s is far below any link, yet an origin that trickles bytes is
+ * noticed. The last piece of a transfer may be smaller.
+ */
+const MIN_BYTES_PER_WINDOW = 10 * 1024;
 
 /**
  * Bytes written between two checks of the free space. Each check requires room for as many, so that a transfer by itself
@@ -8,6 +15,72 @@ import { DatasetError } from './dataset-error.js';
 const ROOM_CHECK_BYTES = 2 ** 20;
 /** Maximum age of such a check, in milliseconds, for a slow transfer to a disk that other processes fill. */
 const ROOM_CHECK_MS = 1000;
+
+/** How long to wait for an origin. */
+export interface Patience {
+  /** Timeout of one wait, or of `MIN_BYTES_PER_WINDOW`, in milliseconds. */
+  windowMs: number;
+  /** Ends every wait. */
+  signal: AbortSignal;
+}
+
+/**
+ * Waits for `promise`, which itself is not cancelled.
+ * @throws what `onTimeout` makes after `ms` milliseconds, or the reason of `signal` once it is aborted.
+ */
+export async function waitFor<T>(
+  promise: Promise<T>,
+  ms: number,
+  signal: AbortSignal,
+  onTimeout: () => Error,
+): Promise<T> {
+  let end: () => void = () => undefined;
+  const ended = new Promise<never>((_resolve, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    const timer = setTimeout(() => reject(onTimeout()), ms);
+    signal.addEventListener('abort', abort);
+    end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+    };
+    if (signal.aborted) abort();
+  });
+  try {
+    return await Promise.race([promise, ended]);
+  } finally {
+    end();
+  }
+}
+
+/**
+ * Passes chunks on as long as `MIN_BYTES_PER_WINDOW` arrive per window. Only the time spent waiting for the source
+ * counts: the consumer may take as long as it likes.
+ * @throws {DatasetError} when fewer arrive; the reason of the signal once it is aborted. The source is left open.
+ */
+export async function* atMinimumRate(
+  source: Readable,
+  { windowMs, signal }: Patience,
+): AsyncGenerator<Buffer> {
+  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+  const tooSlow = () =>
+    new DatasetError(
+      `the dataset could not be downloaded: fewer than ${MIN_BYTES_PER_WINDOW} bytes arrived within ${windowMs / 1000} s`,
+    );
+  let missing = MIN_BYTES_PER_WINDOW;
+  let leftMs = windowMs;
+  for (;;) {
+    const asked = performance.now();
+    const next = await waitFor(chunks.next(), leftMs, signal, tooSlow);
+    if (next.done === true) return;
+    leftMs -= performance.now() - asked;
+    missing -= next.value.length;
+    if (missing <= 0) {
+      missing = MIN_BYTES_PER_WINDOW;
+      leftMs = windowMs;
+    }
+    yield next.value;
+  }
+}
 
 /** Passes chunks on. @throws {DatasetError} beyond `maxBytes`. */
 export async function* atMost(maxBytes: number, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

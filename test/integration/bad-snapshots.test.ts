@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { UNCACHED, useReader } from '../support/reader.js';
 import { logLines, useService } from '../support/service.js';
@@ -119,6 +119,7 @@ describe('A bad snapshot', function () {
     expect(longestLogged()).to.be.below(2000);
     listener = answer('', 404);
     const next = await suite.service.rebuild();
+    expect(next.status).to.equal(202);
     expect(next.body.last_failure.reason).to.equal(failure);
   }
 
@@ -152,4 +153,34 @@ describe('A bad snapshot', function () {
   });
 
   reading.itNoticesNothing();
+});
+
+describe('A dataset that is not downloaded within DATASET_DOWNLOAD_TIMEOUT_SECONDS', function () {
+  this.timeout(60_000);
+  let listener = answer(CSV);
+  let origin: DatasetServer;
+
+  before(async () => {
+    origin = await datasetServer((request, response) => listener(request, response));
+  });
+  const suite = useService(
+    () => OLD,
+    () => ({ DATASET_URL: origin.url, DATASET_DOWNLOAD_TIMEOUT_SECONDS: '2' }),
+  );
+  after(() => origin.close());
+
+  it('fails the rebuild, keeps the old snapshot, and frees the lock for the next rebuild', async () => {
+    // Fast enough not to count as stalled.
+    listener = trickled(CSV, 10_000, 50);
+    const began = performance.now();
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(performance.now() - began).to.be.within(2000, 10_000);
+    expect(suite.service.server.rebuilds.lastFailure?.reason).to.equal(
+      'the dataset could not be downloaded within 2 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)',
+    );
+    expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
+    listener = answer(CSV);
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+  });
 });

@@ -30,3 +30,12 @@ export function heldBack(csv: () => string): { listener: RequestListener; releas
     release,
   };
 }
+
+/** Sends `start` at once, and then `bytes` bytes every `pauseMs` without an end. */
+export function trickled(start: string, bytes: number, pauseMs: number): RequestListener {
+  return (_request, response) => {
+    response.write(start);
+    const timer = setInterval(() => response.write('x'.repeat(bytes)), pauseMs);
+    response.on('close', () => clearInterval(timer));
+  };
+}

@@ -19,7 +19,11 @@ describe('readConfig', () => {
       rateLimit: { points: 120, windowSeconds: 60 },
       logLevel: 'info',
     });
-    expect(config.dataset).to.include({ packageUrlTemplate: undefined, maxBadRows: 0 });
+    expect(config.dataset).to.include({
+      packageUrlTemplate: undefined,
+      maxBadRows: 0,
+      downloadTimeoutSeconds: 3600,
+    });
     expect(config.dataset.url).to.match(/^file:\/\/\/.*\/data\/debian-bookworm\.csv\.gz$/);
   });
 
@@ -45,6 +49,7 @@ describe('readConfig', () => {
       REBUILD_INTERVAL_SECONDS: '3600',
       REBUILD_MAX_SHRINK_PERCENT: '100',
       DATASET_MAX_BAD_ROWS: '7',
+      DATASET_DOWNLOAD_TIMEOUT_SECONDS: '86400',
       METRICS_PORT: '9464',
       LOG_LEVEL: 'silent',
     });
@@ -63,6 +68,7 @@ describe('readConfig', () => {
         url: 'https://registry.example/names.csv.gz',
         packageUrlTemplate: 'https://registry.example/{+name}',
         maxBadRows: 7,
+        downloadTimeoutSeconds: 86_400,
       },
       index: { shards: 3, replicas: '0-all' },
       rebuild: { secret: 'a', intervalSeconds: 3600, maxShrinkPercent: 100 },
@@ -248,6 +254,7 @@ describe('readConfig', () => {
     REBUILD_INTERVAL_SECONDS: ['-1', '2000001', '1h'],
     REBUILD_MAX_SHRINK_PERCENT: ['101', '10%', '-10'],
     DATASET_MAX_BAD_ROWS: ['-1', '1000001', 'many'],
+    DATASET_DOWNLOAD_TIMEOUT_SECONDS: ['0', '-1', '86401', '1h', '1.5'],
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
   for (const [name, values] of Object.entries(malformed)) {

@@ -18,6 +18,8 @@ import { datasetFile, type DatasetFile } from '../../support/datasets.js';
 
 const CSV = 'name,url\né日本🚀,https://registry.example/a\n';
 const NEVER = new AbortController().signal;
+/** A deadline that no test meets by accident. */
+const timeoutMs = 60_000;
 
 /** Longer than any buffer on the way. */
 const LONG_CSV = `name,url\n${'a name,https://registry.example/a\n'.repeat(100_000)}`;
@@ -61,9 +63,9 @@ describe('download', () => {
   async function snapshotOf(
     url: string,
     signal = NEVER,
-    limits: Parameters<typeof download>[2] = {},
+    limits: Partial<Parameters<typeof download>[2]> = {},
   ): Promise<Snapshot> {
-    const snapshot = await download(url, signal, limits);
+    const snapshot = await download(url, signal, { timeoutMs, ...limits });
     if (snapshot === undefined) throw new Error('nothing was known of it');
     snapshots.push(snapshot);
     return snapshot;
@@ -232,6 +234,27 @@ describe('download', () => {
       expect(await textOf(await snapshotOf(await redirecting(5)))).to.equal(CSV);
     });
 
+    it('does not read the body of a redirection', async () => {
+      const url = await serve((request, response) => {
+        if (request.url === '/to') response.end(CSV);
+        else response.writeHead(302, { Location: '/to' }).write('endless');
+      });
+      expect(await textOf(await snapshotOf(url))).to.equal(CSV);
+    });
+
+    it('refuses a redirection in circles, and one to what is not an HTTP address', async () => {
+      const redirecting = (location: string) =>
+        serve((_request, response) => response.writeHead(302, { Location: location }).end());
+      await expectRefused(await redirecting(''), "the dataset's server answered 302 instead of 200");
+      await expectRefused(
+        await redirecting('http://['),
+        "the dataset's server redirects to something that is not an address",
+      );
+      for (const location of ['file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name']) {
+        await expectRefused(await redirecting(location), /^the dataset could not be downloaded: ./);
+      }
+    });
+
     for (const status of [204, 206, 304, 400, 403, 404, 410, 500, 503]) {
       it(`refuses an answer ${status}`, async () => {
         const url = await serve((_request, response) => {
@@ -275,17 +298,17 @@ describe('download', () => {
         response.writeHead(same ? 304 : 200, headers).end(same ? undefined : CSV);
       });
       const { validators: known } = await snapshotOf(url);
-      expect(await download(url, NEVER, { known })).to.be.undefined;
+      expect(await download(url, NEVER, { timeoutMs, known })).to.be.undefined;
       headers = { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' };
       const { validators: dated } = await snapshotOf(url);
-      expect(await download(url, NEVER, { known: dated })).to.be.undefined;
+      expect(await download(url, NEVER, { timeoutMs, known: dated })).to.be.undefined;
       headers = { ETag: '"two"' };
       for (const [address, before] of [
         [url, known],
         [`${url}?other`, known],
         [url, undefined],
       ] as const) {
-        const changed = await download(address, NEVER, { known: before });
+        const changed = await download(address, NEVER, { timeoutMs, known: before });
         if (changed === undefined) throw new Error('it has changed');
         snapshots.push(changed);
         expect(await textOf(changed)).to.equal(CSV);
@@ -316,7 +339,7 @@ describe('download', () => {
 
     it('refuses what is larger than it may be, as it comes and as text', async () => {
       const plain = await serve((_request, response) => response.end(LONG_CSV));
-      await rejects(download(plain, NEVER, { maxBytes: 10_000 }), {
+      await rejects(download(plain, NEVER, { timeoutMs, maxBytes: 10_000 }), {
         name: 'DatasetError',
         message: 'the dataset is larger than 10000 bytes',
       });
@@ -326,12 +349,107 @@ describe('download', () => {
       const maxBytes = LONG_CSV.length - 1;
       expect(bomb.length).to.be.lessThan(maxBytes);
       const url = await serve((_request, response) => response.end(bomb));
-      const snapshot = await download(url, NEVER, { maxBytes });
+      const snapshot = await download(url, NEVER, { timeoutMs, maxBytes });
       if (snapshot === undefined) throw new Error('nothing was known of it');
       snapshots.push(snapshot);
       await rejects(textOf(snapshot), {
         name: 'DatasetError',
         message: `the dataset is larger than ${maxBytes} bytes`,
+      });
+    });
+
+    describe('from a slow server', () => {
+      const windowMs = 300;
+      /** Sends one byte of `bytes` every 20 ms. */
+      const trickle = (send: (byte: Buffer) => unknown, bytes: Buffer, isOver: () => boolean) => {
+        let at = 0;
+        const timer = setInterval(() => {
+          if (at === bytes.length || isOver()) clearInterval(timer);
+          else send(bytes.subarray(at, ++at));
+        }, 20);
+      };
+      const LATE = 'the dataset could not be downloaded: its server did not respond within 0.3 s';
+      const SLOW = 'the dataset could not be downloaded: fewer than 10240 bytes arrived within 0.3 s';
+
+      const slow: [what: string, listener: RequestListener, message: string][] = [
+        ['never answers', () => undefined, LATE],
+        [
+          'trickles its headers',
+          ({ socket }) => {
+            const head = Buffer.from(`HTTP/1.1 200 OK\r\n${'X-Header: x\r\n'.repeat(50)}\r\n`);
+            trickle((byte) => socket.write(byte), head, () => socket.destroyed);
+          },
+          LATE,
+        ],
+        [
+          'sends early hints for ever',
+          (_request, response) => {
+            const timer = setInterval(() => {
+              response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+            }, 20);
+            response.on('close', () => clearInterval(timer));
+          },
+          LATE,
+        ],
+        ['sends headers and nothing else', (_request, response) => response.writeHead(200).flushHeaders(), SLOW],
+        [
+          'trickles the body',
+          (_request, response) => {
+            trickle((byte) => response.write(byte), Buffer.from(LONG_CSV), () => response.destroyed);
+          },
+          SLOW,
+        ],
+        [
+          'trickles the end of the body',
+          (_request, response) => {
+            response.write(LONG_CSV);
+            trickle((byte) => response.write(byte), Buffer.from(LONG_CSV), () => response.destroyed);
+          },
+          SLOW,
+        ],
+        ['sends everything, and no end', (_request, response) => response.write(CSV), SLOW],
+      ]; // prettier-ignore
+      for (const [what, listener, message] of slow) {
+        it(`gives up one that ${what}`, async () => {
+          const url = await serve(listener);
+          await rejects(snapshotOf(url, NEVER, { windowMs }), { name: 'DatasetError', message });
+          expect(await downloads(), 'left behind').to.deep.equal([]);
+        });
+      }
+
+      it('waits for a small file, and for the last piece of a large one', async () => {
+        for (const [start, end] of [
+          ['name,', 'url\n'],
+          [LONG_CSV, 'a,https://registry.example/a\n'],
+        ] as const) {
+          const url = await serve((_request, response) => {
+            response.write(start);
+            setTimeout(() => response.end(end), windowMs / 2);
+          });
+          expect(await textOf(await snapshotOf(url, NEVER, { windowMs }))).to.equal(start + end);
+        }
+      });
+
+      it('gives up at the deadline, however fast the bytes come', async () => {
+        const url = await serve((_request, response) => {
+          const timer = setInterval(() => response.write(LONG_CSV.slice(0, 20_000)), 20);
+          response.on('close', () => clearInterval(timer));
+        });
+        const began = performance.now();
+        await rejects(snapshotOf(url, NEVER, { timeoutMs: 1000 }), {
+          name: 'DatasetError',
+          message: 'the dataset could not be downloaded within 1 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)',
+        });
+        expect(performance.now() - began).to.be.within(990, 5000);
+        expect(await downloads(), 'left behind').to.deep.equal([]);
+      });
+
+      it('gives up at the deadline, of which every redirection takes a part', async () => {
+        const url = await serve((_request, response) => {
+          setTimeout(() => response.writeHead(302, { Location: '/' }).end(), 200);
+        });
+        await rejects(snapshotOf(url, NEVER, { timeoutMs: 500, windowMs }), /within 0.5 s/);
+        expect(await downloads(), 'left behind').to.deep.equal([]);
       });
     });
 
