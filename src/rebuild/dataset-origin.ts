@@ -13,6 +13,11 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
+/** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */
+const MAX_CLOCK_SKEW_MS = 300_000;
+/** The date format that HTTP prescribes, after the day of the week. */
+const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
+
 /** What the origin of a dataset said of it, to ask later whether it has changed. */
 export interface Validators {
   /** SHA-256 of the address, which may hold a secret. */
@@ -44,7 +49,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   if (found.isDirectory()) throw new DatasetError(`${path} is a folder: name the file in it`);
   return {
     body: createReadStream(path),
-    takenAt: found.mtime,
+    takenAt: plausible(found.mtime),
     bytes: found.size,
     validators: undefined,
     close: () => Promise.resolve(),
@@ -79,7 +84,7 @@ export async function openHttp(
     const length = single(headers['content-length']);
     return {
       body,
-      takenAt: takenAt(lastModified),
+      takenAt: plausible(parseHttpDate(lastModified)),
       bytes: length === undefined ? undefined : Number(length),
       validators:
         etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
@@ -135,7 +140,21 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-function takenAt(lastModified: string | undefined): Date {
-  const date = new Date(lastModified ?? NaN);
-  return Number.isNaN(date.getTime()) ? new Date() : date;
+/** @returns an invalid date for text that is no date or one that does not exist, such as 31 February. */
+function parseHttpDate(text = ''): Date {
+  const date = new Date(text);
+  const [, written] = IMF_FIXDATE.exec(text) ?? [];
+  const exists = written === undefined || date.toUTCString().endsWith(written);
+  return exists ? date : new Date(NaN);
+}
+
+/**
+ * The date itself, or now where it is invalid, in the future, or not after 1970, which file systems and servers use for
+ * "unknown". Never later than now.
+ */
+function plausible(date: Date): Date {
+  const now = Date.now();
+  const time = date.getTime();
+  const isPlausible = time > 0 && time <= now + MAX_CLOCK_SKEW_MS;
+  return new Date(isPlausible ? Math.min(time, now) : now);
 }

@@ -136,6 +136,16 @@ describe('download', () => {
       expect((await snapshotOf(url)).takenAt).to.deep.equal(time);
     });
 
+    it('was taken now where the time of the file is in the future, or unknown', async () => {
+      for (const time of [new Date('9999-12-31'), new Date(Date.now() + 3_600_000), new Date(0)]) {
+        const { url } = await fileOf(CSV);
+        await utimes(fileURLToPath(url), time, time);
+        const before = Date.now();
+        const { takenAt } = await snapshotOf(url);
+        expect(takenAt.getTime()).to.be.within(before, Date.now());
+      }
+    });
+
     it('does not change with the file', async () => {
       const file = await fileOf(CSV);
       const snapshot = await snapshotOf(file.url);
@@ -214,13 +224,36 @@ describe('download', () => {
       expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
     });
 
-    it('was taken now where Last-Modified is missing or no date', async () => {
-      for (const headers of [{}, { 'Last-Modified': 'yesterday' }, { 'Last-Modified': '' }]) {
+    const inMs = (ms: number) => new Date(Date.now() + ms).toUTCString();
+    const unknownDates: [what: string, lastModified: () => string | undefined][] = [
+      ['missing', () => undefined],
+      ['no date', () => 'yesterday'],
+      ['empty', () => ''],
+      ['in the year 10000', () => 'Sat, 01 Jan 10000 00:00:00 GMT'],
+      ['in the year 275760', () => 'Sat, 13 Sep 275760 00:00:00 GMT'],
+      ['in the year 0', () => 'Sat, 01 Jan 0000 00:00:00 GMT'],
+      ['before 1970', () => 'Fri, 01 Jan 1960 00:00:00 GMT'],
+      ['the beginning of 1970, as servers write what they do not know', () => 'Thu, 01 Jan 1970 00:00:00 GMT'],
+      ['a day that does not exist', () => 'Sat, 31 Feb 2024 00:00:00 GMT'],
+      ['an hour that does not exist', () => 'Thu, 01 Feb 2024 24:00:00 GMT'],
+      ['an hour from now', () => inMs(3_600_000)],
+      ['a minute from now, as by a clock that is ahead', () => inMs(60_000)],
+    ]; // prettier-ignore
+    for (const [what, lastModified] of unknownDates) {
+      it(`was taken now where Last-Modified is ${what}`, async () => {
+        const date = lastModified();
+        const headers: Record<string, string> = date === undefined ? {} : { 'Last-Modified': date };
         const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
         const before = Date.now();
         const { takenAt } = await snapshotOf(url);
         expect(takenAt.getTime()).to.be.within(before, Date.now());
-      }
+      });
+    }
+
+    it('was taken at Last-Modified in the obsolete format of RFC 850', async () => {
+      const headers = { 'Last-Modified': 'Monday, 06-May-24 07:08:09 GMT' };
+      const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
+      expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
     });
 
     it('follows five redirections, and no more', async () => {
