@@ -41,12 +41,15 @@ export interface DatasetOrigin {
 /** Opens a dataset file. @throws {DatasetError} where there is none. */
 export async function openFile(url: string): Promise<DatasetOrigin> {
   const path = fileURLToPath(url);
-  const found = await stat(path).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+  // Clients of /rebuild see these messages, so the path is in the cause, for the log.
+  const found = await stat(path).catch((cause: unknown) => {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
+    throw new DatasetError('there is no file at the path in DATASET_URL', { cause });
   });
-  if (found === undefined) throw new DatasetError(`there is no file ${path}`);
-  if (found.isDirectory()) throw new DatasetError(`${path} is a folder: name the file in it`);
+  if (found.isDirectory()) {
+    const cause = new Error(path);
+    throw new DatasetError('the path in DATASET_URL is a folder: name the file in it', { cause });
+  }
   return {
     body: createReadStream(path),
     takenAt: plausible(found.mtime),

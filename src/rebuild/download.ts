@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
 import { openFile, openHttp, type Validators } from './dataset-origin.js';
 import { readText } from './dataset-text.js';
+import { withoutAddresses } from './without-addresses.js';
 import { atMinimumRate, atMost, requireRoom, whileRoom } from './transfer-limits.js';
 
 /** The folders of temporary files begin with it; the number of their process and the time of its start follow. */
@@ -89,7 +90,7 @@ export async function download(
     if (signal.aborted) throw error;
     const cause = (late.signal.aborted ? late.signal.reason : error) as Error;
     if (cause instanceof DatasetError) throw cause;
-    throw new DatasetError(`the dataset could not be downloaded: ${cause.message}`, { cause });
+    throw new DatasetError(`the dataset could not be downloaded: ${withoutAddresses(cause)}`, { cause });
   } finally {
     clearTimeout(deadline);
   }

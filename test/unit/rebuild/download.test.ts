@@ -163,8 +163,11 @@ describe('download', () => {
 
     it('refuses a file that is not there, and a folder', async () => {
       const { url } = await fileOf(CSV);
-      await expectRefused(new URL('missing.csv', url).href, /^there is no file \/.*missing\.csv$/);
-      await expectRefused(new URL('.', url).href, /^\/.* is a folder: name the file in it$/);
+      await expectRefused(new URL('missing.csv', url).href, /^there is no file at the path in DATASET_URL$/);
+      await expectRefused(
+        new URL('.', url).href,
+        /^the path in DATASET_URL is a folder: name the file in it$/,
+      );
     });
 
     it('refuses a spreadsheet', async () => {

@@ -1,7 +1,8 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
-import { publicReason, withoutAddresses } from '../../../src/rebuild/failure-reason.js';
+import { publicReason } from '../../../src/rebuild/failure-reason.js';
+import { withoutAddresses } from '../../../src/rebuild/without-addresses.js';
 
 describe('The reason of a failure', () => {
   const worded: [message: string, shown: string][] = [
@@ -19,6 +20,10 @@ describe('The reason of a failure', () => {
       '[node-1][(address hidden)][indices:data/write/bulk] disconnected',
     ],
     ['{node-1}{[::1]}{[fe80::1%eth0]:9300}', '{node-1}{(address hidden)}{(address hidden)}'],
+    [
+      "EACCES: permission denied, open '/srv/data/names.csv'",
+      "EACCES: permission denied, open '(address hidden)'",
+    ],
     ['the merge made no progress for 10 minutes', 'the merge made no progress for 10 minutes'],
     ['[1:159] [remove_index] unknown field', '[1:159] [remove_index] unknown field'],
   ];

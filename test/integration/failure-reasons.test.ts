@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { freePort } from '../../src/local/free-port.js';
+import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { logLines, REBUILD, startService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+describe('The reason of a failed rebuild', function () {
+  this.timeout(ENGINES_TIMEOUT_MS);
+
+  /**
+   * Starts a service whose first build fails.
+   * @returns everything about the failure that leaves the service.
+   */
+  async function failureWith(datasetUrl: string): Promise<string> {
+    const service = await startService({ DATASET_URL: datasetUrl, METRICS_PORT: '0' });
+    try {
+      const { server } = service;
+      await until(() => server.rebuilds.lastFailure !== undefined, 'the first build to fail', 60_000);
+      const metrics = await (await fetch(`${server.metricsUrl}/metrics`)).text();
+      const label = /rebuild_last_failure_timestamp_seconds\{.*reason="([^"]*)"/.exec(metrics)?.[1];
+      const { body } = await service.get(REBUILD);
+      expect(body.last_failure.reason).to.equal(label);
+      return JSON.stringify([body, label]);
+    } finally {
+      await service.end();
+    }
+  }
+
+  it('contains no address of the dataset: a server. The log does', async () => {
+    const port = await freePort();
+    const shown = await failureWith(`http://localhost:${port}/names.csv`);
+    expect(shown).to.contain('the dataset could not be downloaded: ').and.to.contain('ECONNREFUSED');
+    expect(shown).not.to.match(/localhost|127\.0\.0\.1|::1/);
+    expect(shown).not.to.contain(String(port));
+    expect(JSON.stringify(logLines)).to.contain(`:${port}`);
+  });
+
+  it('contains no address of the dataset: a file. The log does', async () => {
+    const shown = await failureWith('file:///nowhere/private/names.csv');
+    expect(shown).to.contain('there is no file at the path in DATASET_URL');
+    expect(shown).not.to.contain('private');
+    expect(JSON.stringify(logLines)).to.contain('/nowhere/private/names.csv');
+  });
+});
