@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request, type Dispatcher } from 'undici';
 import { DatasetError } from './dataset-error.js';
+import { quote } from './reason.js';
 import { waitFor, type Patience } from './transfer-limits.js';
 
 /** Timeout of name resolution, TCP and TLS together, in milliseconds: ample for a busy server. Then the download fails. */
@@ -17,6 +18,9 @@ const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 const MAX_CLOCK_SKEW_MS = 300_000;
 /** The date format that HTTP prescribes, after the day of the week. */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
+
+/** Values of `Content-Encoding` that can be read: gzip is recognised by its first bytes, whatever the server says. */
+const READABLE_ENCODINGS = ['identity', 'gzip', 'x-gzip'];
 
 /** What the origin of a dataset said of it, to ask later whether it has changed. */
 export interface Validators {
@@ -82,6 +86,7 @@ export async function openHttp(
     if (statusCode !== 200) {
       throw new DatasetError(`the dataset's server answered ${statusCode} instead of 200`);
     }
+    requireReadable(single(headers['content-encoding']));
     const etag = single(headers['etag']);
     const lastModified = single(headers['last-modified']);
     const length = single(headers['content-length']);
@@ -137,6 +142,13 @@ async function follow(
 function conditions({ etag, lastModified }: Validators): Record<string, string> {
   if (etag !== undefined) return { 'if-none-match': etag };
   return lastModified === undefined ? {} : { 'if-modified-since': lastModified };
+}
+
+function requireReadable(encoding = 'identity'): void {
+  if (READABLE_ENCODINGS.includes(encoding.trim().toLowerCase())) return;
+  throw new DatasetError(
+    `the dataset's server sent it with the content encoding ${quote(encoding)}: only gzip can be read`,
+  );
 }
 
 function single(header: string | string[] | undefined): string | undefined {

@@ -32,14 +32,35 @@ async function* gunzip(path: string): AsyncGenerator<Buffer> {
   const file = createReadStream(path, { highWaterMark: CHUNK_BYTES });
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
   file.on('error', (error) => decompressed.destroy(error)).pipe(decompressed);
+  let isFirst = true;
   try {
-    yield* decompressed as AsyncIterable<Buffer>;
+    for await (const chunk of decompressed as AsyncIterable<Buffer>) {
+      if (isFirst && chunk.length > 1 && chunk.readUInt16BE() === GZIP) {
+        throw new DatasetError('the gzip contains another gzip: compress the CSV once');
+      }
+      isFirst = false;
+      yield chunk;
+    }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('Z_')) throw error;
     throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
   } finally {
     file.destroy();
+  }
+  await requirePadding(path, decompressed.bytesWritten);
+}
+
+/**
+ * After the last member zlib accepts zeros as padding, and silently ignores whatever follows the first one, also further
+ * members.
+ * @param from the end of the last member.
+ */
+async function requirePadding(path: string, from: number): Promise<void> {
+  for await (const chunk of createReadStream(path, { start: from }) as AsyncIterable<Buffer>) {
+    if (chunk.some((byte) => byte !== 0)) {
+      throw new DatasetError('the gzip is cut off or damaged: its end is followed by other data');
+    }
   }
 }
 

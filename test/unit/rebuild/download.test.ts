@@ -116,6 +116,38 @@ describe('download', () => {
       expect(await textOf(await snapshotOf(url))).to.equal('name\na\n');
     });
 
+    it('accepts gzip that is padded with zeros', async () => {
+      for (const length of [1, 100, 100_000]) {
+        const { url } = await fileOf(Buffer.concat([gzipSync(CSV), Buffer.alloc(length)]));
+        expect(await textOf(await snapshotOf(url))).to.equal(CSV);
+      }
+    });
+
+    it('fails while reading where the gzip is followed by something else', async () => {
+      const other = [
+        Buffer.from('x'),
+        Buffer.concat([Buffer.alloc(1), gzipSync(CSV)]),
+        Buffer.concat([Buffer.alloc(100_000), Buffer.from('x')]),
+        gzipSync(CSV).subarray(0, 1),
+        gzipSync(CSV).subarray(0, -1),
+      ];
+      for (const rest of other) {
+        const { url } = await fileOf(Buffer.concat([gzipSync(CSV), rest]));
+        await rejects(textOf(await snapshotOf(url)), {
+          name: 'DatasetError',
+          message: /^the gzip is cut off or damaged: ./,
+        });
+      }
+    });
+
+    it('fails while reading gzip within gzip', async () => {
+      const { url } = await fileOf(gzipSync(gzipSync(CSV)));
+      await rejects(textOf(await snapshotOf(url)), {
+        name: 'DatasetError',
+        message: 'the gzip contains another gzip: compress the CSV once',
+      });
+    });
+
     it('reads files that are too short to tell', async () => {
       for (const content of [Buffer.of(), Buffer.of(0x1f), Buffer.from('a')]) {
         const { url } = await fileOf(content);
@@ -288,6 +320,17 @@ describe('download', () => {
       );
       for (const location of ['file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name']) {
         await expectRefused(await redirecting(location), /^the dataset could not be downloaded: ./);
+      }
+    });
+
+    it('refuses an encoding that it cannot read', async () => {
+      for (const encoding of ['br', 'deflate', 'zstd', 'gzip, gzip', 'x'.repeat(1000)]) {
+        const headers = { 'Content-Encoding': encoding };
+        const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
+        await expectRefused(
+          url,
+          /^the dataset's server sent it with the content encoding ".+"…?: only gzip can be read$/,
+        );
       }
     });
 
