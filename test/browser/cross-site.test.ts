@@ -1,0 +1,64 @@
+import { expect } from 'chai';
+import { useBrowser } from '../support/browser.js';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { packagesNamed } from '../support/datasets.js';
+import { BYPASS_SECRET, logLines, REBUILD_SECRET, useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+/** More than the wrong secrets that an address may send. */
+const ATTEMPTS = 15;
+
+describe('A web page of another site', function () {
+  this.timeout(60_000);
+  const browser = useBrowser();
+  const suite = useService(() => packagesNamed(['alpha', 'beta']));
+  let site: DatasetServer;
+  let html = '';
+
+  before(async () => {
+    site = await datasetServer((_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/html', 'Referrer-Policy': 'no-referrer' }).end(html);
+    });
+  });
+  after(() => site.close());
+
+  /**
+   * Opens a page of `localhost`, which is another site than 127.0.0.1.
+   * @returns the statuses of the requests that it causes, as the service logs them: the browser hides them from the page.
+   */
+  async function visit(body: string, requests: number): Promise<unknown[]> {
+    html = `<!DOCTYPE html><link rel="icon" href="data:,">${body}`;
+    const answered = () => logLines.filter(({ msg, path }) => msg === 'answered' && path === '/rebuild');
+    const before = answered().length;
+    const page = await browser.open(site.url.replace('127.0.0.1', 'localhost'));
+    await until(() => answered().length === before + requests, `${requests} requests of ${body}`);
+    await page.close();
+    return answered()
+      .slice(before)
+      .map(({ status }) => status);
+  }
+
+  const rightSecret = async () => (await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`)).status;
+
+  it('cannot lock its visitor out of the secret endpoints by images', async () => {
+    const images = Array.from(
+      { length: ATTEMPTS },
+      (_, i) => `<img src="${suite.service.url}/rebuild?secret=wrong${i}">`,
+    );
+    expect(new Set(await visit(images.join(''), ATTEMPTS))).to.deep.equal(new Set([403]));
+    expect(await rightSecret()).to.equal(200);
+  });
+
+  it('cannot begin a rebuild, by a script, a style, a prefetch or a redirection', async () => {
+    const url = `${suite.service.url}/rebuild?secret=${REBUILD_SECRET}`;
+    for (const body of [
+      `<script src="${url}"></script>`,
+      `<link rel="prefetch" href="${url}">`,
+      `<link rel="stylesheet" href="${url}">`,
+      `<meta http-equiv="refresh" content="0; url=${url}">`,
+    ]) {
+      expect(await visit(body, 1), body).to.deep.equal([403]);
+    }
+    expect(suite.service.server.rebuilds.progress).to.be.undefined;
+  });
+});
