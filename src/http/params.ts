@@ -9,6 +9,11 @@ const BROWSE_LIMIT = { default: 200, max: 500 } as const;
 const SEARCH_LIMIT = { default: 250, max: 500 } as const;
 const QUERY_LENGTH = { min: 2, max: 100 } as const;
 
+/** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
+const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
+/** For the OpenAPI document: a query that has the right length once it is trimmed. */
+const QUERY_PATTERN = `^[${SPACE}]*[^${SPACE}][\\s\\S]{${QUERY_LENGTH.min - 2},${QUERY_LENGTH.max - 2}}[^${SPACE}][${SPACE}]*$`;
+
 const REPLACEMENT_CHARACTER = '\uFFFD';
 
 const positiveInteger = z
@@ -22,6 +27,7 @@ const page = positiveInteger
   .meta({
     type: 'integer',
     minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
     description: 'The page, from 1; past the end it is empty.',
   });
 
@@ -45,6 +51,7 @@ const query = z
   )
   .meta({
     minLength: QUERY_LENGTH.min,
+    pattern: QUERY_PATTERN,
     description: `A part of the name, of ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters without the white space around it; case is ignored.`,
     examples: ['redis'],
   });

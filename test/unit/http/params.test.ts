@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import fc from 'fast-check';
+import { z } from 'zod';
 import {
   browseParams,
   parseParams,
@@ -169,5 +171,35 @@ describe('parseParams for the secret endpoints', () => {
       .to.throw(Problem)
       .with.property('detail')
       .that.does.not.include('hush');
+  });
+});
+
+describe('The pattern of q in the OpenAPI document', () => {
+  it('matches what the service takes, and nothing else', () => {
+    const { properties } = z.toJSONSchema(searchParams, { io: 'input' });
+    const { pattern: source } = properties?.['q'] as { pattern: string };
+    const pattern = new RegExp(source, 'u');
+    const spaces = [' ', '\t', '\u0085', '\u3000', '\u2009'];
+    const piece = fc.constantFrom(
+      ...spaces,
+      '\ufeff',
+      '\u200b',
+      '\u001c',
+      'a',
+      'é',
+      '🚀',
+      '\n',
+      'x'.repeat(48),
+      '🚀'.repeat(49),
+      '',
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+        const text = pieces.join('');
+        const takes = searchParams.safeParse({ q: text }).success;
+        expect(pattern.test(text), JSON.stringify(text)).to.equal(takes);
+      }),
+      { numRuns: 5000 },
+    );
   });
 });
