@@ -45,6 +45,7 @@ export default tseslint.config(
       'test/support/*.ts',
       'bench/*.ts',
       'test/images/offline.ts',
+      'test/schemathesis/run.ts',
     ],
     rules: { 'no-restricted-properties': 'off' },
   },

@@ -20,6 +20,8 @@ fi
 # Alone: it measures how quick the page is.
 run browser npm run --silent test:browser </dev/null
 
+run schemathesis npm run --silent test:schemathesis </dev/null
+
 # The tests on this machine, one run after the other, and at the same time those on another Node and with the engines in
 # containers, because both mostly wait. The output of the latter follows at the end.
 set -m
@@ -35,4 +37,4 @@ set +m
 wait
 
 show unit-node-24 containers-node-24
-conclude browser this-machine faults unit-node-24 containers-node-24
+conclude browser schemathesis this-machine faults unit-node-24 containers-node-24

@@ -1,0 +1,212 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
+import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { findPlaces } from '../../src/local/places.js';
+import { datasetServer, heldBack } from '../support/dataset-server.js';
+import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
+import { stopEngines } from '../support/engines.js';
+import { newSlug, request, startService, type Service } from '../support/service.js';
+import { until } from '../support/until.js';
+
+/**
+ * `npm run test:schemathesis`: tests a running service against its own `/openapi.json` with schemathesis, which generates
+ * valid and invalid requests from the document and holds every response to it. The last line is `N passed, N failed`,
+ * counted in requests.
+ */
+
+/** The oldest Python that the pinned schemathesis runs on. */
+const PYTHON = [3, 11] as const;
+
+/** The installation downloads 20 MB; longer means that PyPI cannot be reached. In milliseconds. */
+const INSTALL_TIMEOUT_MS = 5 * 60_000;
+
+/** A run takes 3 to 15 s. One that takes longer than this is stopped, and counts as failed: all four take less than three minutes. In milliseconds. */
+const RUN_TIMEOUT_MS = 40_000;
+
+/** Enough for every operation and every type of page, and loaded in a second. */
+const PACKAGES = 2000;
+
+/** Of both endpoints that have one. */
+const SECRET = 'schemathesis-change-me';
+
+const CONFIG = fileURLToPath(new URL('schemathesis.toml', import.meta.url));
+const REQUIREMENTS = fileURLToPath(new URL('requirements.txt', import.meta.url));
+
+const execute = promisify(execFile);
+
+/** A state of the service, and what is tried in it. */
+interface Run {
+  name: string;
+  service: Service;
+  /** Cases that are generated for each operation, beside those of the boundaries of its schema. */
+  maxExamples: number;
+  args?: string[];
+  /** Added to the configuration. */
+  config?: string;
+}
+
+/** The part of schemathesis' JSON report that is counted. */
+interface Report {
+  complete: boolean;
+  exit_code: number;
+  test_cases: { generated: number; with_failures: number; without_checks: number; errored: number };
+}
+
+/** @returns the Python of a virtual environment that has schemathesis; made once for these requirements. */
+async function install(): Promise<string> {
+  const version = await pythonVersion();
+  const digest = createHash('sha256')
+    .update(await readFile(REQUIREMENTS))
+    .digest('hex')
+    .slice(0, 12);
+  const { programs } = findPlaces(process.env);
+  const folder = join(programs, `schemathesis-${version}-${digest}`);
+  const python = join(folder, 'bin', 'python');
+  if (existsSync(python)) return python;
+  mkdirSync(programs, { recursive: true });
+  // Beside the target, so that the last step is a rename: there is all of it or nothing.
+  const scratch = await mkdtemp(join(programs, 'schemathesis-'));
+  try {
+    console.log('Installing schemathesis (once) …');
+    await execute('python3', ['-m', 'venv', scratch]);
+    const pip = [
+      '-m',
+      'pip',
+      'install',
+      '--quiet',
+      '--disable-pip-version-check',
+      '--requirement',
+      REQUIREMENTS,
+    ];
+    await execute(join(scratch, 'bin', 'python'), pip, { timeout: INSTALL_TIMEOUT_MS });
+    await rename(scratch, folder).catch((error: unknown) => {
+      // Another process may have been faster.
+      if (!existsSync(python)) throw error;
+    });
+  } catch (error) {
+    const { stdout = '', message } = error as { stdout?: string; message: string };
+    throw new Error(`schemathesis cannot be installed (python3 -m venv, pip): ${stdout}${message}`, {
+      cause: error,
+    });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+  return python;
+}
+
+/** @returns such as `3.11`. @throws where there is no Python that is new enough. */
+async function pythonVersion(): Promise<string> {
+  const must = `install Python ${PYTHON.join('.')} or newer (Debian: apt-get install python3-venv)`;
+  const { stdout } = await execute('python3', ['--version']).catch((error: unknown) => {
+    throw new Error(`schemathesis needs python3, which does not run: ${must}`, { cause: error });
+  });
+  const [, major = 0, minor = 0] = /^Python (\d+)\.(\d+)/.exec(stdout)?.map(Number) ?? [];
+  if (major > PYTHON[0] || (major === PYTHON[0] && minor >= PYTHON[1])) return `${major}.${minor}`;
+  throw new Error(`schemathesis needs a newer Python than ${stdout.trim()}: ${must}`);
+}
+
+/** How many requests went how, and what schemathesis says of those that failed. */
+interface Result {
+  passed: number;
+  failed: number;
+  findings: string[];
+}
+
+/** Runs schemathesis once. */
+async function test(
+  python: string,
+  { name, service, maxExamples, args = [], config = '' }: Run,
+): Promise<Result> {
+  // What it keeps for later runs lies in the working directory.
+  const folder = await mkdtemp(join(tmpdir(), 'schemathesis-'));
+  try {
+    const file = join(folder, 'schemathesis.toml');
+    await copyFile(CONFIG, file);
+    await writeFile(file, `\n${config}\n`, { flag: 'a' });
+    const report = join(folder, 'report.json');
+    const command = ['-m', 'schemathesis.cli', '--config-file', file, 'run', `${service.url}/openapi.json`];
+    const options = ['--checks', 'all', '--max-examples', String(maxExamples), '--no-color'];
+    const reports = ['--report', 'json', '--report-json-path', report];
+    const { stdout = '', stderr = '' } = await execute(
+      python,
+      [...command, ...options, ...reports, ...args],
+      {
+        cwd: folder,
+        timeout: RUN_TIMEOUT_MS,
+      },
+    ).catch((error: unknown) => error as { stdout?: string; stderr?: string });
+    const counted = existsSync(report) ? (JSON.parse(await readFile(report, 'utf8')) as Report) : undefined;
+    const { generated = 0, with_failures = 0, without_checks = 0, errored = 0 } = counted?.test_cases ?? {};
+    const isClean = counted?.complete === true && counted.exit_code === 0 && generated > 0;
+    const found = with_failures + errored;
+    const passed = generated - found - without_checks;
+    // One that has found nothing and not come to its end is one failure.
+    const failed = isClean ? found : Math.max(found, 1);
+    console.log(`${name}: ${passed} passed, ${failed} failed`);
+    return { passed, failed, findings: failed === 0 ? [] : [`  ${name}:\n${stdout}${stderr}`] };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Starts the service in each of its states, one after the other, and runs schemathesis on it. */
+async function testAll(python: string): Promise<Result[]> {
+  const dataset = await datasetFile(toCsv(bundledPackages().slice(0, PACKAGES)));
+  const held = heldBack(() => 'name\n');
+  const web = await datasetServer(held.listener);
+  const services: Service[] = [];
+  const start = async (env: Record<string, string>, slug?: string) => {
+    const service = await startService({ REBUILD_SECRET: SECRET, BYPASS_SECRET: SECRET, ...env }, slug);
+    services.push(service);
+    return service;
+  };
+  try {
+    const ready = await start({ DATASET_URL: dataset.url });
+    await until(() => ready.server.generations.engine === 'present', 'the first snapshot', 60_000);
+    const limited = await start({ DATASET_URL: dataset.url, RATE_LIMIT_POINTS: '5' }, ready.slug);
+    const initializing = await start({ DATASET_URL: web.url }, newSlug());
+    const { body } = await request(`${ready.url}/get-bypass?secret=${SECRET}`);
+    const bypass = ['--header', `X-Bypass-Token: ${body.bypass_token}`];
+    const secretEndpoints = ['--include-path', '/rebuild', '--include-path', '/get-bypass'];
+    const runs: Run[] = [
+      { name: 'ready, with a bypass token', service: ready, maxExamples: 100, args: bypass },
+      {
+        name: 'with the right secret',
+        service: ready,
+        maxExamples: 20,
+        args: [...secretEndpoints, '--mode', 'positive'],
+        config: `[parameters]\nsecret = "${SECRET}"`,
+      },
+      { name: 'over the limits', service: limited, maxExamples: 20 },
+      { name: 'initializing', service: initializing, maxExamples: 20, args: bypass },
+    ];
+    const results: Result[] = [];
+    for (const run of runs) results.push(await test(python, run));
+    return results;
+  } finally {
+    held.release();
+    for (const service of services.reverse()) await service.end();
+    await web.close();
+    await dataset.remove();
+    await stopEngines();
+  }
+}
+
+try {
+  const results = await testAll(await install());
+  const sum = (part: 'passed' | 'failed') => results.reduce((total, result) => total + result[part], 0);
+  const [passed, failed] = [sum('passed'), sum('failed')];
+  const findings = results.flatMap((result) => result.findings);
+  // The first line is Mocha's: scripts/test-runs.sh shows what follows it once more.
+  if (failed > 0) console.log([`  ${failed} failing`, ...findings].join('\n\n'));
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}
