@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { Agent, request, type Dispatcher } from 'undici';
 import { DatasetError } from './dataset-error.js';
 import { quote } from './reason.js';
 import { waitFor, type Patience } from './transfer-limits.js';
 
-/** Timeout of name resolution, TCP and TLS together, in milliseconds: ample for a busy server. Then the download fails. */
-const CONNECT_TIMEOUT_MS = 10_000;
 /** Redirects that are followed, as many as download sites chain. A further one fails the download. */
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
@@ -32,6 +31,7 @@ export interface Validators {
 
 /** A dataset that is being transferred. */
 export interface DatasetOrigin {
+  /** To be destroyed by the consumer, which ends the transfer. */
   body: Readable;
   /** When the dataset was taken: `Last-Modified` or the file's own time; now where that is unknown. */
   takenAt: Date;
@@ -39,7 +39,6 @@ export interface DatasetOrigin {
   bytes: number | undefined;
   /** Undefined where the origin has none. */
   validators: Validators | undefined;
-  close: () => Promise<void>;
 }
 
 /** Opens a dataset file. @throws {DatasetError} where there is none. */
@@ -54,12 +53,14 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
     const cause = new Error(path);
     throw new DatasetError('the path in DATASET_URL is a folder: name the file in it', { cause });
   }
+  const body = createReadStream(path);
+  // The consumer sees it when it reads; an error before that must not end the process.
+  body.on('error', () => undefined);
   return {
-    body: createReadStream(path),
+    body,
     takenAt: plausible(found.mtime),
     bytes: found.size,
     validators: undefined,
-    close: () => Promise.resolve(),
   };
 }
 
@@ -73,69 +74,90 @@ export async function openHttp(
   patience: Patience,
   known: Validators | undefined,
 ): Promise<DatasetOrigin | undefined> {
-  // Waiting is limited by `patience` alone, whose timeouts trickled bytes do not extend.
-  const agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, headersTimeout: 0, bodyTimeout: 0 });
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
+  const body = await follow(new URL(url), condition, patience);
   try {
-    const { statusCode, headers, body } = await follow(url, agent, condition, patience);
+    const { statusCode, headers } = body;
     if (statusCode === 304 && Object.keys(condition).length > 0) {
-      await agent.destroy();
+      body.destroy();
       return undefined;
     }
     if (statusCode !== 200) {
       throw new DatasetError(`the dataset's server answered ${statusCode} instead of 200`);
     }
-    requireReadable(single(headers['content-encoding']));
-    const etag = single(headers['etag']);
-    const lastModified = single(headers['last-modified']);
-    const length = single(headers['content-length']);
+    requireReadable(headers['content-encoding']);
+    const { etag, 'last-modified': lastModified, 'content-length': length } = headers;
     return {
       body,
       takenAt: plausible(parseHttpDate(lastModified)),
       bytes: length === undefined ? undefined : Number(length),
       validators:
         etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
-      close: () => agent.destroy(),
     };
   } catch (error) {
-    await agent.destroy();
+    body.destroy();
     throw error;
   }
 }
 
 /**
- * Requests `url` and follows redirects without reading their bodies, which undici's redirect interceptor would do to
- * their end.
+ * Requests `url` and follows redirects, without reading their bodies.
  * @returns the first response that is not a redirect, or the one after `MAX_REDIRECTS`.
  */
-async function follow(
-  url: string,
-  dispatcher: Agent,
-  headers: Record<string, string>,
+async function follow(url: URL, headers: OutgoingHttpHeaders, patience: Patience): Promise<IncomingMessage> {
+  let address = url;
+  for (let redirects = 0; ; redirects++) {
+    const response = await get(address, headers, patience);
+    const { statusCode = 0 } = response;
+    const { location } = response.headers;
+    const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;
+    if (!isRedirect || redirects === MAX_REDIRECTS) return response;
+    response.destroy();
+    const next = URL.canParse(location, address.href) ? new URL(location, address) : undefined;
+    if (next === undefined || !/^https?:$/.test(next.protocol)) {
+      throw new DatasetError("the dataset's server redirects to something that is not an http(s) address");
+    }
+    address = next;
+  }
+}
+
+/**
+ * Sends a request on a connection of its own. Not by undici 7: under backpressure it takes the end of the connection for
+ * a failure, even after a complete response, or ends the process by an assertion (nodejs/undici#5360).
+ * @returns the response, whose body fails where the connection does.
+ */
+async function get(
+  address: URL,
+  headers: OutgoingHttpHeaders,
   { windowMs, signal }: Patience,
-): Promise<Dispatcher.ResponseData> {
+): Promise<IncomingMessage> {
+  const send = address.protocol === 'https:' ? requestHttps : requestHttp;
+  const request = send(address, { headers, agent: false });
+  const responded = new Promise<IncomingMessage>((resolve, reject) => {
+    let response: IncomingMessage | undefined;
+    request.on('response', (message) => {
+      response = message;
+      // The consumer sees it when it reads; an error before that must not end the process.
+      message.on('error', () => undefined);
+      resolve(message);
+    });
+    request.on('error', (error) => {
+      response?.destroy(error);
+      reject(error);
+    });
+    request.on('close', () => reject(new Error('the connection was closed without a response')));
+  });
+  request.end();
   const tooLate = () =>
     new DatasetError(
       `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
     );
-  let address = url;
-  for (let redirects = 0; ; redirects++) {
-    const response = await waitFor(
-      request(address, { dispatcher, headers, signal }),
-      windowMs,
-      signal,
-      tooLate,
-    );
-    const location = single(response.headers['location']);
-    const isRedirect = REDIRECT_STATUSES.includes(response.statusCode) && location !== undefined;
-    if (!isRedirect || redirects === MAX_REDIRECTS) return response;
-    // It emits an error when it is destroyed before its end.
-    response.body.on('error', () => undefined).destroy();
-    if (!URL.canParse(location, address)) {
-      throw new DatasetError("the dataset's server redirects to something that is not an address");
-    }
-    address = new URL(location, address).href;
+  try {
+    return await waitFor(responded, windowMs, signal, tooLate);
+  } catch (error) {
+    request.destroy();
+    throw error;
   }
 }
 
@@ -149,10 +171,6 @@ function requireReadable(encoding = 'identity'): void {
   throw new DatasetError(
     `the dataset's server sent it with the content encoding ${quote(encoding)}: only gzip can be read`,
   );
-}
-
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header[0] : header;
 }
 
 /** @returns an invalid date for text that is no date or one that does not exist, such as 31 February. */

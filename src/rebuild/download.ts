@@ -74,9 +74,7 @@ export async function download(
       const accepted = atMost(maxBytes, atMinimumRate(origin.body, patience));
       await writeFile(path, hashed(whileRoom(accepted, folder, roomForOthers), hash));
     } finally {
-      // It emits an error when it is destroyed before its end.
-      origin.body.on('error', () => undefined).destroy();
-      await origin.close();
+      origin.body.destroy();
     }
     return {
       takenAt: origin.takenAt,

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -202,6 +203,18 @@ describe('download', () => {
       );
     });
 
+    it('refuses a file that cannot be opened', async () => {
+      const path = join(scratch, 'socket');
+      const server = createServer().listen(path);
+      await once(server, 'listening');
+      await rejects(snapshotOf(pathToFileURL(path).href), {
+        name: 'DatasetError',
+        message: /^the dataset could not be downloaded: ENXIO/,
+      });
+      server.close();
+      await once(server, 'close');
+    });
+
     it('refuses a spreadsheet', async () => {
       const { url } = await fileOf(Buffer.from('PK\x03\x04, and so on'));
       await rejects(textOf(await snapshotOf(url)), {
@@ -314,12 +327,16 @@ describe('download', () => {
       const redirecting = (location: string) =>
         serve((_request, response) => response.writeHead(302, { Location: location }).end());
       await expectRefused(await redirecting(''), "the dataset's server answered 302 instead of 200");
-      await expectRefused(
-        await redirecting('http://['),
-        "the dataset's server redirects to something that is not an address",
-      );
-      for (const location of ['file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name']) {
-        await expectRefused(await redirecting(location), /^the dataset could not be downloaded: ./);
+      for (const location of [
+        'http://[',
+        'file:///etc/hostname',
+        'ftp://registry.example/',
+        'data:text/csv,name',
+      ]) {
+        await expectRefused(
+          await redirecting(location),
+          "the dataset's server redirects to something that is not an http(s) address",
+        );
       }
     });
 
@@ -351,6 +368,70 @@ describe('download', () => {
         });
         await expectRefused(url, /^the dataset could not be downloaded: ./);
       }
+    });
+
+    describe('that ends with the connection', () => {
+      // Written at once, so that the end of the connection is there long before the data is stored.
+      const serveRaw = async (head: string, body: string, close = (socket: Socket) => void socket.end()) => {
+        const server = createServer((socket) => {
+          socket.on('error', () => undefined);
+          socket.once('data', () => socket.write(`${head}\r\n\r\n${body}`, () => close(socket)));
+        }).listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        const { port } = server.address() as AddressInfo;
+        const stop = () => new Promise<void>((resolve) => server.close(() => resolve()));
+        const url = `http://127.0.0.1:${port}/`;
+        servers.push({ url, close: stop });
+        return url;
+      };
+      const length = `Content-Length: ${LONG_CSV.length}`;
+
+      const complete: [what: string, head: string][] = [
+        ['as announced', `HTTP/1.1 200 OK\r\nConnection: close\r\n${length}`],
+        ['unannounced', `HTTP/1.1 200 OK\r\n${length}`],
+        ['by HTTP/1.0', `HTTP/1.0 200 OK\r\n${length}`],
+        ['without a length', 'HTTP/1.1 200 OK\r\nConnection: close'],
+      ];
+      for (const [what, head] of complete) {
+        it(`accepts a complete answer ${what}`, async () => {
+          for (let i = 0; i < 5; i++) {
+            expect(await textOf(await snapshotOf(await serveRaw(head, LONG_CSV)))).to.equal(LONG_CSV);
+          }
+        });
+      }
+
+      it('refuses an answer that is shorter than its length', async () => {
+        for (const head of [
+          `HTTP/1.1 200 OK\r\nConnection: close\r\n${length}`,
+          `HTTP/1.0 200 OK\r\n${length}`,
+        ]) {
+          await expectRefused(
+            await serveRaw(head, LONG_CSV.slice(0, -34)),
+            /^the dataset could not be downloaded: ./,
+          );
+        }
+      });
+
+      it('refuses an answer without a length whose connection is reset', async () => {
+        const reset = (socket: Socket) => void setTimeout(() => socket.resetAndDestroy(), 200);
+        await expectRefused(
+          await serveRaw('HTTP/1.1 200 OK', LONG_CSV, reset),
+          /^the dataset could not be downloaded: ./,
+        );
+      });
+
+      it('refuses what is not HTTP, from the first line or within the body', async () => {
+        for (const head of [
+          'x'.repeat(60_000),
+          `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(60_000)}`,
+          'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nthis is no length',
+          'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5',
+          'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6',
+          'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade',
+        ]) {
+          await expectRefused(await serveRaw(head, CSV), /^the dataset could not be downloaded: ./);
+        }
+      });
     });
 
     it('refuses a server that closes the connection without an answer', async () => {
