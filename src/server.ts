@@ -8,12 +8,12 @@ import { createRedis } from './clients/redis.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
 import { AnswerCache } from './http/answer-cache.js';
-import { Listener } from './http/listener.js';
+import { HttpServer } from './http/http-server.js';
 import { BypassTokens } from './http/bypass-token.js';
 import type { LimiterStore } from './http/insured-limiter.js';
 import type { Logger } from './log.js';
 import { Metrics } from './metrics/metrics.js';
-import { metricsListener } from './metrics/metrics-server.js';
+import { createMetricsServer } from './metrics/metrics-server.js';
 import { readings } from './metrics/readings.js';
 import { aliasOf } from './rebuild/index-names.js';
 import { createBuilder } from './rebuild/builder.js';
@@ -84,12 +84,12 @@ export async function startServer(
   });
 
   const respond = app.callback();
-  const listener = new Listener((request, response) => void respond(request, response));
-  const metricsServer = metrics && metricsListener(metrics);
+  const server = new HttpServer((request, response) => void respond(request, response));
+  const metricsServer = metrics && createMetricsServer(metrics);
   metrics?.show(readings({ gate, cache, counts, generations, rebuilds: builder.rebuilds }));
   const end = async () => {
     stopping.abort();
-    await Promise.all([listener.stop(), builder.rebuilds.stop()]);
+    await Promise.all([server.stop(), builder.rebuilds.stop()]);
     generations.stop();
     // One that the last request asked for ends here.
     await builder.close();
@@ -104,7 +104,7 @@ export async function startServer(
   try {
     // First the look: who is let in at once, behind a proxy that only waits for the port, finds the data there.
     await generations.start();
-    url = await listener.listen(config.port, config.host);
+    url = await server.listen(config.port, config.host);
     if (metricsPort !== undefined) metricsUrl = await metricsServer?.listen(metricsPort, config.host);
   } catch (error) {
     await stop();

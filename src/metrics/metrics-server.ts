@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Listener } from '../http/listener.js';
+import { HttpServer } from '../http/http-server.js';
 import type { Metrics } from './metrics.js';
 
 /** Serves `/metrics`, on a port of its own: it is for operators, and no limit applies to it. */
-export function metricsListener(metrics: Metrics): Listener {
-  return new Listener((request, response) => void answer(metrics, request, response));
+export function createMetricsServer(metrics: Metrics): HttpServer {
+  return new HttpServer((request, response) => void answer(metrics, request, response));
 }
 
 async function answer(metrics: Metrics, request: IncomingMessage, response: ServerResponse): Promise<void> {

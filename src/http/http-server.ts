@@ -28,7 +28,7 @@ const DRAIN_MS = 8_000;
  * An HTTP server that waits for nobody for long, and says what is wrong with what is no request: those never reach the
  * app, and get a problem (RFC 9457) of their own.
  */
-export class Listener {
+export class HttpServer {
   readonly #server: Server;
 
   constructor(respond: RequestListener) {
