@@ -16,7 +16,8 @@ export const openApiOperation: Operation = {
 
 /** `GET /openapi.json`: what all endpoints promise, for programs. */
 export function openApi(endpoints: Readonly<Record<string, DescribedEndpoint>>): Handler {
-  const document = JSON.stringify(openApiDocument(endpoints));
+  // A buffer, so that responses that wait for their clients share it.
+  const document = Buffer.from(JSON.stringify(openApiDocument(endpoints)));
   return (ctx) => {
     ctx.set('Cache-Control', 'public, max-age=300');
     ctx.type = 'application/json';
