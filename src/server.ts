@@ -84,9 +84,13 @@ export async function startServer(
   });
 
   const respond = app.callback();
-  const server = new HttpServer((request, response) => void respond(request, response));
+  const server = new HttpServer(
+    (request, response) => void respond(request, response),
+    config.maxConnections,
+  );
   const metricsServer = metrics && createMetricsServer(metrics);
-  metrics?.show(readings({ gate, cache, counts, generations, rebuilds: builder.rebuilds }));
+  const { connections } = server;
+  metrics?.show(readings({ connections, gate, cache, counts, generations, rebuilds: builder.rebuilds }));
   const end = async () => {
     stopping.abort();
     await Promise.all([server.stop(), builder.rebuilds.stop()]);

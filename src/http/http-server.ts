@@ -3,17 +3,22 @@ import { createServer, STATUS_CODES, type RequestListener, type Server } from 'n
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { problemBody } from '../problem.js';
+import { ConnectionLimits } from './connection-limits.js';
+import { heldRequestClass } from './pipelining.js';
 
 /** The start line and all headers of a request, in bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** For so long a client may take to send its headers, or its whole request, in milliseconds. */
+/** How long a client may take to send its headers, or its whole request, in milliseconds. A slower one is answered 408. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
-/** How often that is looked at, in milliseconds. */
+/** How often Node checks these, in milliseconds. */
 const CHECK_MS = 1_000;
-/** An idle connection is kept longer than the usual proxy keeps it, so that none is closed under a request. */
+/** An idle connection is kept longer than the usual proxy keeps it, so that none is closed while a request is sent. */
 const KEEP_ALIVE_MS = 75_000;
+
+/** Bytes that are read ahead for a connection whose requests wait; a chunk of up to 64 KB may come on top. */
+const READ_AHEAD_BYTES = 16 * 1024;
 
 /** What is wrong with bytes that are no request, by the error code of Node's HTTP parser. */
 const MALFORMED: Record<string, [status: number, detail: string]> = {
@@ -21,43 +26,64 @@ const MALFORMED: Record<string, [status: number, detail: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request did not arrive in time'],
 };
 
-/** How long requests under way may take to finish when the server stops, in milliseconds. */
+/** How long requests in flight may take to finish when the server stops, in milliseconds. */
 const DRAIN_MS = 8_000;
 
 /**
- * An HTTP server that waits for nobody for long, and says what is wrong with what is no request: those never reach the
- * app, and get a problem (RFC 9457) of their own.
+ * An HTTP server with timeouts, a bounded number of connections, and bounded memory for each of them. What is no request
+ * never reaches the app, and is answered with a problem (RFC 9457).
  */
 export class HttpServer {
+  readonly connections: ConnectionLimits;
   readonly #server: Server;
 
-  constructor(respond: RequestListener) {
+  /** @param maxConnections that may be open at a time. */
+  constructor(respond: RequestListener, maxConnections: number) {
+    const connections = new ConnectionLimits(maxConnections, (socket) => {
+      server.emit('connection', socket);
+    });
     const options = {
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECK_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      highWaterMark: READ_AHEAD_BYTES,
+      IncomingMessage: heldRequestClass((socket) => connections.get(socket)?.mustWait() ?? false),
     };
-    this.#server = createServer(options, respond).on('clientError', answerMalformed);
+    const server = createServer(options, (request, response) => {
+      connections.get(request.socket)?.begin(response);
+      respond(request, response);
+    });
+    // A client that has closed its side after its last request gets the responses all the same; Node's types lack this.
+    Object.assign(server, { httpAllowHalfOpen: true });
+    // A request that is held must keep all of its headers; their size is limited.
+    server.maxHeadersCount = 0;
+    server.on('connection', (socket) => connections.add(socket));
+    server.on('upgrade', (request, socket, rest) => connections.get(socket)?.hold(request, rest));
+    server.on('clientError', answerMalformed);
+    this.connections = connections;
+    this.#server = server;
   }
 
   /** @returns its address, such as `http://127.0.0.1:3000`. @throws what `listen` throws, such as EADDRINUSE. */
   async listen(port: number, host: string): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
+    this.connections.start();
     return urlOf(this.#server.address() as AddressInfo);
   }
 
-  /** Accepts no more connections, and lets the requests under way finish. */
+  /** Accepts no more connections, and lets the requests in flight finish. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeIdleConnections();
-    const late = setTimeout(() => this.#server.closeAllConnections(), DRAIN_MS);
+    const late = setTimeout(() => this.connections.closeAll(), DRAIN_MS);
     await closed;
     clearTimeout(late);
+    this.connections.stop();
   }
 }
 

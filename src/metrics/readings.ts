@@ -1,6 +1,7 @@
 import type { Gate } from '../catalog/gate.js';
 import { ENGINE_STATES, type Generations } from '../catalog/generation.js';
 import type { AnswerCache } from '../http/answer-cache.js';
+import type { ConnectionLimits } from '../http/connection-limits.js';
 import type { LimiterStore } from '../http/insured-limiter.js';
 import { builtAt } from '../rebuild/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
@@ -11,6 +12,7 @@ import type { Reading, Sample } from './metrics.js';
 const REASON_LENGTH = 200;
 
 interface Watched {
+  connections: ConnectionLimits;
   gate: Gate;
   cache: AnswerCache;
   counts: Pick<LimiterStore, 'redis' | 'tallies'>;
@@ -19,13 +21,27 @@ interface Watched {
 }
 
 /** What the parts of the service have counted, and the state that they are in. */
-export function readings({ gate, cache, counts, generations, rebuilds }: Watched): Reading[] {
+export function readings({ connections, gate, cache, counts, generations, rebuilds }: Watched): Reading[] {
   return [
+    ...ofConnections(connections),
     ...ofSearches(gate),
     ...ofCache(cache),
     ...ofLimits(counts),
     ...ofGeneration(generations),
     ...ofRebuilds(rebuilds),
+  ];
+}
+
+function ofConnections(connections: ConnectionLimits): Reading[] {
+  return [
+    gauge('connections_open', 'Connections of clients', () => connections.open),
+    gauge('connections_max', 'Connections that may be open: MAX_CONNECTIONS', () => connections.max),
+    counter(
+      'connections_closed_total',
+      'Connections closed by the service: the client did not read its responses (unread), or all were taken and it was the least useful one (evicted) or none could be closed for it (refused)',
+      ['reason'],
+      () => tally(connections.closed),
+    ),
   ];
 }
 

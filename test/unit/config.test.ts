@@ -17,6 +17,7 @@ describe('readConfig', () => {
       bypassSecret: undefined,
       trustedProxies: [],
       rateLimit: { points: 120, windowSeconds: 60 },
+      maxConnections: 1000,
       logLevel: 'info',
     });
     expect(config.dataset).to.include({
@@ -46,6 +47,7 @@ describe('readConfig', () => {
       INDEX_REPLICAS: '0-all',
       RATE_LIMIT_POINTS: '0',
       RATE_LIMIT_WINDOW_SECONDS: '86400',
+      MAX_CONNECTIONS: '1',
       REBUILD_INTERVAL_SECONDS: '3600',
       REBUILD_MAX_SHRINK_PERCENT: '100',
       DATASET_MAX_BAD_ROWS: '7',
@@ -75,6 +77,7 @@ describe('readConfig', () => {
       bypassSecret: 'b',
       trustedProxies: ['10.0.0.0/8', '::1'],
       rateLimit: { points: 0, windowSeconds: 86400 },
+      maxConnections: 1,
       logLevel: 'silent',
     });
   });
@@ -251,6 +254,7 @@ describe('readConfig', () => {
     INDEX_REPLICAS: ['-1', 'all', '0-', '0 - 1', '1.5', '0-all-1', '1000', '5-1'],
     RATE_LIMIT_POINTS: ['-1', '1000000001', '99999999999999999999'],
     RATE_LIMIT_WINDOW_SECONDS: ['0', '86401', '1m'],
+    MAX_CONNECTIONS: ['0', '1000001', '1e3', 'many'],
     REBUILD_INTERVAL_SECONDS: ['-1', '2000001', '1h'],
     REBUILD_MAX_SHRINK_PERCENT: ['101', '10%', '-10'],
     DATASET_MAX_BAD_ROWS: ['-1', '1000001', 'many'],

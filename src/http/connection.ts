@@ -1,0 +1,201 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { headOf, MAX_IN_FLIGHT, type TurnQueue } from './pipelining.js';
+
+/**
+ * A client that has responses to read must take `MIN_PROGRESS_BYTES` of them in this time, or its connection is reset.
+ * Also the longest time for which pipelined requests wait for their turn. In milliseconds.
+ */
+const UNREAD_TIMEOUT_MS = 20_000;
+/** Less than half a kilobyte a second is no reader. */
+const MIN_PROGRESS_BYTES = 10 * 1024;
+
+/**
+ * An idle connection that has pipelined is closed after this time, in milliseconds. The kernel may still hold megabytes
+ * of responses that the client does not read, which only the client's reaction to the end shows; proxies, for which idle
+ * connections are kept longer, do not pipeline.
+ */
+const PIPELINED_IDLE_MS = 10_000;
+
+/**
+ * How long a client may take to close its side of a connection that was ended, in milliseconds. What it sends until then
+ * is read and discarded, so that it receives the last response; then the connection is reset.
+ */
+const LINGER_MS = 5_000;
+
+/** A client that has not read, or has pipelined too much, for this time is evicted before idle ones, in milliseconds. */
+const UNREAD_GRACE_MS = 1_000;
+
+/** How useful a connection is, the least useful first: the order in which connections are evicted. */
+const RANKS = ['unread', 'unused', 'idle', 'reading', 'active'] as const;
+
+export interface Usefulness {
+  rank: (typeof RANKS)[number];
+  /** Since when, by `performance.now()`. */
+  since: number;
+}
+
+/** Sorts the least useful connection first: by rank, then the one that has been in it the longest. */
+export function compareUsefulness(a: Usefulness, b: Usefulness): number {
+  return RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || a.since - b.since;
+}
+
+/** One connection of a client: which of its requests are processed, and whether it reads the responses. */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #turns: TurnQueue;
+  readonly #attach: (socket: Socket) => void;
+  readonly #openedAt = performance.now();
+
+  /** Responses that the kernel has not taken whole. */
+  readonly #inFlight = new Set<ServerResponse>();
+  #isUsed = false;
+  #idleSince = this.#openedAt;
+
+  /** Whether input waits in the socket's buffer. */
+  #isHeld = false;
+  /** Since when some of it has waited, and how much there had been on the connection then. */
+  #heldSince: number | undefined;
+  #receivedThen = 0;
+  #hasPipelined = false;
+
+  #endedAt: number | undefined;
+
+  /** Since when the client has taken less than `MIN_PROGRESS_BYTES`, and how much it had taken then. */
+  #unreadSince: number | undefined;
+  #sentThen = 0;
+
+  /** @param attach gives the socket to the HTTP parser again. */
+  constructor(socket: Socket, turns: TurnQueue, attach: (socket: Socket) => void) {
+    this.#socket = socket;
+    this.#turns = turns;
+    this.#attach = attach;
+  }
+
+  /** Whether a request that has just arrived must wait until those before it are answered; stops reading if so. */
+  mustWait(): boolean {
+    if (this.#inFlight.size === 0) return false;
+    this.#hasPipelined = true;
+    if (this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
+    // While the parser still reads the socket itself, this stops it at once.
+    this.#socket.pause();
+    return true;
+  }
+
+  /** Puts a request that must wait back into the socket's buffer, with the bytes after its headers. */
+  hold(request: IncomingMessage, rest: Buffer): void {
+    const socket = this.#socket;
+    this.#isHeld = true;
+    // The server has reset the state of the stream.
+    socket.pause();
+    socket.on('data', this.#putBack);
+    if (rest.length > 0) socket.unshift(rest);
+    socket.unshift(headOf(request));
+    if (this.#heldSince === undefined || socket.bytesRead - socket.readableLength >= this.#receivedThen) {
+      this.#heldSince = performance.now();
+      this.#receivedThen = socket.bytesRead;
+    }
+  }
+
+  /** Counts a request whose processing begins. */
+  begin(response: ServerResponse): void {
+    this.#isUsed = true;
+    this.#inFlight.add(response);
+    response.on('close', () => this.#finished(response));
+  }
+
+  /** Bytes that wait in this process: requests to be parsed, and responses that the kernel does not take. */
+  get bufferedBytes(): number {
+    let bytes = this.#socket.readableLength;
+    for (const response of this.#inFlight) bytes += response.writableLength;
+    return bytes;
+  }
+
+  /** Whether the connection must be closed; ends an idle one that has pipelined. To be called several times a second. */
+  isOverdue(now: number): boolean {
+    if (this.#endedAt !== undefined) return now - this.#endedAt >= LINGER_MS;
+    this.#watchProgress(now);
+    if (this.#isIdle && this.#hasPipelined && now - this.#idleSince >= PIPELINED_IDLE_MS) this.#end(now);
+    return now - (this.#waitsSince() ?? now) >= UNREAD_TIMEOUT_MS;
+  }
+
+  /** How useful it is now, to its client and to others. */
+  usefulness(now: number): Usefulness {
+    if (this.#endedAt !== undefined) return { rank: 'unread', since: this.#endedAt };
+    this.#watchProgress(now);
+    const since = this.#waitsSince();
+    if (since !== undefined) return { rank: now - since >= UNREAD_GRACE_MS ? 'unread' : 'reading', since };
+    if (!this.#isIdle) return { rank: 'active', since: now };
+    if (!this.#isUsed) return { rank: 'unused', since: this.#openedAt };
+    return { rank: 'idle', since: this.#idleSince };
+  }
+
+  /** Closes the connection at once. Unless it is idle it is reset, so that the kernel discards unread responses, too. */
+  close(): void {
+    const socket = this.#socket;
+    const isIdle = this.#isIdle && this.#endedAt === undefined;
+    // A reset between the end of the writing side and its last byte is an error.
+    const isEnding = socket.writableEnded && !socket.writableFinished;
+    if (isIdle || isEnding) socket.destroy();
+    else socket.resetAndDestroy();
+  }
+
+  /** Since when responses wait for the client, or its requests for their turn. */
+  #waitsSince(): number | undefined {
+    if (this.#unreadSince === undefined || this.#heldSince === undefined)
+      return this.#unreadSince ?? this.#heldSince;
+    return Math.min(this.#unreadSince, this.#heldSince);
+  }
+
+  #watchProgress(now: number): void {
+    if (this.#socket.writableLength === 0) {
+      this.#unreadSince = undefined;
+      return;
+    }
+    const sent = bytesSent(this.#socket);
+    if (this.#unreadSince !== undefined && sent - this.#sentThen < MIN_PROGRESS_BYTES) return;
+    this.#unreadSince = now;
+    this.#sentThen = sent;
+  }
+
+  get #isIdle(): boolean {
+    return this.#inFlight.size === 0 && !this.#isHeld;
+  }
+
+  #finished(response: ServerResponse): void {
+    this.#inFlight.delete(response);
+    if (this.#inFlight.size > 0) return;
+    this.#idleSince = performance.now();
+    if (this.#isHeld) this.#turns.add(this.#resume);
+    else this.#heldSince = undefined;
+  }
+
+  readonly #resume = (): void => {
+    const socket = this.#socket;
+    if (socket.destroyed) return;
+    this.#isHeld = false;
+    socket.off('data', this.#putBack);
+    this.#attach(socket);
+    socket.resume();
+  };
+
+  /** A request that is finished resumes its socket: what flows then has to wait all the same. */
+  readonly #putBack = (chunk: Buffer): void => {
+    this.#socket.pause();
+    this.#socket.unshift(chunk);
+  };
+
+  #end(now: number): void {
+    this.#endedAt = now;
+    this.#socket.end();
+  }
+}
+
+/** Bytes that the kernel has taken. The socket's own count has those that wait for it, too. */
+function bytesSent(socket: Socket): number {
+  // The same two numbers by which the socket's own inactivity timeout sees that a long write makes progress.
+  const { _handle: handle } = socket as unknown as {
+    _handle: { bytesWritten: number; writeQueueSize: number } | null;
+  };
+  return handle === null ? socket.bytesWritten : handle.bytesWritten - handle.writeQueueSize;
+}

@@ -1,0 +1,229 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import { Agent, request } from 'undici';
+import { HttpServer } from '../../src/http/http-server.js';
+import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
+import { Program } from '../support/program.js';
+import { getRequest, RawConnection } from '../support/raw-connection.js';
+import { useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+/** Names whose long addresses make a page of 500 a megabyte. */
+const PACKAGES = packagesNamed(Array.from({ length: 600 }, (_, i) => `name-${i}`)).map((entry) => ({
+  ...entry,
+  url: `${entry.url}?${'x'.repeat(2000)}`,
+}));
+
+/** What each client pipelines: as much as fits into 64 KB. */
+const BURST_BYTES = 64 * 1024;
+/** That the replicas accept: more than all clients of most of these tests. */
+const MAX_CONNECTIONS = 500;
+const MAX_GROWTH_MB = 100;
+const MAX_PING_MS = 100;
+const MAX_OPEN_MS = 30_000;
+
+/** A replica of the suite's service, as a process of its own. */
+interface Replica {
+  program: Program;
+  url: string;
+  metricsUrl: string;
+}
+
+/** What its process takes. */
+function memoryOf({ program }: Replica): number {
+  const status = readFileSync(`/proc/${program.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
+
+function socketsOf({ program }: Replica): number {
+  const folder = `/proc/${program.pid}/fd`;
+  return readdirSync(folder).filter((fd) => {
+    try {
+      return readlinkSync(`${folder}/${fd}`).startsWith('socket:');
+    } catch {
+      return false; // Closed in the meantime.
+    }
+  }).length;
+}
+
+/** A client of a replica that reads what it asks for, in a loop, on new and on kept connections. */
+class NormalReader {
+  readonly times: number[] = [];
+  readonly failures: string[] = [];
+  #isStopped = false;
+  readonly #agents = [new Agent({ pipelining: 0 }), new Agent({ connections: 1 })];
+  readonly #done: Promise<unknown>;
+
+  constructor(replica: Replica, path: string) {
+    this.#done = Promise.all(this.#agents.map((agent) => this.#loop(agent, replica.url + path)));
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#done;
+    await Promise.all(this.#agents.map((agent) => agent.close()));
+  }
+
+  /** Of all its requests so far, in milliseconds. */
+  get p99(): number {
+    const sorted = this.times.toSorted((a, b) => a - b);
+    return sorted[Math.floor(sorted.length * 0.99)] ?? NaN;
+  }
+
+  async #loop(dispatcher: Agent, url: string): Promise<void> {
+    while (!this.#isStopped) {
+      const began = performance.now();
+      try {
+        const { statusCode, body } = await request(url, { dispatcher });
+        await body.dump();
+        if (statusCode !== 200) this.failures.push(`${url}: ${statusCode}`);
+      } catch (error) {
+        this.failures.push(`${url}: ${(error as Error).message}`);
+      }
+      this.times.push(performance.now() - began);
+      await pause(20);
+    }
+  }
+}
+
+describe('Clients that do not read', function () {
+  this.timeout(120_000);
+  const suite = useService(() => PACKAGES);
+  const opened: RawConnection[] = [];
+  let replica: Replica;
+
+  beforeEach(async () => {
+    const { elasticsearch, redis } = await engines();
+    const program = new Program('src/main.ts', {
+      PORT: '0',
+      METRICS_PORT: '0',
+      ELASTICSEARCH_URL: elasticsearch.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: suite.service.slug,
+      DATASET_URL: suite.dataset.url,
+      RATE_LIMIT_POINTS: '0',
+      MAX_CONNECTIONS: String(MAX_CONNECTIONS),
+      CACHE_MAX_BYTES: '0',
+    });
+    const [, metricsUrl = ''] = await program.prints(/"metricsUrl":"([^"]+)"/, 30_000);
+    replica = { program, url: await program.url(), metricsUrl };
+  });
+  afterEach(async () => {
+    for (const connection of opened.splice(0)) connection.destroy();
+    await replica.program.stop();
+  });
+
+  async function openUnread(times: number, bytes: string, url = replica.url): Promise<void> {
+    const connections = await Promise.all(Array.from({ length: times }, () => RawConnection.openUnread(url)));
+    opened.push(...connections);
+    for (const connection of connections) connection.send(bytes);
+  }
+
+  const burst = (path: string, headers?: string) => {
+    const one = getRequest(path, headers);
+    return one.repeat(Math.floor(BURST_BYTES / one.length));
+  };
+
+  const unread: [connections: number, path: string][] = [
+    [40, '/openapi.json'],
+    [40, '/ping'],
+    [400, '/openapi.json'],
+    [400, '/ping'],
+    [400, '/browse?limit=500'],
+    [3 * MAX_CONNECTIONS, '/openapi.json'],
+  ];
+  for (const [connections, path] of unread) {
+    it(`take little memory, disturb nobody and are disconnected: ${connections}, with 64 KB of GET ${path} each`, async () => {
+      const pings = new NormalReader(replica, '/ping');
+      const searches = new NormalReader(replica, '/search?q=name-1&limit=5');
+      await until(() => pings.times.length > 200 && searches.times.length > 200, 'a warm replica');
+      const memory = memoryOf(replica);
+      const sockets = socketsOf(replica);
+      let peak = memory;
+      const began = performance.now();
+      await openUnread(connections, burst(path));
+      await until(
+        () => {
+          peak = Math.max(peak, memoryOf(replica));
+          return performance.now() - began > 5000 && socketsOf(replica) <= sockets + 4;
+        },
+        `${connections} connections to be closed, of ${socketsOf(replica)} sockets`,
+        60_000,
+      );
+      const seconds = (performance.now() - began) / 1000;
+      await Promise.all([pings.stop(), searches.stop()]);
+      console.log(
+        `      ${connections} × ${path}: ${memory.toFixed(0)} → ${peak.toFixed(0)} MB, closed after ${seconds.toFixed(1)} s, ` +
+          `/ping p99 ${pings.p99.toFixed(1)} ms, /search p99 ${searches.p99.toFixed(1)} ms`,
+      );
+      expect(pings.failures).to.deep.equal([]);
+      expect(searches.failures).to.deep.equal([]);
+      expect(peak - memory).to.be.lessThan(MAX_GROWTH_MB);
+      expect(pings.p99).to.be.lessThan(MAX_PING_MS);
+      expect(seconds * 1000).to.be.lessThan(MAX_OPEN_MS);
+    });
+  }
+
+  it('take little memory if they send bodies that nobody reads', async () => {
+    const memory = memoryOf(replica);
+    const body = 'x'.repeat(BURST_BYTES);
+    const post = `POST /browse HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    await openUnread(100, post.repeat(20));
+    let peak = memory;
+    for (let i = 0; i < 100; i++) {
+      await pause(50);
+      peak = Math.max(peak, memoryOf(replica));
+    }
+    expect(peak - memory).to.be.lessThan(MAX_GROWTH_MB);
+  });
+
+  it('are disconnected on the port of the metrics, too, and keep nobody from it', async () => {
+    const memory = memoryOf(replica);
+    await openUnread(100, burst('/metrics'), replica.metricsUrl);
+    let peak = memory;
+    for (let i = 0; i < 50; i++) {
+      expect((await fetch(`${replica.metricsUrl}/metrics`)).status).to.equal(200);
+      peak = Math.max(peak, memoryOf(replica));
+    }
+    expect(peak - memory).to.be.lessThan(MAX_GROWTH_MB);
+  });
+
+  it('do not keep a server from stopping', async () => {
+    await openUnread(100, burst('/browse?limit=500'));
+    await pause(1000);
+    const began = performance.now();
+    expect(await replica.program.stop()).to.equal(0);
+    expect(performance.now() - began).to.be.lessThan(10_000);
+  });
+});
+
+describe('A client that reads slowly', function () {
+  this.timeout(120_000);
+  /** More than the kernel takes from the server at once, and than the client reads in the time after which it is disconnected. */
+  const LARGE = Buffer.alloc(14 * 2 ** 20, 'x');
+  const server = new HttpServer((_request, response) => {
+    response.writeHead(200, { 'Content-Length': LARGE.length }).end(LARGE);
+  }, 10);
+  let url: string;
+  before(async () => {
+    url = await server.listen(0, '127.0.0.1');
+  });
+  after(() => server.stop());
+
+  it('gets the whole of a large response; one that reads a byte every now and then is disconnected', async () => {
+    const slow = await RawConnection.openUnread(url);
+    const trickling = await RawConnection.openUnread(url);
+    for (const client of [slow, trickling]) client.send(getRequest('/'));
+    slow.readAt(300 * 1024);
+    trickling.readAt(1);
+    await until(() => server.connections.closed.unread === 1, 'the trickling client to be gone', MAX_OPEN_MS);
+    await until(() => slow.responses.length === 1, 'the slow reader to have it all', 80_000);
+    expect(slow.error).to.equal(undefined);
+    expect(slow.responses[0]?.text).to.have.length(LARGE.length);
+    expect(server.connections.closed).to.deep.equal({ unread: 1, evicted: 0, refused: 0 });
+    slow.destroy();
+    trickling.destroy();
+  });
+});

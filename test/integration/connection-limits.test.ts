@@ -1,0 +1,133 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import { Agent, request } from 'undici';
+import { packagesNamed } from '../support/datasets.js';
+import { EngineProxy } from '../support/engine-proxy.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { getRequest, RawConnection } from '../support/raw-connection.js';
+import { UNCACHED } from '../support/reader.js';
+import { useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const MAX_CONNECTIONS = 30;
+
+describe('A service whose connections are all taken', function () {
+  this.timeout(60_000);
+  let proxy: EngineProxy;
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+  });
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({
+      ...UNCACHED,
+      ELASTICSEARCH_URL: proxy.url,
+      MAX_CONNECTIONS: String(MAX_CONNECTIONS),
+      METRICS_PORT: '0',
+    }),
+  );
+  after(() => proxy.close());
+
+  let agent: Agent;
+  let opened: RawConnection[];
+  beforeEach(() => {
+    opened = [];
+    // Connects anew for each request.
+    agent = new Agent({ pipelining: 0, headersTimeout: 5000, connectTimeout: 1000 });
+  });
+  afterEach(async () => {
+    for (const connection of opened) connection.destroy();
+    await agent.close();
+  });
+
+  /** Takes all connections, each with the same bytes. */
+  async function take(bytes: string, isRead = false): Promise<void> {
+    for (let i = 0; i < MAX_CONNECTIONS; i++) {
+      const { url } = suite.service;
+      const connection = await (isRead ? RawConnection.open(url) : RawConnection.openUnread(url));
+      opened.push(connection);
+      if (bytes !== '') connection.send(bytes);
+    }
+    await pause(100);
+  }
+
+  /** Asks on new connections. @returns the statuses, and the longest time in milliseconds. */
+  async function ask(path: string, times: number): Promise<{ statuses: Set<number>; longest: number }> {
+    const statuses = new Set<number>();
+    let longest = 0;
+    for (let i = 0; i < times; i++) {
+      const began = performance.now();
+      const { statusCode, body } = await request(suite.service.url + path, { dispatcher: agent });
+      await body.dump();
+      statuses.add(statusCode);
+      longest = Math.max(longest, performance.now() - began);
+    }
+    return { statuses, longest };
+  }
+
+  async function metric(name: string, labels = ''): Promise<number> {
+    const text = await (await fetch(`${suite.service.server.metricsUrl}/metrics`)).text();
+    const line = text
+      .split('\n')
+      .find((one) => one.startsWith(`registry_search_${name}{`) && one.includes(labels));
+    return Number(line?.split(' ')[1]);
+  }
+
+  const useless: [what: string, bytes: string][] = [
+    ['clients that send nothing', ''],
+    ['clients that do not finish their request', 'GET /ping HTTP/1.1\r\nHost: a\r\n'],
+    ['clients that are idle after a request', getRequest('/ping')],
+    ['clients that do not read', getRequest('/openapi.json').repeat(1000)],
+    [
+      'clients that do not finish the body of a request',
+      'POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1',
+    ],
+  ];
+  for (const [who, bytes] of useless) {
+    it(`serves new clients at once if they are taken by ${who}`, async () => {
+      await take(bytes);
+      const evicted = await metric('connections_closed_total', 'reason="evicted"');
+      for (const path of ['/ping', '/search?q=alpha']) {
+        const { statuses, longest } = await ask(path, 2 * MAX_CONNECTIONS);
+        expect([...statuses], path).to.deep.equal([200]);
+        expect(longest, path).to.be.lessThan(1000);
+      }
+      expect(await metric('connections_closed_total', 'reason="evicted"')).to.be.greaterThan(evicted);
+      expect(await metric('connections_open')).to.be.at.most(MAX_CONNECTIONS);
+      expect(await metric('connections_max')).to.equal(MAX_CONNECTIONS);
+    });
+  }
+
+  it('keeps clients that use their connection, whoever else connects', async () => {
+    const user = await RawConnection.open(suite.service.url);
+    opened.push(user);
+    for (let i = 1; i <= 10; i++) {
+      user.send(getRequest('/ping'));
+      await until(() => user.responses.length === i, 'a response');
+      await take(i % 2 === 0 ? '' : getRequest('/ping'));
+      for (const other of opened.splice(1)) other.destroy();
+    }
+    expect(user.error).to.equal(undefined);
+  });
+
+  it('refuses new clients at once while all others are being served, and loses none of those', async () => {
+    const refused = await metric('connections_closed_total', 'reason="refused"');
+    const holds = Array.from({ length: MAX_CONNECTIONS }, () =>
+      proxy.hold('before', (_method, path) => path.includes('_msearch')),
+    );
+    await until(async () => (await metric('connections_open')) === 0, 'earlier connections to close', 20_000);
+    await take(getRequest('/search?q=alpha'), true);
+    const began = performance.now();
+    const outcome = await request(`${suite.service.url}/ping`, { dispatcher: agent }).catch(() => 'refused');
+    expect(outcome).to.equal('refused');
+    expect(performance.now() - began).to.be.lessThan(500);
+    for (const hold of holds) hold.release();
+    await until(() => opened.every(({ responses }) => responses.length === 1), 'all responses');
+    expect(opened.flatMap(({ responses }) => responses.map(({ status }) => status))).to.deep.equal(
+      Array.from({ length: MAX_CONNECTIONS }, () => 200),
+    );
+    expect(await metric('connections_closed_total', 'reason="refused"')).to.be.greaterThan(refused);
+    expect([...(await ask('/ping', 5)).statuses]).to.deep.equal([200]);
+  });
+});

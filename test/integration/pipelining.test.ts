@@ -1,0 +1,140 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect } from 'chai';
+import { bundledPackages } from '../support/datasets.js';
+import { EngineProxy } from '../support/engine-proxy.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { getRequest, RawConnection } from '../support/raw-connection.js';
+import { UNCACHED } from '../support/reader.js';
+import { useService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+/** Requests of one connection that the service processes at a time. */
+const AT_A_TIME = 4;
+
+const PACKAGES = bundledPackages().slice(0, 3000);
+
+describe('Pipelined requests', function () {
+  this.timeout(60_000);
+  let proxy: EngineProxy;
+  /** How many searches have come to Elasticsearch. */
+  let searches = 0;
+  const opened: RawConnection[] = [];
+
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+    proxy.hold('before', (_method, path) => {
+      if (path.includes('_msearch')) searches++;
+      return false;
+    });
+  });
+  const suite = useService(
+    () => PACKAGES,
+    () => ({ ...UNCACHED, ELASTICSEARCH_URL: proxy.url }),
+  );
+  beforeEach(() => (searches = 0));
+  afterEach(() => {
+    for (const connection of opened.splice(0)) connection.destroy();
+  });
+  after(() => proxy.close());
+
+  async function open(): Promise<RawConnection> {
+    const connection = await RawConnection.open(suite.service.url);
+    opened.push(connection);
+    return connection;
+  }
+
+  const queries = Array.from({ length: 20 }, (_, i) => `lib${i.toString(36)}`);
+  const searchRequests = queries.map((q) => getRequest(`/search?limit=1&q=${q}`)).join('');
+
+  /** Holds as many searches as are processed at a time. */
+  function holdSearches() {
+    const holds = Array.from({ length: AT_A_TIME }, () =>
+      proxy.hold('before', (_method, path) => path.includes('_msearch')),
+    );
+    return {
+      arrived: Promise.all(holds.map(({ arrived }) => arrived)),
+      release: () => holds.forEach((hold) => hold.release()),
+    };
+  }
+
+  it('are processed a few at a time, and answered in order', async () => {
+    const held = holdSearches();
+    const client = await open();
+    client.send(searchRequests);
+    await held.arrived;
+    await pause(300);
+    expect(searches).to.equal(AT_A_TIME);
+    held.release();
+    await until(() => client.responses.length === queries.length, 'all responses');
+    const answered = client.responses.map(({ text }) => (JSON.parse(text) as { query: string }).query);
+    expect(answered).to.deep.equal(queries);
+    expect(searches).to.equal(queries.length);
+  });
+
+  it('are not processed after the client has gone', async () => {
+    const held = holdSearches();
+    const client = await open();
+    client.send(searchRequests);
+    await held.arrived;
+    client.destroy();
+    await client.closed;
+    await pause(100);
+    held.release();
+    await pause(500);
+    expect(searches).to.equal(AT_A_TIME);
+  });
+
+  it('are all answered, in order, however many come at once', async () => {
+    const client = await open();
+    const paths = Array.from({ length: 5000 }, (_, i) => (i % 7 === 0 ? `/nothing/${i}` : '/ping'));
+    client.send(paths.map((path) => getRequest(path)).join(''));
+    await until(() => client.responses.length > 0, 'the first response');
+    // Meanwhile others are served.
+    expect((await suite.service.get('/ping')).status).to.equal(200);
+    await until(() => client.responses.length === paths.length, 'all responses', 30_000);
+    expect(client.responses.map(({ status }) => status)).to.deep.equal(
+      paths.map((path) => (path === '/ping' ? 200 : 404)),
+    );
+  });
+
+  it('are all answered to a client that reads slowly', async () => {
+    const client = await RawConnection.openUnread(suite.service.url);
+    opened.push(client);
+    const pages = Array.from({ length: 60 }, (_, i) => i + 1);
+    client.send(pages.map((page) => getRequest(`/browse?limit=500&page=${page}`)).join(''));
+    await pause(1000);
+    client.read();
+    await until(() => client.responses.length === pages.length, 'all responses', 30_000);
+    const answered = client.responses.map(({ text }) => (JSON.parse(text) as { page: number }).page);
+    expect(answered).to.deep.equal(pages);
+  });
+
+  it('may have bodies', async () => {
+    const client = await open();
+    const body = `12\r\n\r\n${getRequest('/nothing')}`;
+    const requests = Array.from({ length: 100 }, (_, i) =>
+      i % 2 === 0
+        ? `POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+        : `PUT /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n${getRequest('/ping')}`,
+    );
+    client.send(requests.join(''));
+    await until(() => client.responses.length === 150, 'all responses');
+    expect(client.responses.map(({ status }) => status)).to.deep.equal(
+      Array.from({ length: 50 }, () => [405, 405, 200]).flat(),
+    );
+  });
+
+  it('are answered to a client that has closed its side', async () => {
+    const held = holdSearches();
+    const client = await open();
+    client.send(searchRequests);
+    client.endSending();
+    await held.arrived;
+    await pause(100);
+    held.release();
+    await client.closed;
+    expect(client.error).to.equal(undefined);
+    expect(client.responses).to.have.length(queries.length);
+  });
+});

@@ -1,0 +1,116 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** A response as it came, in the order of the connection. */
+export interface RawResponse {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** A client that decides itself when it sends and when it reads. */
+export class RawConnection {
+  /** Resolves when the connection is closed, by whomever. It stays open forever for a client that does not read. */
+  readonly closed: Promise<unknown>;
+  /** How the service has reset the connection, if it has: the error code. */
+  error: string | undefined;
+  readonly #socket: Socket;
+  readonly #chunks: Buffer[] = [];
+  readonly #responses: RawResponse[] = [];
+  #unparsed: Buffer = Buffer.alloc(0);
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => (this.error = code));
+    this.closed = new Promise((resolve) => socket.once('close', resolve));
+  }
+
+  /** Connects, and reads from then on. */
+  static async open(url: string): Promise<RawConnection> {
+    const connection = await RawConnection.openUnread(url);
+    connection.read();
+    return connection;
+  }
+
+  /** Connects, and reads nothing until it is told to. */
+  static async openUnread(url: string): Promise<RawConnection> {
+    const { hostname, port } = new URL(url);
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    const connection = new RawConnection(socket);
+    socket.pause();
+    await once(socket, 'connect');
+    return connection;
+  }
+
+  send(bytes: string | Buffer): void {
+    this.#socket.write(bytes);
+  }
+
+  /** Says that no more requests will come. */
+  endSending(): void {
+    this.#socket.end();
+  }
+
+  read(): void {
+    this.#socket.on('data', (chunk: Buffer) => this.#chunks.push(chunk));
+    this.#socket.once('end', () => this.#socket.end());
+    this.#socket.resume();
+  }
+
+  /** Reads so many bytes a second, a part of them each tenth of a second, until the connection is closed. */
+  readAt(bytesPerSecond: number): void {
+    let allowed = 0;
+    const timer = setInterval(() => {
+      allowed += bytesPerSecond / 10;
+      // Fills the buffer of the socket, and no more.
+      this.#socket.read(0);
+      const bytes = Math.min(Math.floor(allowed), this.#socket.readableLength);
+      const chunk = bytes === 0 ? null : (this.#socket.read(bytes) as Buffer | null);
+      if (chunk === null) return;
+      allowed -= chunk.length;
+      this.#chunks.push(chunk);
+    }, 100);
+    void this.closed.then(() => clearInterval(timer));
+  }
+
+  /** The responses that are there whole. */
+  get responses(): readonly RawResponse[] {
+    let bytes = Buffer.concat([this.#unparsed, ...this.#chunks.splice(0)]);
+    for (;;) {
+      const [response, length] = firstOf(bytes);
+      if (response === undefined) break;
+      this.#responses.push(response);
+      bytes = bytes.subarray(length);
+    }
+    this.#unparsed = bytes;
+    return this.#responses;
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+}
+
+/** The first response, if it is there whole, and its length in bytes. */
+function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return [undefined, 0];
+  const [start = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n');
+  const headers = new Headers();
+  for (const field of fields) {
+    const colon = field.indexOf(':');
+    headers.append(field.slice(0, colon), field.slice(colon + 1).trim());
+  }
+  const begin = end + 4;
+  const length = begin + Number(headers.get('Content-Length') ?? 0);
+  if (length > bytes.length) return [undefined, 0];
+  return [
+    { status: Number(start.split(' ')[1]), headers, text: bytes.toString('utf8', begin, length) },
+    length,
+  ];
+}
+
+/** A request without a body, as it is sent. */
+export function getRequest(path: string, headers = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: registry.example\r\n${headers}\r\n`;
+}
