@@ -24,7 +24,12 @@ const BATCH_RECORDS = 500;
  */
 const TURN_CHARACTERS = 8 * 1024;
 
+/** The same for checking the quotes, which takes up to 0.01 µs a character. */
+const SCAN_TURN_CHARACTERS = 128 * 1024;
+
 const LF = 0x0a;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
 const BYTE_ORDER_MARK = '\uFEFF';
 
 /**
@@ -134,11 +139,13 @@ class RecordReader {
    * takes five times as long. @returns whether it was one.
    */
   #splitPlain(line: string): boolean {
-    if (this.#open.length > 0 || this.#line === 0 || line.length > TURN_CHARACTERS) return false;
+    if (this.#open.length > 0 || this.#line === 0 || line.length > MAX_LINE_BYTES) return false;
     const record = line.endsWith('\r') ? line.slice(0, -1) : line;
     if (record.includes('"') || record.includes('\r')) return false;
+    const fields = record.split(',', TURN_CHARACTERS);
+    if (fields.length === TURN_CHARACTERS) return false;
     this.#line++;
-    this.#records.push({ line: this.#line, fields: record.split(',') });
+    this.#records.push({ line: this.#line, fields });
     return true;
   }
 
@@ -146,7 +153,7 @@ class RecordReader {
     this.#line++;
     if (line.length > MAX_LINE_BYTES) this.#refuseLength(this.#line);
     if (this.#line === 1 && line.startsWith(BYTE_ORDER_MARK)) line = line.slice(1);
-    const state = scanLine(line, this.#open.length > 0);
+    const state = yield* scanLine(line, this.#open.length > 0);
     this.#open.push(line);
     this.#openLength += line.length + 1;
     if (state === 'complete') {
@@ -201,38 +208,49 @@ class RecordReader {
 /**
  * Checks the quoting of one line, in time proportional to its length.
  * @param inside whether the line begins within a quoted field that an earlier line opened.
+ * @yields an empty batch where the event loop should get a turn within a long line.
  * @returns `complete` if the record ends with this line, `open` if it ends within a quoted field.
  */
-function scanLine(line: string, inside: boolean): 'complete' | 'open' | 'invalid' {
+function* scanLine(line: string, inside: boolean): Generator<[], 'complete' | 'open' | 'invalid'> {
   const end = line.endsWith('\r') ? line.length - 1 : line.length;
   let at = 0;
+  let turnAt = SCAN_TURN_CHARACTERS;
   let carriageReturn = -1;
   for (;;) {
+    if (at > turnAt) {
+      turnAt = at + SCAN_TURN_CHARACTERS;
+      yield [];
+    }
     if (inside) {
-      const closing = line.indexOf('"', at);
+      const closing = indexOfQuote(line, at);
       if (closing === -1) return 'open';
       at = closing + 1;
-      if (line[at] === '"') {
+      if (line.charCodeAt(at) === QUOTE) {
         at++;
         continue;
       }
       if (at === end) return 'complete';
-      if (line[at] !== ',') return 'invalid';
+      if (line.charCodeAt(at) !== COMMA) return 'invalid';
       at++;
     }
     // A field begins at `at`. Whatever precedes the next quote is unquoted, and the quote must begin a field.
-    const quote = line.indexOf('"', at);
-    const unquotedEnd = quote === -1 ? end : quote;
+    const opening = indexOfQuote(line, at);
+    const unquotedEnd = opening === -1 ? end : opening;
     if (carriageReturn < at) {
       const next = line.indexOf('\r', at);
       carriageReturn = next === -1 ? Infinity : next;
     }
     if (carriageReturn < unquotedEnd) return 'invalid';
-    if (quote === -1) return 'complete';
-    if (quote > at && line[quote - 1] !== ',') return 'invalid';
-    at = quote + 1;
+    if (opening === -1) return 'complete';
+    if (opening > at && line.charCodeAt(opening - 1) !== COMMA) return 'invalid';
+    at = opening + 1;
     inside = true;
   }
+}
+
+/** `indexOf`, three times as fast where the quote is near, as in a row of short fields. */
+function indexOfQuote(line: string, from: number): number {
+  return line.charCodeAt(from) === QUOTE ? from : line.indexOf('"', from);
 }
 
 /** csv-stream's parser, as a function of one record. */

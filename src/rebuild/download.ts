@@ -88,7 +88,7 @@ export async function download(
     if (signal.aborted) throw error;
     const cause = (late.signal.aborted ? late.signal.reason : error) as Error;
     if (cause instanceof DatasetError) throw cause;
-    throw new DatasetError(`the dataset could not be downloaded: ${withoutAddresses(cause)}`, { cause });
+    throw new DatasetError(`the dataset could not be downloaded: ${describe(cause)}`, { cause });
   } finally {
     clearTimeout(deadline);
   }
@@ -98,6 +98,11 @@ function tooLate(timeoutMs: number): DatasetError {
   return new DatasetError(
     `the dataset could not be downloaded within ${timeoutMs / 1000} s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)`,
   );
+}
+
+/** Node calls a connection that ends before the response does just "aborted". */
+function describe(error: Error): string {
+  return error.message === 'aborted' ? 'the connection was closed before the end' : withoutAddresses(error);
 }
 
 async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
