@@ -1,24 +1,33 @@
 /**
  * Measures how long an asynchronous operation blocks the event loop in one piece, at its longest.
  *
- * Of each piece the shorter one of elapsed time and CPU time counts: the former includes what other processes of a busy
- * machine take, the latter what garbage collection does on other threads.
- * @param run is repeated, and the shortest result counts.
+ * Other processes and the garbage of other tests only ever prolong a piece. Of each the shorter one of elapsed time and
+ * CPU time counts (the former includes what other processes take, the latter what garbage collection does on other
+ * threads), and of each step of the operation the shortest of several runs.
+ * @param run does the same in each run, and calls `nextStep` before each of its steps.
  * @returns milliseconds.
  */
-export async function longestBlock(run: () => Promise<unknown>, repetitions = 5): Promise<number> {
-  let shortest = Infinity;
-  for (let i = 0; i < repetitions; i++) shortest = Math.min(shortest, await longestBlockOnce(run));
-  return shortest;
+export async function longestBlock(
+  run: (nextStep: () => void) => Promise<unknown>,
+  runs = 5,
+): Promise<number> {
+  const shortest: number[] = [];
+  for (let i = 0; i < runs; i++) {
+    const longest = await longestBlockPerStep(run);
+    longest.forEach((ms, step) => (shortest[step] = Math.min(shortest[step] ?? Infinity, ms)));
+  }
+  return Math.max(...shortest);
 }
 
-async function longestBlockOnce(run: () => Promise<unknown>): Promise<number> {
-  let longest = 0;
+async function longestBlockPerStep(run: (nextStep: () => void) => Promise<unknown>): Promise<number[]> {
+  const longest: number[] = [];
+  let step = 0;
   let last = now();
   let immediate: NodeJS.Immediate;
   const measure = () => {
     const current = now();
-    longest = Math.max(longest, Math.min(current.elapsedMs - last.elapsedMs, current.cpuMs - last.cpuMs));
+    const ms = Math.min(current.elapsedMs - last.elapsedMs, current.cpuMs - last.cpuMs);
+    longest[step] = Math.max(longest[step] ?? 0, ms);
     last = current;
   };
   const turn = () => {
@@ -26,7 +35,10 @@ async function longestBlockOnce(run: () => Promise<unknown>): Promise<number> {
     immediate = setImmediate(turn);
   };
   immediate = setImmediate(turn);
-  await run();
+  await run(() => {
+    measure();
+    step++;
+  });
   measure();
   clearImmediate(immediate);
   return longest;
