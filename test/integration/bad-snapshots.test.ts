@@ -184,3 +184,19 @@ describe('A dataset that is not downloaded within DATASET_DOWNLOAD_TIMEOUT_SECON
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
   });
 });
+
+describe('A row at the bounds of the contract', () => {
+  const base = 'https://registry.example/';
+  const rows = [
+    { no: Number.MAX_SAFE_INTEGER, name: 'n'.repeat(512), version: 'v'.repeat(256), url: base.padEnd(2048, 'u') },
+    { no: 1, name: 'İ'.repeat(256), version: '"'.repeat(256), url: base + '語'.repeat(674) + 'u' },
+  ]; // prettier-ignore
+  const suite = useService(() => rows);
+
+  it('is loaded and served as it is', async () => {
+    for (const { name, version, url } of rows) {
+      expect([name, version, url].map((text) => Buffer.byteLength(text))).to.deep.equal([512, 256, 2048]);
+    }
+    expect((await suite.service.get('/browse')).body.results).to.deep.equal(rows.toReversed());
+  });
+});
