@@ -4,7 +4,7 @@ import { accounts, type OnAnswer } from './http/accounts.js';
 import { clientAddressReader } from './http/client-address.js';
 import { securityHeaders } from './http/browser-policy.js';
 import { farewell } from './http/farewell.js';
-import { problems } from './http/problems.js';
+import { problems, uncaught } from './http/problems.js';
 import { identify, type RequestState } from './http/request-state.js';
 import type { Logger } from './log.js';
 import { createPageRouter, createRouter, refuseOtherMethods, type RouteDeps } from './routes/index.js';
@@ -30,6 +30,6 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
   for (const router of routers) app.use(router.routes());
   app.use(refuseOtherMethods);
-  app.on('error', (error: unknown) => deps.log.debug({ err: error }, 'a connection broke'));
+  app.context.onerror = uncaught(deps.log);
   return app;
 }

@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http';
 /** The stable words by which a program tells the errors apart. */
 export type ProblemCode =
   | 'invalid_parameter'
+  | 'malformed_request'
   | 'rate_limited'
   | 'forbidden'
   | 'initializing'

@@ -64,12 +64,17 @@ const PAGE: HelmetOptions = {
 
 /** Security headers, of one of two kinds, on every answer with a body; 304 stands for one that had them. */
 export function securityHeaders(): Middleware<RequestState> {
-  const ofAny = Object.entries(headersOf(ANY_ANSWER));
+  const ofAny = Object.entries(securityHeadersOfProblems());
   const ofPages = Object.entries(headersOf(PAGE));
   return async (ctx, next) => {
     await next();
     if (ctx.status !== 304) setHeaders(ctx, ctx.state.isPage === true ? ofPages : ofAny);
   };
+}
+
+/** The security headers of a response that does not pass the middleware. */
+export function securityHeadersOfProblems(): Record<string, string> {
+  return headersOf(ANY_ANSWER);
 }
 
 /** Marks an answer as a part of the page that people see. */

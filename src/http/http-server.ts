@@ -4,7 +4,10 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { problemBody } from '../problem.js';
 import { ConnectionLimits } from './connection-limits.js';
+import { sendProblem } from './direct-response.js';
 import { heldRequestClass } from './pipelining.js';
+import { checkRequest } from './request-check.js';
+import { requestIdOf } from './request-id.js';
 
 /** The start line and all headers of a request, in bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -53,7 +56,9 @@ export class HttpServer {
     };
     const server = createServer(options, (request, response) => {
       connections.get(request.socket)?.begin(response);
-      respond(request, response);
+      const problem = checkRequest(request);
+      if (problem === undefined) respond(request, response);
+      else sendProblem(response, problem, requestIdOf(request));
     });
     // A client that has closed its side after its last request gets the responses all the same; Node's types lack this.
     Object.assign(server, { httpAllowHalfOpen: true });

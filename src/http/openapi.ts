@@ -37,6 +37,11 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
     when: 'a parameter is missing, malformed or repeated; `detail` names it',
     detail: 'q must have 2 to 100 characters',
   },
+  malformed_request: {
+    status: 400,
+    when: 'the request is not valid HTTP, or its address is no URL; any request may get this response',
+    detail: 'the address of the request is not a valid URL',
+  },
   forbidden: {
     status: 403,
     when: 'the secret is wrong, missing or not configured, or a browser sends it for a page of another site',

@@ -1,7 +1,9 @@
 import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
 import { Problem, problemBody } from '../problem.js';
-import type { RequestState } from './request-state.js';
+import { sendProblem } from './direct-response.js';
+import { requestIdOf } from './request-id.js';
+import type { Context, RequestState } from './request-state.js';
 
 /**
  * Turns what is thrown below it into `application/problem+json` (RFC 9457), and an unanswered request into 404.
@@ -36,5 +38,26 @@ export function problems(log: Logger): Middleware<RequestState> {
       });
       ctx.type = 'application/problem+json';
     }
+  };
+}
+
+/**
+ * Makes the handler of errors that no middleware has caught, such as those while the response is sent: Koa's own one
+ * answers in plain text.
+ */
+export function uncaught(log: Logger) {
+  return function (this: Context, error: unknown): void {
+    // Koa calls it after each response, too.
+    if (error === null || error === undefined) return;
+    const { req, res, state } = this;
+    if (res.headersSent || !this.writable) {
+      log.debug({ err: error }, 'a connection broke');
+      if (!res.writableEnded) res.destroy();
+      return;
+    }
+    const requestId = (state as Partial<RequestState>).requestId ?? requestIdOf(req);
+    log.error({ request_id: requestId, err: error }, 'an unexpected error');
+    for (const name of res.getHeaderNames()) res.removeHeader(name);
+    sendProblem(res, new Problem(500, 'internal', 'an unexpected error'), requestId);
   };
 }

@@ -1,0 +1,28 @@
+import type { ServerResponse } from 'node:http';
+import { problemBody, type Problem } from '../problem.js';
+import { securityHeadersOfProblems } from './browser-policy.js';
+import { REQUEST_ID } from './request-id.js';
+
+const SECURITY_HEADERS = securityHeadersOfProblems();
+
+/** Sends a problem past the middleware, as the last response of its connection. */
+export function sendProblem(response: ServerResponse, problem: Problem, requestId: string): void {
+  const { headers, body } = describe(problem, requestId);
+  response.writeHead(problem.status, headers).end(body);
+}
+
+function describe({ status, code, detail, headers }: Problem, requestId: string) {
+  const body = JSON.stringify(problemBody(status, code, detail));
+  return {
+    headers: {
+      ...SECURITY_HEADERS,
+      ...headers,
+      [REQUEST_ID]: requestId,
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/problem+json',
+      'Content-Length': String(Buffer.byteLength(body)),
+      Connection: 'close',
+    },
+    body,
+  };
+}
