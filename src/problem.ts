@@ -4,6 +4,9 @@ import { STATUS_CODES } from 'node:http';
 export type ProblemCode =
   | 'invalid_parameter'
   | 'malformed_request'
+  | 'request_timeout'
+  | 'expectation_failed'
+  | 'headers_too_large'
   | 'rate_limited'
   | 'forbidden'
   | 'initializing'

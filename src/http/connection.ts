@@ -82,7 +82,7 @@ export class Connection {
     return true;
   }
 
-  /** Puts a request that must wait back into the socket's buffer, with the bytes after its headers. */
+  /** Puts a request back into the socket's buffer until those before it are answered, with the bytes after its headers. */
   hold(request: IncomingMessage, rest: Buffer): void {
     const socket = this.#socket;
     this.#isHeld = true;
@@ -91,6 +91,7 @@ export class Connection {
     socket.on('data', this.#putBack);
     if (rest.length > 0) socket.unshift(rest);
     socket.unshift(headOf(request));
+    if (this.#inFlight.size === 0) this.#turns.add(this.#resume);
     if (this.#heldSince === undefined || socket.bytesRead - socket.readableLength >= this.#receivedThen) {
       this.#heldSince = performance.now();
       this.#receivedThen = socket.bytesRead;

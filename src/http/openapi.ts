@@ -39,7 +39,7 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
   },
   malformed_request: {
     status: 400,
-    when: 'the request is not valid HTTP, or its address is no URL; any request may get this response',
+    when: 'the request is not valid HTTP',
     detail: 'the address of the request is not a valid URL',
   },
   forbidden: {
@@ -52,6 +52,21 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
     status: 405,
     when: 'the method is another than GET and HEAD',
     detail: 'this path answers GET and HEAD only',
+  },
+  request_timeout: {
+    status: 408,
+    when: 'the request did not arrive in time',
+    detail: 'the request did not arrive in time',
+  },
+  expectation_failed: {
+    status: 417,
+    when: 'the header `Expect` is another than `100-continue`',
+    detail: 'Expect must be 100-continue',
+  },
+  headers_too_large: {
+    status: 431,
+    when: 'the address and the headers are too long',
+    detail: 'the address and the headers must have at most 16384 bytes',
   },
   rate_limited: {
     status: 429,
@@ -75,6 +90,16 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
     detail: 'the search engine does not answer at the moment',
   },
 };
+
+/** Problems that every request may be answered with, whatever its path. */
+const OF_ANY_REQUEST = [
+  'malformed_request',
+  'not_found',
+  'method_not_allowed',
+  'request_timeout',
+  'expectation_failed',
+  'headers_too_large',
+] as const;
 
 /** Of every answer. */
 const ANY_HEADERS = {
@@ -101,7 +126,8 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
       version: '1.0.0',
       description:
         'A snapshot of all package names of a registry: page by page, and by any part of the name. HEAD works as GET, ' +
-        'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`.',
+        'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every request may be ' +
+        `answered with ${OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``).join(', ')}.`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     // Relative to the document, which may lie below a path of a proxy.

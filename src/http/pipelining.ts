@@ -67,27 +67,32 @@ export class TurnQueue {
  * that for one reason, a request that changes the protocol: the event `upgrade` hands over the socket and the bytes after
  * the request. A request that has to wait is therefore reported as an upgrade; the server puts it and the bytes after it
  * back into the socket (`headOf`), and gives the socket to the parser again when the responses before it are finished.
+ * So are requests for an upgrade, which are answered without one: Node would lose what was sent after them.
  * @param mustWait whether a request that has just arrived on the socket has to wait.
  */
 export function heldRequestClass(mustWait: (socket: Socket) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
-    /** Asked twice by the parser, and decided once. */
+    /** Whether the client asks for another protocol. */
+    declare asked: boolean | null;
+    /** The parser asks twice; it is decided once. */
     declare held?: boolean;
 
     get upgrade(): boolean {
-      return (this.held ??= this.method === 'CONNECT' || mustWait(this.socket));
+      return (this.held ??= this.asked === true || mustWait(this.socket));
     }
 
-    /** Clients that ask for another protocol are answered in this one. */
-    set upgrade(_asked: boolean | null) {
-      // Nothing depends on it.
+    set upgrade(asked: boolean | null) {
+      this.asked = asked;
     }
   };
 }
 
-/** Start line and headers of a request as they are sent. */
+/** Start line and headers of a request as they are sent, without `Upgrade`. */
 export function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
-  for (let i = 0; i < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.toLowerCase() !== 'upgrade') head += `${name}: ${rawHeaders[i + 1]}\r\n`;
+  }
   return Buffer.from(`${head}\r\n`, 'latin1');
 }

@@ -1,15 +1,32 @@
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../problem.js';
 
+/** The start line and all headers of a request, in bytes. A larger one is answered 431. */
+export const MAX_HEADER_BYTES = 16 * 1024;
+
 /** A target with scheme and authority, as clients send it to a proxy: the authority, and the rest. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/is;
+
+/** What a host and a port may consist of (RFC 3986, section 3.2); nothing, where there is no host. */
+const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
 /**
  * Finds what the parser accepts and the app does not, and reduces the request's target to its path and query.
  * @returns undefined for a good request.
  */
 export function checkRequest(request: IncomingMessage): Problem | undefined {
-  const { url = '' } = request;
+  const { httpVersionMajor, httpVersionMinor, rawHeaders, url = '' } = request;
+  if (httpVersionMajor !== 1) return malformedRequest('the version of HTTP must be 1.0 or 1.1');
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
+    hosts++;
+    if (!HOST.test(rawHeaders[i + 1] ?? ''))
+      return malformedRequest('the header Host must be a host and a port');
+  }
+  if (hosts > 1) return malformedRequest('the header Host must be given once');
+  if (hosts === 0 && httpVersionMinor > 0) return malformedRequest('the header Host is required');
   if (url.startsWith('/')) return undefined;
   const target = request.method === 'OPTIONS' && url === '*' ? url : pathOf(url);
   if (target === undefined) return malformedRequest('the address of the request is not a valid URL');
@@ -17,7 +34,30 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** 400: what is wrong with the request as a whole. */
+/** What is wrong with bytes that are no request, or with a request that does not come; undefined if a connection broke. */
+export function problemOf({ code = '' }: NodeJS.ErrnoException): Problem | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new Problem(408, 'request_timeout', 'the request did not arrive in time');
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `the address and the headers must have at most ${MAX_HEADER_BYTES} bytes`;
+    return new Problem(431, 'headers_too_large', detail);
+  }
+  return code.startsWith('HPE_') ? malformedRequest('this is not a well-formed HTTP request') : undefined;
+}
+
+/** 417: the only expectation that HTTP defines is `100-continue`. */
+export function expectationFailed(): Problem {
+  return new Problem(417, 'expectation_failed', 'Expect must be 100-continue');
+}
+
+/** 405: there is nothing to connect to. */
+export function connectNotAllowed(): Problem {
+  return new Problem(405, 'method_not_allowed', 'this service is no proxy; it answers GET and HEAD only', {
+    headers: { Allow: 'GET, HEAD' },
+  });
+}
+
 function malformedRequest(detail: string): Problem {
   return new Problem(400, 'malformed_request', detail);
 }

@@ -68,6 +68,104 @@ describe('Requests that reach no route', function () {
     });
   });
 
+  describe('because something else is wrong with them', () => {
+    const big = 'x'.repeat(20_000);
+    const cases: [what: string, bytes: string | Buffer, status: number, code: string][] = [
+      ['no Host', 'GET /ping HTTP/1.1\r\n\r\n', 400, 'malformed_request'],
+      ['two Hosts', 'GET /ping HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'malformed_request'],
+      [
+        'a Host repeated',
+        'GET /ping HTTP/1.1\r\nHost: a\r\nX: y\r\nhOsT: a\r\n\r\n',
+        400,
+        'malformed_request',
+      ],
+      [
+        'two Hosts among 3,000 headers',
+        `GET /ping HTTP/1.1\r\nHost: a\r\n${'a:\r\n'.repeat(3000)}Host: b\r\n\r\n`,
+        400,
+        'malformed_request',
+      ],
+      ['two Hosts in HTTP/1.0', 'GET /ping HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'malformed_request'],
+      ['a Host that is none', 'GET /ping HTTP/1.1\r\nHost: a b/\r\n\r\n', 400, 'malformed_request'],
+      ['a version that is none', 'GET /ping HTTP/2.0\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+      ['the beginning of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'malformed_request'],
+      ['a space in the target', getRequest('http://a b/'), 400, 'malformed_request'],
+      ['a target without a slash', getRequest('ping'), 400, 'malformed_request'],
+      ['TLS', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff]), 400, 'malformed_request'],
+      ['another expectation', getRequest('/ping', 'Expect: foo\r\n'), 417, 'expectation_failed'],
+      ['another expectation without Host', 'GET / HTTP/1.1\r\nExpect: x\r\n\r\n', 400, 'malformed_request'],
+      ['a large header', getRequest('/ping', `X: ${big}\r\n`), 431, 'headers_too_large'],
+      ['a large target', getRequest(`/search?q=${big}`), 431, 'headers_too_large'],
+      ['many headers', getRequest('/ping', 'abcd: e\r\n'.repeat(4000)), 431, 'headers_too_large'],
+      ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n', 405, 'method_not_allowed'],
+      ['CONNECT without Host', 'CONNECT a:443 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
+    ];
+    for (const [what, bytes, status, code] of cases) {
+      it(`are answered ${status} ${code}: ${what}`, async () => {
+        const response = await sendOne(bytes);
+        expectRawProblem(response, status, code);
+        expect(response.headers.get('Allow')).to.equal(status === 405 ? 'GET, HEAD' : null);
+      });
+    }
+
+    it('keep the id that they come with', async () => {
+      const response = await sendOne('GET / HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n');
+      expect(response.headers.get('X-Request-Id')).to.equal('mine');
+    });
+
+    it('are answered 408 request_timeout if they do not arrive', async () => {
+      const [half, second] = await Promise.all([
+        sendOne('GET /ping HTTP/1.1\r\nHost: a\r\n'),
+        send(`${getRequest('/ping')}GET /ping HTTP/1.1\r\n`),
+      ]);
+      expectRawProblem(half, 408, 'request_timeout');
+      expect(second.map(({ status }) => status)).to.deep.equal([200, 408]);
+    });
+  });
+
+  describe('are answered like others', () => {
+    const closing = 'Connection: close\r\n';
+
+    it('in HTTP/1.0, without a Host', async () => {
+      expect((await sendOne('GET /ping HTTP/1.0\r\n\r\n')).status).to.equal(200);
+    });
+
+    it('with an empty Host, or one with a port', async () => {
+      for (const host of ['', '[::1]:3000', 'registry.example:80', 'xn--bcher-kva.example', 'a_b']) {
+        const response = await sendOne(`GET /ping HTTP/1.1\r\nHost: ${host}\r\n${closing}\r\n`);
+        expect(response.status, host).to.equal(200);
+      }
+    });
+
+    it('with Expect: 100-continue, in any spelling', async () => {
+      const responses = await send(
+        `POST /ping HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n${closing}\r\nab`,
+      );
+      expect(responses.map(({ status }) => status)).to.deep.equal([100, 405]);
+    });
+
+    it('if they ask for another protocol, and so are those after them', async () => {
+      const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n';
+      const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n';
+      const responses = await send(
+        getRequest('/ping', upgrade) +
+          getRequest('/nothing') +
+          `POST /ping HTTP/1.1\r\nHost: a\r\n${websocket}\r\nab` +
+          getRequest('/ping', closing),
+      );
+      expect(responses.map(({ status }) => status)).to.deep.equal([200, 404, 405, 200]);
+    });
+
+    it('of any other method, with 405', async () => {
+      for (const method of ['SOURCE', 'LINK', 'PURGE', 'M-SEARCH', 'QUERY']) {
+        const { status, headers } = await sendOne(`${method} /ping HTTP/1.1\r\nHost: a\r\n${closing}\r\n`);
+        if (status === 400) continue; // The parser of this version of Node does not know it.
+        expect(status, method).to.equal(405);
+        expect(headers.get('Allow')).to.equal('GET, HEAD');
+      }
+    });
+  });
+
   it('never get another format, whatever their target is', async () => {
     const characters = '/?#[]@:%*.\\|^`{}<>"\'~;=&+, \t\u00a0éa1'.split('');
     const random = seededRandom(7);
