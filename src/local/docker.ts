@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
-import { ELASTICSEARCH_VERSION, javaOptions } from './elasticsearch.js';
+import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
 import type { Engine } from './engine.js';
 import { onFreePort } from './free-port.js';
 
@@ -23,23 +23,19 @@ export async function hasDocker(): Promise<boolean> {
   }
 }
 
-/**
- * @param volume a named volume that keeps the data; without one they go with the container.
- * @param jvmOptions in addition to those of the image and the heap.
- */
+/** @param volume a named volume that keeps the data; without one they go with the container. */
 export async function startElasticsearchContainer(
   heap: string,
   volume: string | undefined,
   usualPort: number | undefined,
   signal: AbortSignal,
-  jvmOptions: readonly string[] = [],
 ): Promise<Engine> {
   const container = new EngineContainer(ELASTICSEARCH_IMAGE)
     .withEnvironment({
       'discovery.type': 'single-node',
       'xpack.security.enabled': 'false',
       'cluster.routing.allocation.disk.threshold_enabled': 'false',
-      ES_JAVA_OPTS: javaOptions(heap, jvmOptions),
+      ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap}`,
     })
     .withWaitStrategy(
       Wait.forHttp('/_cluster/health?wait_for_status=yellow', 9200, { abortOnContainerExit: true }),

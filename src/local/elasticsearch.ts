@@ -52,8 +52,6 @@ interface NodeOptions {
   folder: string;
   /** Such as `1g`. */
   heap: string;
-  /** Of the JVM, in addition to those that Elasticsearch comes with and the heap. */
-  jvmOptions?: readonly string[];
   /** Of HTTP, taken where it is free. */
   usualPort?: number | undefined;
   env: NodeJS.ProcessEnv;
@@ -70,7 +68,6 @@ export async function startElasticsearch({
   places,
   folder,
   heap,
-  jvmOptions = [],
   usualPort,
   env,
   say,
@@ -117,7 +114,7 @@ export async function startElasticsearch({
         ES_PATH_CONF: config,
         ES_DISTRIBUTION_TYPE: 'tar',
         JAVA_TYPE: 'ES_JAVA_HOME',
-        ES_JAVA_OPTS: javaOptions(heap, jvmOptions),
+        ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap}`,
         ES_TMPDIR: temporary,
         // For the JVMs that the launcher starts before it knows ES_TMPDIR.
         JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,
@@ -135,11 +132,6 @@ export async function startElasticsearch({
   };
   const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;
   return startLocalEngine({ description, scheme: 'http', usualPort, launch });
-}
-
-/** The value of `ES_JAVA_OPTS`. */
-export function javaOptions(heap: string, jvmOptions: readonly string[]): string {
-  return [`-Xms${heap}`, `-Xmx${heap}`, ...jvmOptions].join(' ');
 }
 
 /** Takes Elasticsearch from Maven Central, unless that was done before. @returns its home, of programs alone. */

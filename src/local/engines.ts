@@ -13,8 +13,6 @@ interface EngineOptions {
   volume: string | undefined;
   /** Elasticsearch's, such as `1g`. */
   heap: string;
-  /** Of Elasticsearch's JVM, in addition to its usual ones and the heap. */
-  jvmOptions?: readonly string[];
   /** Whether people shall find them where they look first, if these ports are free. */
   onUsualPorts: boolean;
   env: NodeJS.ProcessEnv;
@@ -28,7 +26,6 @@ export async function obtainElasticsearch({
   folder,
   volume,
   heap,
-  jvmOptions = [],
   onUsualPorts,
   env,
   say,
@@ -38,13 +35,12 @@ export async function obtainElasticsearch({
   return obtain(
     'Elasticsearch',
     'ELASTICSEARCH_URL',
-    () => startElasticsearchContainer(heap, volume, usualPort, signal, jvmOptions),
+    () => startElasticsearchContainer(heap, volume, usualPort, signal),
     () =>
       startElasticsearch({
         places,
         folder: join(makeFolder(folder, places.runAs), 'elasticsearch'),
         heap,
-        jvmOptions,
         usualPort,
         env,
         say,

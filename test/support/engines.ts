@@ -11,12 +11,6 @@ export const ENGINES_TIMEOUT_MS = 20 * 60_000;
 
 const HEAP = '1g';
 
-/**
- * For an Elasticsearch that lives for minutes: most of what the JVM's optimizing compiler spends in that time does not pay
- * off. Measured: 80 instead of 123 s of processor time for the tests of searches and sibling registries.
- */
-export const SHORT_LIVED_JVM = ['-XX:TieredStopAtLevel=1'];
-
 /** `npm run test:containers` sets it: nothing but a container will do. */
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
@@ -56,7 +50,6 @@ async function start(): Promise<Engines> {
     folder,
     volume: undefined,
     heap: HEAP,
-    jvmOptions: SHORT_LIVED_JVM,
     onUsualPorts: false,
     env: process.env,
     say,
@@ -68,7 +61,7 @@ async function start(): Promise<Engines> {
       : await obtainRedis(options);
     try {
       const elasticsearch = MUST_BE_CONTAINERS
-        ? await startElasticsearchContainer(HEAP, undefined, undefined, signal, SHORT_LIVED_JVM)
+        ? await startElasticsearchContainer(HEAP, undefined, undefined, signal)
         : await obtainElasticsearch(options);
       say(`${elasticsearch.description}\n${redis.description}`);
       return { elasticsearch, redis, folder };

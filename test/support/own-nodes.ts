@@ -5,7 +5,6 @@ import { startElasticsearch } from '../../src/local/elasticsearch.js';
 import type { Administrator } from '../../src/local/administrator.js';
 import type { Engine } from '../../src/local/engine.js';
 import { findPlaces, makeFolder } from '../../src/local/places.js';
-import { SHORT_LIVED_JVM } from './engines.js';
 
 const HEAP = '512m';
 
@@ -32,7 +31,6 @@ export async function ownNodes(): Promise<OwnNodes> {
         places,
         folder: join(folder, name),
         heap: HEAP,
-        jvmOptions: SHORT_LIVED_JVM,
         env: process.env,
         say: (line) => console.log(line),
         signal: new AbortController().signal,
