@@ -49,6 +49,8 @@ export class Connection {
 
   /** Responses that the kernel has not taken whole. */
   readonly #inFlight = new Set<ServerResponse>();
+  /** The newest request, until all are answered and it has arrived whole. */
+  #newest: IncomingMessage | undefined;
   #isUsed = false;
   #idleSince = this.#openedAt;
 
@@ -59,6 +61,8 @@ export class Connection {
   #receivedThen = 0;
   #hasPipelined = false;
 
+  /** The last response, if something has come that no response can follow; it waits for those in flight. */
+  #lastResponse: string | undefined;
   #endedAt: number | undefined;
 
   /** Since when the client has taken less than `MIN_PROGRESS_BYTES`, and how much it had taken then. */
@@ -74,6 +78,7 @@ export class Connection {
 
   /** Whether a request that has just arrived must wait until those before it are answered; stops reading if so. */
   mustWait(): boolean {
+    if (this.#lastResponse !== undefined) return true;
     if (this.#inFlight.size === 0) return false;
     this.#hasPipelined = true;
     if (this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
@@ -85,6 +90,11 @@ export class Connection {
   /** Puts a request back into the socket's buffer until those before it are answered, with the bytes after its headers. */
   hold(request: IncomingMessage, rest: Buffer): void {
     const socket = this.#socket;
+    if (this.#lastResponse !== undefined) {
+      // It is too late; without a listener, what flows is discarded.
+      socket.resume();
+      return;
+    }
     this.#isHeld = true;
     // The server has reset the state of the stream.
     socket.pause();
@@ -99,10 +109,23 @@ export class Connection {
   }
 
   /** Counts a request whose processing begins. */
-  begin(response: ServerResponse): void {
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#newest = request;
     this.#isUsed = true;
     this.#inFlight.add(response);
     response.on('close', () => this.#finished(response));
+  }
+
+  /**
+   * Ends the connection after the responses in flight, with one more response. If the fault lies in the body of a request
+   * that is processed already, there is none: a client would take it for the response to its next request. Nor is there
+   * one if the client has sent nothing: browsers open connections in advance.
+   */
+  end(response: string): void {
+    if (this.#lastResponse !== undefined) return;
+    const isForRequest = this.#newest?.complete !== false && this.#socket.bytesRead > 0;
+    this.#lastResponse = isForRequest ? response : '';
+    if (this.#inFlight.size === 0) this.#finish(performance.now());
   }
 
   /** Bytes that wait in this process: requests to be parsed, and responses that the kernel does not take. */
@@ -116,7 +139,7 @@ export class Connection {
   isOverdue(now: number): boolean {
     if (this.#endedAt !== undefined) return now - this.#endedAt >= LINGER_MS;
     this.#watchProgress(now);
-    if (this.#isIdle && this.#hasPipelined && now - this.#idleSince >= PIPELINED_IDLE_MS) this.#end(now);
+    if (this.#isIdle && this.#hasPipelined && now - this.#idleSince >= PIPELINED_IDLE_MS) this.#finish(now);
     return now - (this.#waitsSince() ?? now) >= UNREAD_TIMEOUT_MS;
   }
 
@@ -166,8 +189,10 @@ export class Connection {
   #finished(response: ServerResponse): void {
     this.#inFlight.delete(response);
     if (this.#inFlight.size > 0) return;
+    if (this.#newest?.complete === true) this.#newest = undefined;
     this.#idleSince = performance.now();
-    if (this.#isHeld) this.#turns.add(this.#resume);
+    if (this.#lastResponse !== undefined) this.#finish(this.#idleSince);
+    else if (this.#isHeld) this.#turns.add(this.#resume);
     else this.#heldSince = undefined;
   }
 
@@ -186,9 +211,13 @@ export class Connection {
     this.#socket.unshift(chunk);
   };
 
-  #end(now: number): void {
+  /** Closes this side, and waits for the client to close its side: what it still sends is discarded. */
+  #finish(now: number): void {
+    const socket = this.#socket;
     this.#endedAt = now;
-    this.#socket.end();
+    // The last response in flight may have closed it.
+    if (socket.writable) socket.end(this.#lastResponse ?? '');
+    socket.resume();
   }
 }
 

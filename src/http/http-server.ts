@@ -1,15 +1,9 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Problem } from '../problem.js';
 import { ConnectionLimits } from './connection-limits.js';
-import { rawProblem, sendProblem } from './direct-response.js';
+import { rawProblem } from './direct-response.js';
 import { heldRequestClass } from './pipelining.js';
 import {
   checkRequest,
@@ -18,7 +12,6 @@ import {
   MAX_HEADER_BYTES,
   problemOf,
 } from './request-check.js';
-import { requestIdOf } from './request-id.js';
 
 /** How long a client may take to send its headers, or its whole request, in milliseconds. A slower one is answered 408. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -58,22 +51,24 @@ export class HttpServer {
       requireHostHeader: false,
       IncomingMessage: heldRequestClass((socket) => connections.get(socket)?.mustWait() ?? false),
     };
-    const answer = (request: IncomingMessage, response: ServerResponse, problem?: Problem) => {
-      connections.get(request.socket)?.begin(response);
-      if (problem === undefined) respond(request, response);
-      else sendProblem(response, problem, requestIdOf(request));
+    const reject = (request: IncomingMessage, problem: Problem) => {
+      connections.get(request.socket)?.end(rawProblem(problem, request));
     };
     const server = createServer(options, (request, response) => {
-      answer(request, response, checkRequest(request));
+      const problem = checkRequest(request);
+      if (problem === undefined) {
+        connections.get(request.socket)?.begin(request, response);
+        respond(request, response);
+      } else reject(request, problem);
     });
-    server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      answer(request, response, checkRequest(request) ?? expectationFailed());
+    server.on('checkExpectation', (request: IncomingMessage) => {
+      reject(request, checkRequest(request) ?? expectationFailed());
     });
-    server.on('connect', (_request, socket) => socket.end(rawProblem(connectNotAllowed())));
+    server.on('connect', (request) => reject(request, connectNotAllowed()));
     server.on('clientError', (error, socket) => {
       const problem = problemOf(error);
-      if (problem === undefined || !socket.writable) socket.destroy();
-      else socket.end(rawProblem(problem));
+      if (problem === undefined) socket.destroy();
+      else connections.get(socket)?.end(rawProblem(problem));
     });
     // A client that has closed its side after its last request gets the responses all the same; Node's types lack this.
     Object.assign(server, { httpAllowHalfOpen: true });

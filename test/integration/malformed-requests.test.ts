@@ -1,8 +1,13 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
+import { EngineProxy } from '../support/engine-proxy.js';
+import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { getRequest, RawConnection, type RawResponse } from '../support/raw-connection.js';
 import { integer, pick, seededRandom } from '../support/random.js';
+import { UNCACHED } from '../support/reader.js';
 import { useService } from '../support/service.js';
+import { until } from '../support/until.js';
 
 /** Asserts that a response is a problem in the service's format. */
 function expectRawProblem({ status, headers, text }: RawResponse, expected: number, code: string): void {
@@ -121,6 +126,12 @@ describe('Requests that reach no route', function () {
       expectRawProblem(half, 408, 'request_timeout');
       expect(second.map(({ status }) => status)).to.deep.equal([200, 408]);
     });
+
+    it('are closed without a response if nothing comes at all', async () => {
+      const began = Date.now();
+      expect(await send()).to.deep.equal([]);
+      expect(Date.now() - began).to.be.lessThan(15_000);
+    });
   });
 
   describe('are answered like others', () => {
@@ -190,5 +201,127 @@ describe('Requests that reach no route', function () {
         expect(headers.get('X-Request-Id')).to.match(/^[\w.:-]{1,64}$/);
       }
     }
+  });
+});
+
+describe('What is no request, after requests', function () {
+  this.timeout(60_000);
+  let proxy: EngineProxy;
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+  });
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({ ...UNCACHED, ELASTICSEARCH_URL: proxy.url }),
+  );
+  after(() => proxy.close());
+
+  /** Sends bytes, lets the search among them take a moment, and waits until the service closes the connection. */
+  async function send(bytes: string, ...more: string[]): Promise<RawConnection> {
+    const hold = bytes.includes('/search')
+      ? proxy.hold('before', (_method, path) => path.includes('_msearch'))
+      : undefined;
+    const client = await RawConnection.open(suite.service.url);
+    client.send(bytes);
+    await hold?.arrived;
+    for (const piece of more) {
+      await pause(20);
+      client.send(piece);
+    }
+    await pause(200);
+    hold?.release();
+    await client.closed;
+    return client;
+  }
+
+  const search = getRequest('/search?q=alpha');
+  const statusesOf = (client: RawConnection) => client.responses.map(({ status }) => status);
+
+  const faults: [what: string, bytes: string, status: number][] = [
+    ['garbage', 'nonsense\r\n\r\n', 400],
+    ['a request without Host', 'GET /ping HTTP/1.1\r\n\r\n', 400],
+    ['a target that is no URL', getRequest('http://['), 400],
+    ['another expectation', getRequest('/ping', 'Expect: foo\r\n'), 417],
+    ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405],
+    ['large headers', getRequest('/ping', `X: ${'x'.repeat(100_000)}\r\n`), 431],
+  ];
+  for (const [what, fault, status] of faults) {
+    it(`is answered ${status} after the response to the request before it: ${what}`, async () => {
+      for (const client of [await send(search + fault), await send(search, fault)]) {
+        expect(statusesOf(client)).to.deep.equal([200, status]);
+        expect(JSON.parse(client.responses[0]?.text ?? '')).to.include({ query: 'alpha' });
+        expect(client.error).to.equal(undefined);
+      }
+    });
+
+    it(`is answered in order after many requests, and what follows is ignored: ${what}`, async () => {
+      const client = await send(
+        getRequest('/ping').repeat(30) + search + fault + getRequest('/ping').repeat(30),
+      );
+      expect(statusesOf(client)).to.deep.equal([...Array.from({ length: 31 }, () => 200), status]);
+    });
+  }
+
+  it('is not answered if the response before it is the last one', async () => {
+    for (const last of [
+      getRequest('/search?q=alpha', 'Connection: close\r\n'),
+      'GET /search?q=alpha HTTP/1.0\r\n\r\n',
+    ]) {
+      for (const fault of ['nonsense\r\n\r\n', search]) {
+        const client = await send(last + fault);
+        expect(statusesOf(client)).to.deep.equal([200]);
+        expect(client.error).to.equal(undefined);
+      }
+    }
+  });
+
+  it('is not answered if it is the body of a request that is answered', async () => {
+    const post = 'POST /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+    for (const client of [
+      await send(`${post}zz\r\n`),
+      await send(post, 'zz\r\n'),
+      await send(`${search}${post}zz\r\n`),
+    ]) {
+      expect(statusesOf(client).filter((status) => status !== 200)).to.deep.equal([405]);
+    }
+  });
+
+  it('is not answered if it is a body that does not come', async () => {
+    const client = await send('POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1');
+    expect(statusesOf(client)).to.deep.equal([405]);
+  });
+
+  it('is not answered with a second response if it is completed too late', async () => {
+    const client = await RawConnection.open(suite.service.url);
+    client.send('GET /ping HTTP/1.1\r\n');
+    await until(() => client.responses.length > 0, 'the time to be over', 20_000);
+    client.send('Host: a\r\n\r\n');
+    client.send(getRequest('/ping').repeat(5));
+    await client.closed;
+    expect(statusesOf(client)).to.deep.equal([408]);
+  });
+
+  it('does not lose its response to a client that is still sending', async () => {
+    const client = await RawConnection.open(suite.service.url);
+    const size = 2_000_000;
+    client.send(`POST / HTTP/1.1\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size)}`);
+    await client.closed;
+    expect(statusesOf(client)).to.deep.equal([400]);
+    expect(client.error).to.equal(undefined);
+  });
+
+  it('ends the connection of a client that does not close it', async () => {
+    const client = await RawConnection.openUnread(suite.service.url);
+    client.send('nonsense\r\n\r\n');
+    await pause(100);
+    const began = performance.now();
+    for (;;) {
+      // Fails as soon as the connection is reset.
+      client.send('x');
+      if (client.error !== undefined) break;
+      await pause(100);
+    }
+    expect(performance.now() - began).to.be.lessThan(10_000);
   });
 });
