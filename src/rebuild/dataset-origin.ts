@@ -53,6 +53,10 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
     const cause = new Error(path);
     throw new DatasetError('the path in DATASET_URL is a folder: name the file in it', { cause });
   }
+  // Opening a pipe without a writer would occupy a thread of the process forever.
+  if (found.isFIFO()) {
+    throw new DatasetError('the path in DATASET_URL is a pipe: name a file', { cause: new Error(path) });
+  }
   const body = createReadStream(path);
   // The consumer sees it when it reads; an error before that must not end the process.
   body.on('error', () => undefined);

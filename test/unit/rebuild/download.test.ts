@@ -215,6 +215,16 @@ describe('download', () => {
       await once(server, 'close');
     });
 
+    it('refuses a pipe, without waiting for a writer', async () => {
+      const path = join(scratch, 'pipe');
+      await once(spawn('mkfifo', [path], { stdio: 'ignore' }), 'exit');
+      await rejects(snapshotOf(pathToFileURL(path).href), {
+        name: 'DatasetError',
+        message: 'the path in DATASET_URL is a pipe: name a file',
+      });
+      await rm(path);
+    });
+
     it('refuses a spreadsheet', async () => {
       const { url } = await fileOf(Buffer.from('PK\x03\x04, and so on'));
       await rejects(textOf(await snapshotOf(url)), {
