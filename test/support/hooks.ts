@@ -1,10 +1,20 @@
 import { expect } from 'chai';
-import { stopEngines } from './engines.js';
+import { engines, stopEngines } from './engines.js';
 import { leaks } from './leaks.js';
 import { readers } from './reader.js';
 
-/** After the last test of all suites: what only the whole run can tell. */
+const UNIT_TESTS = /\/test\/unit\//;
+
 export const mochaHooks = {
+  /** Starts the engines while the unit tests run, if other tests follow: Elasticsearch takes longest to start. */
+  beforeAll(this: Mocha.Context): void {
+    const files = this.test?.parent?.suites.map(({ file = '' }) => file) ?? [];
+    const areUnitTests = files.map((file) => UNIT_TESTS.test(file));
+    // The suite that needs them first reports a failure.
+    if (areUnitTests.includes(true) && areUnitTests.includes(false)) engines().catch(() => undefined);
+  },
+
+  /** Reports what only the whole run can tell. */
   afterAll(): void {
     const { requests, failures, answeredAway } = readers;
     if (requests > 0) {
