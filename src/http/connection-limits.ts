@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { Connection, compareUsefulness, type Usefulness } from './connection.js';
+import { Connection, compareUsefulness, NEW_MS, type Usefulness } from './connection.js';
 import { TurnQueue } from './pipelining.js';
 
 /** How often all connections are looked at, in milliseconds: a thousand of them take less than one. */
@@ -12,9 +12,11 @@ const SWEEP_MS = 250;
  */
 const MAX_BUFFERED_BYTES = 64 * 2 ** 20;
 
-/** How long a ranking of the connections is used, and how soon after it the next one may be made, in milliseconds. */
-const RANKING_MAX_AGE_MS = 250;
-const RANKING_MIN_AGE_MS = 20;
+/**
+ * Connections beyond the maximum that may be open while new clients send their first request: as many as the kernel holds
+ * ready to be accepted at once.
+ */
+const BURST = 511;
 
 /** A connection and how useful it was. */
 interface Ranked {
@@ -24,8 +26,8 @@ interface Ranked {
 }
 
 /**
- * The connections of a server. If as many are open as may be, the least useful one makes room for a new one; clients that
- * do not read are disconnected in any case.
+ * The connections of a server. If more are open than may be, the least useful ones make room for new ones; clients that do
+ * not read are disconnected in any case.
  */
 export class ConnectionLimits {
   /** Connections closed here so far: unread ones, those that made room for others, and those for which there was none. */
@@ -33,13 +35,11 @@ export class ConnectionLimits {
   readonly #connections = new Map<Duplex, Connection>();
   readonly #turns = new TurnQueue();
   readonly #attach: (socket: Socket) => void;
-  /** Those that may be evicted, as ranked last; the least useful one last. */
-  #victims: Ranked[] = [];
-  #rankedAt = -Infinity;
   #sweeping: NodeJS.Timeout | undefined;
+  #burst: NodeJS.Timeout | undefined;
 
   /**
-   * @param max connections that may be open at a time.
+   * @param max connections that may be open at a time; for 20 ms, up to 511 more.
    * @param attach gives a socket to the HTTP parser again.
    */
   constructor(
@@ -54,21 +54,19 @@ export class ConnectionLimits {
     return this.#connections.size;
   }
 
-  /**
-   * Lets a new socket in, in the place of the least useful connection if all are taken; resets it if every other
-   * connection is being served. A socket that is known is left alone.
-   */
+  /** Lets a new socket in, and soon closes the least useful connection in its place if there are too many. */
   add(socket: Socket): void {
     if (this.#connections.has(socket)) return;
     // Those of the parser are removed while a request is held.
     socket.on('error', () => undefined);
-    if (this.#connections.size >= this.max && !this.#evict(performance.now())) {
+    if (this.open >= this.max + BURST) {
       this.closed.refused++;
       socket.resetAndDestroy();
       return;
     }
     this.#connections.set(socket, new Connection(socket, this.#turns, this.#attach));
     socket.once('close', () => this.#connections.delete(socket));
+    if (this.open > this.max) this.#awaitRequests();
   }
 
   /** The connection of a socket; undefined for one that was refused or is closed. */
@@ -83,6 +81,7 @@ export class ConnectionLimits {
 
   stop(): void {
     clearInterval(this.#sweeping);
+    clearTimeout(this.#burst);
   }
 
   /** Closes every connection at once. */
@@ -109,31 +108,27 @@ export class ConnectionLimits {
     }
   }
 
-  /** Closes the least useful connection. @returns false if each one is being served. */
-  #evict(now: number): boolean {
-    if (now - this.#rankedAt > RANKING_MAX_AGE_MS) this.#rankVictims(now);
-    for (;;) {
-      const victim = this.#victims.pop();
-      if (victim === undefined) {
-        // A flood of connections must not pay for a ranking each.
-        if (now - this.#rankedAt < RANKING_MIN_AGE_MS) return false;
-        this.#rankVictims(now);
-        if (this.#victims.length === 0) return false;
-        continue;
-      }
-      const { socket, connection, usefulness } = victim;
-      // It may have been used, or closed, since it was ranked.
-      if (!this.#connections.has(socket) || connection.usefulness(now).since !== usefulness.since) continue;
-      this.#close(socket, connection, 'evicted');
-      return true;
-    }
+  /** Gives new clients time, and at least one look at what they have sent, before it is decided who has to go. */
+  #awaitRequests(): void {
+    this.#burst ??= setTimeout(() => {
+      // After a busy moment, timers run before what has arrived is read; this runs after that.
+      setImmediate(() => {
+        this.#burst = undefined;
+        this.#makeRoom(performance.now());
+      });
+    }, NEW_MS);
   }
 
-  #rankVictims(now: number): void {
-    this.#rankedAt = now;
-    this.#victims = this.#rank(now)
-      .filter(({ usefulness: { rank } }) => rank !== 'active')
-      .reverse();
+  /** Closes the least useful connections, and those opened last if all others are being served. */
+  #makeRoom(now: number): void {
+    const ranked = this.#rank(now).filter(({ usefulness: { rank } }) => rank !== 'new');
+    const excess = Math.max(0, ranked.length - this.max);
+    const isServed = ({ usefulness: { rank } }: Ranked) => rank === 'active';
+    const victims = [...ranked.filter((one) => !isServed(one)), ...ranked.filter(isServed).reverse()];
+    for (const victim of victims.slice(0, excess)) {
+      this.#close(victim.socket, victim.connection, isServed(victim) ? 'refused' : 'evicted');
+    }
+    if (this.open > this.max) this.#awaitRequests();
   }
 
   /** All connections, the least useful one first. */
@@ -143,7 +138,7 @@ export class ConnectionLimits {
       .sort((a, b) => compareUsefulness(a.usefulness, b.usefulness));
   }
 
-  #close(socket: Duplex, connection: Connection, reason: 'unread' | 'evicted'): void {
+  #close(socket: Duplex, connection: Connection, reason: keyof ConnectionLimits['closed']): void {
     this.closed[reason]++;
     this.#connections.delete(socket);
     connection.close();

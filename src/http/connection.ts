@@ -23,11 +23,14 @@ const PIPELINED_IDLE_MS = 10_000;
  */
 const LINGER_MS = 5_000;
 
-/** A client that has not read, or has pipelined too much, for this time is evicted before idle ones, in milliseconds. */
+/** A client that has not read for this time is evicted first, in milliseconds. */
 const UNREAD_GRACE_MS = 1_000;
 
+/** How long a client that has just connected has to send its first request before it may be evicted, in milliseconds. */
+export const NEW_MS = 20;
+
 /** How useful a connection is, the least useful first: the order in which connections are evicted. */
-const RANKS = ['unread', 'unused', 'idle', 'reading', 'active'] as const;
+const RANKS = ['unread', 'unused', 'pipelining', 'idle', 'reading', 'new', 'active'] as const;
 
 export interface Usefulness {
   rank: (typeof RANKS)[number];
@@ -148,9 +151,15 @@ export class Connection {
     if (this.#endedAt !== undefined) return { rank: 'unread', since: this.#endedAt };
     this.#watchProgress(now);
     const since = this.#waitsSince();
-    if (since !== undefined) return { rank: now - since >= UNREAD_GRACE_MS ? 'unread' : 'reading', since };
+    if (since !== undefined && now - since >= UNREAD_GRACE_MS) return { rank: 'unread', since };
+    // Who sends more requests than are answered at a time can take all connections at once; hardly a proxy does.
+    if (this.#heldSince !== undefined) return { rank: 'pipelining', since: this.#heldSince };
+    if (since !== undefined) return { rank: 'reading', since };
     if (!this.#isIdle) return { rank: 'active', since: now };
-    if (!this.#isUsed) return { rank: 'unused', since: this.#openedAt };
+    if (!this.#isUsed) {
+      const since = this.#openedAt;
+      return { rank: now - since >= NEW_MS ? 'unused' : 'new', since };
+    }
     return { rank: 'idle', since: this.#idleSince };
   }
 
