@@ -59,7 +59,7 @@ describe('Hostile requests', function () {
     itConcurrently('are closed where nothing comes at all', async () => {
       const began = Date.now();
       const { status } = await rawRequest(suite.service.url, []);
-      expect(status).to.be.oneOf([0, 408]);
+      expect(status, 'nothing: browsers connect in advance').to.equal(0);
       expect(Date.now() - began).to.be.lessThan(15_000);
     });
 

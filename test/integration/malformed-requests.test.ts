@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { concurrentTests } from '../support/concurrent-tests.js';
 import { packagesNamed } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -118,19 +119,13 @@ describe('Requests that reach no route', function () {
       expect(response.headers.get('X-Request-Id')).to.equal('mine');
     });
 
-    it('are answered 408 request_timeout if they do not arrive', async () => {
+    concurrentTests()('are answered 408 request_timeout if they do not arrive', async () => {
       const [half, second] = await Promise.all([
         sendOne('GET /ping HTTP/1.1\r\nHost: a\r\n'),
         send(`${getRequest('/ping')}GET /ping HTTP/1.1\r\n`),
       ]);
       expectRawProblem(half, 408, 'request_timeout');
       expect(second.map(({ status }) => status)).to.deep.equal([200, 408]);
-    });
-
-    it('are closed without a response if nothing comes at all', async () => {
-      const began = Date.now();
-      expect(await send()).to.deep.equal([]);
-      expect(Date.now() - began).to.be.lessThan(15_000);
     });
   });
 
@@ -235,6 +230,7 @@ describe('What is no request, after requests', function () {
     return client;
   }
 
+  const itConcurrently = concurrentTests();
   const search = getRequest('/search?q=alpha');
   const statusesOf = (client: RawConnection) => client.responses.map(({ status }) => status);
 
@@ -287,12 +283,12 @@ describe('What is no request, after requests', function () {
     }
   });
 
-  it('is not answered if it is a body that does not come', async () => {
+  itConcurrently('is not answered if it is a body that does not come', async () => {
     const client = await send('POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1');
     expect(statusesOf(client)).to.deep.equal([405]);
   });
 
-  it('is not answered with a second response if it is completed too late', async () => {
+  itConcurrently('is not answered with a second response if it is completed too late', async () => {
     const client = await RawConnection.open(suite.service.url);
     client.send('GET /ping HTTP/1.1\r\n');
     await until(() => client.responses.length > 0, 'the time to be over', 20_000);
@@ -311,7 +307,7 @@ describe('What is no request, after requests', function () {
     expect(client.error).to.equal(undefined);
   });
 
-  it('ends the connection of a client that does not close it', async () => {
+  itConcurrently('ends the connection of a client that does not close it', async () => {
     const client = await RawConnection.openUnread(suite.service.url);
     client.send('nonsense\r\n\r\n');
     await pause(100);

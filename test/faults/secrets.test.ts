@@ -1,5 +1,6 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
+import { concurrentTests } from '../support/concurrent-tests.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -10,6 +11,8 @@ import { BYPASS_SECRET, newSlug, REBUILD, REBUILD_SECRET, request } from '../sup
 import { until } from '../support/until.js';
 
 const LEVELS = ['info', 'trace'];
+
+const PROGRAMS_AT_ONCE = 3;
 
 /** What the operator has set, and neither the log nor standard error may tell. */
 const REDIS_PASSWORD = keepSecret('redis/pass"word-change-me');
@@ -187,9 +190,10 @@ describe('Secrets', function () {
         () => [],
       ],
     ];
+    const itConcurrently = concurrentTests(PROGRAMS_AT_ONCE);
     for (const [what, script, env, args] of commands) {
       for (const level of ['', 'trace']) {
-        it(`are none of ${what}, at ${level || 'its own'} level`, async () => {
+        itConcurrently(`are none of ${what}, at ${level || 'its own'} level`, async () => {
           answer = (_request, response) => response.writeHead(401).end();
           const program = new Program(script, await environment({ LOG_LEVEL: level, ...env() }), args());
           expect(await program.exit()).to.equal(1);
