@@ -114,7 +114,7 @@ export async function startElasticsearch({
         ES_PATH_CONF: config,
         ES_DISTRIBUTION_TYPE: 'tar',
         JAVA_TYPE: 'ES_JAVA_HOME',
-        ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap}`,
+        ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`,
         ES_TMPDIR: temporary,
         // For the JVMs that the launcher starts before it knows ES_TMPDIR.
         JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,

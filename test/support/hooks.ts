@@ -1,20 +1,10 @@
 import { expect } from 'chai';
-import { engines, stopEngines } from './engines.js';
+import { stopEngines } from './engines.js';
 import { leaks } from './leaks.js';
 import { readers } from './reader.js';
 
-const UNIT_TESTS = /\/test\/unit\//;
-
+/** After the last test of all suites: reports what only the whole run can tell. */
 export const mochaHooks = {
-  /** Starts the engines while the unit tests run, if other tests follow: Elasticsearch takes longest to start. */
-  beforeAll(this: Mocha.Context): void {
-    const files = this.test?.parent?.suites.map(({ file = '' }) => file) ?? [];
-    const areUnitTests = files.map((file) => UNIT_TESTS.test(file));
-    // The suite that needs them first reports a failure.
-    if (areUnitTests.includes(true) && areUnitTests.includes(false)) engines().catch(() => undefined);
-  },
-
-  /** Reports what only the whole run can tell. */
   afterAll(): void {
     const { requests, failures, answeredAway } = readers;
     if (requests > 0) {
