@@ -80,11 +80,13 @@ export class Connection {
   }
 
   /** Whether a request that has just arrived must wait until those before it are answered; stops reading if so. */
-  mustWait(): boolean {
+  mustWait(request: IncomingMessage): boolean {
     if (this.#lastResponse !== undefined) return true;
     if (this.#inFlight.size === 0) return false;
     this.#hasPipelined = true;
-    if (this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
+    // Node would write `100 Continue` into the middle of the response.
+    const isSimple = request.headers.expect === undefined;
+    if (isSimple && this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
     // While the parser still reads the socket itself, this stops it at once.
     this.#socket.pause();
     return true;

@@ -49,9 +49,13 @@ export class HttpServer {
       highWaterMark: READ_AHEAD_BYTES,
       // A missing Host is answered with a problem.
       requireHostHeader: false,
-      IncomingMessage: heldRequestClass((socket) => connections.get(socket)?.mustWait() ?? false),
+      IncomingMessage: heldRequestClass(
+        (request) => connections.get(request.socket)?.mustWait(request) ?? false,
+      ),
     };
     const reject = (request: IncomingMessage, problem: Problem) => {
+      // A body that nobody reads would stop the socket from being read.
+      request.resume();
       connections.get(request.socket)?.end(rawProblem(problem, request));
     };
     const server = createServer(options, (request, response) => {

@@ -1,5 +1,4 @@
 import { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 
 /**
  * Requests of one connection that are processed at a time. A few, so that pipelining saves round trips; each of them can
@@ -68,9 +67,9 @@ export class TurnQueue {
  * the request. A request that has to wait is therefore reported as an upgrade; the server puts it and the bytes after it
  * back into the socket (`headOf`), and gives the socket to the parser again when the responses before it are finished.
  * So are requests for an upgrade, which are answered without one: Node would lose what was sent after them.
- * @param mustWait whether a request that has just arrived on the socket has to wait.
+ * @param mustWait whether a request that has just arrived has to wait; its headers are there.
  */
-export function heldRequestClass(mustWait: (socket: Socket) => boolean): typeof IncomingMessage {
+export function heldRequestClass(mustWait: (request: IncomingMessage) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
     /** Whether the client asks for another protocol. */
     declare asked: boolean | null;
@@ -78,7 +77,7 @@ export function heldRequestClass(mustWait: (socket: Socket) => boolean): typeof 
     declare held?: boolean;
 
     get upgrade(): boolean {
-      return (this.held ??= this.asked === true || mustWait(this.socket));
+      return (this.held ??= this.asked === true || mustWait(this));
     }
 
     set upgrade(asked: boolean | null) {

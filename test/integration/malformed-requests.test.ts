@@ -150,6 +150,18 @@ describe('Requests that reach no route', function () {
       expect(responses.map(({ status }) => status)).to.deep.equal([100, 405]);
     });
 
+    it('with Expect: 100-continue among others, none of them broken by a 100', async () => {
+      const responses = await send(
+        getRequest('/ping') +
+          getRequest('/openapi.json', 'Expect: 100-continue\r\n') +
+          getRequest('/search?q=alpha', 'Expect: 100-continue\r\n') +
+          getRequest('/ping', closing),
+      );
+      expect(responses.map(({ status }) => status)).to.deep.equal([200, 100, 200, 100, 200, 200]);
+      for (const { text } of [responses[2], responses[4]] as RawResponse[])
+        expect(JSON.parse(text)).to.be.an('object');
+    });
+
     it('if they ask for another protocol, and so are those after them', async () => {
       const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n';
       const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n';
@@ -300,7 +312,7 @@ describe('What is no request, after requests', function () {
 
   it('does not lose its response to a client that is still sending', async () => {
     const client = await RawConnection.open(suite.service.url);
-    const size = 2_000_000;
+    const size = 20_000_000;
     client.send(`POST / HTTP/1.1\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size)}`);
     await client.closed;
     expect(statusesOf(client)).to.deep.equal([400]);
