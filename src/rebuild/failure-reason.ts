@@ -14,9 +14,17 @@ function describe(error: Error): string {
   if (refusal !== undefined) return refusal;
   // Its message may quote the dataset, whose URLs are no secret.
   if (error instanceof DatasetError) return error.message;
+  if (error instanceof errors.ResponseError) return describeResponse(error);
   const silent =
     error instanceof errors.ConnectionError ||
     error instanceof errors.NoLivingConnectionsError ||
     error instanceof errors.TimeoutError;
   return silent ? 'Elasticsearch does not respond' : withoutAddresses(error);
+}
+
+/** Of its wording nothing: Elasticsearch names its nodes in it, and proxies before it name their hosts. */
+function describeResponse({ statusCode, body }: errors.ResponseError): string {
+  const { error } = (body ?? {}) as { error?: { type?: unknown } };
+  const type = typeof error?.type === 'string' && /^[a-z_]{1,80}$/.test(error.type) ? `: ${error.type}` : '';
+  return `Elasticsearch answered ${statusCode}${type}`;
 }

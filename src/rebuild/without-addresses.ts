@@ -9,8 +9,9 @@ const ADDRESSES = [
   /(?<=\bE[A-Z_]{3,} )\S+/g,
   // `EACCES: permission denied, open '<path>'`.
   /(?<= ')\/[^']*(?=')/g,
-  // IPv6 in brackets, IPv4, and a host name; each with a port, which the first two may lack.
+  // IPv6 in brackets and without, IPv4, and a host name; each with a port, which the first two may lack.
   /\[(?=(?:[\da-f.]*:){2})[\da-f:.]+(?:%\w+)?\](?::\d+)?/gi,
+  /(?<![\w:.])(?=[\da-f:]*::|(?:[\da-f]{1,4}:){7})[\da-f:]{3,}(?:%\w+)?(?![\w:])/gi,
   /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])/g,
   /\b(?=[\w.-]*[a-z])[\w.-]+:\d{2,5}\b/gi,
 ];

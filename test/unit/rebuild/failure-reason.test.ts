@@ -1,4 +1,4 @@
-import { Client } from '@elastic/elasticsearch';
+import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
 import { publicReason } from '../../../src/rebuild/failure-reason.js';
@@ -19,6 +19,8 @@ describe('The reason of a failure', () => {
       '[node-1][10.0.0.5:9300][indices:data/write/bulk] disconnected',
       '[node-1][(address hidden)][indices:data/write/bulk] disconnected',
     ],
+    ['no route to fe80::1ff:890a%eth0 or 2001:db8::7', 'no route to (address hidden) or (address hidden)'],
+    ['at 12:30:45, see line 3:', 'at 12:30:45, see line 3:'],
     ['{node-1}{[::1]}{[fe80::1%eth0]:9300}', '{node-1}{(address hidden)}{(address hidden)}'],
     [
       "EACCES: permission denied, open '/srv/data/names.csv'",
@@ -51,6 +53,26 @@ describe('The reason of a failure', () => {
     await client.close();
     expect(error.message).to.contain('ECONNREFUSED');
     expect(publicReason(error)).to.equal('Elasticsearch does not respond');
+  });
+
+  it('has nothing of the wording of Elasticsearch, or of a proxy before it, but the type of the error', () => {
+    const responses: [body: unknown, shown: string][] = [
+      [
+        { error: { type: 'node_closed_exception', reason: 'node closed {es01-secret}{kQ12}' } },
+        'Elasticsearch answered 503: node_closed_exception',
+      ],
+      [
+        '<address>Apache Server at es-secret.internal.example Port 9200</address>',
+        'Elasticsearch answered 503',
+      ],
+      [{ error: { type: 'es-secret.internal.example' } }, 'Elasticsearch answered 503'],
+      [{ error: 'es-secret.internal.example' }, 'Elasticsearch answered 503'],
+      [undefined, 'Elasticsearch answered 503'],
+    ];
+    for (const [body, shown] of responses) {
+      const result = { body, statusCode: 503, headers: {}, warnings: null, meta: {} } as DiagnosticResult;
+      expect(publicReason(new errors.ResponseError(result))).to.equal(shown);
+    }
   });
 
   it('has at most 300 characters', () => {
