@@ -19,8 +19,8 @@ import { findPlaces } from './places.js';
 /** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */
 
 const HEAP = '1g';
-/** How long a first load may last: longer than any machine needs for the bundled snapshot. */
-const FIRST_LOAD_MS = 15 * 60_000;
+/** How long it may take until a first load begins. The load itself fails where it makes no progress. */
+const UNTIL_LOAD_MS = 15 * 60_000;
 
 const say = (line: string) => console.log(line);
 
@@ -132,13 +132,14 @@ async function refuseTakenPort(variable: string, port: number, host: string): Pr
 }
 
 async function untilReady({ generations, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
-  const deadline = Date.now() + FIRST_LOAD_MS;
+  let deadline = Date.now() + UNTIL_LOAD_MS;
   while (generations.engine !== 'present') {
     signal.throwIfAborted();
     if (rebuilds.lastFailure !== undefined) {
       throw new LocalError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
     if (generations.trouble !== undefined) throw new LocalError(generations.trouble);
+    if (rebuilds.progress !== undefined) deadline = Date.now() + UNTIL_LOAD_MS;
     if (Date.now() > deadline) throw new LocalError('the snapshot was not loaded in time');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

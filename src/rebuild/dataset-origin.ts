@@ -17,6 +17,9 @@ const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 const MAX_CLOCK_SKEW_MS = 300_000;
 /** The date format that HTTP prescribes, after the day of the week. */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
+/** The two obsolete ones, of RFC 850 and of C's asctime, which is in GMT, too. */
+const OBSOLETE_DATE =
+  /^(?:[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} [\d:]{8} GMT|(?:[A-Z][a-z]{2} ){2}[ \d]\d [\d:]{8} \d{4})$/;
 
 /** Values of `Content-Encoding` that can be read: gzip is recognised by its first bytes, whatever the server says. */
 const READABLE_ENCODINGS = ['identity', 'gzip', 'x-gzip'];
@@ -177,12 +180,16 @@ function requireReadable(encoding = 'identity'): void {
   );
 }
 
-/** @returns an invalid date for text that is no date or one that does not exist, such as 31 February. */
+/** @returns an invalid date for text in no form of RFC 9110, or a date that does not exist, such as 31 February. */
 function parseHttpDate(text = ''): Date {
-  const date = new Date(text);
   const [, written] = IMF_FIXDATE.exec(text) ?? [];
-  const exists = written === undefined || date.toUTCString().endsWith(written);
-  return exists ? date : new Date(NaN);
+  if (written !== undefined) {
+    const date = new Date(text);
+    return date.toUTCString().endsWith(written) ? date : new Date(NaN);
+  }
+  // What is no date at all is often read as one: "version 3".
+  if (!OBSOLETE_DATE.test(text)) return new Date(NaN);
+  return new Date(text.endsWith('GMT') ? text : `${text} GMT`);
 }
 
 /**

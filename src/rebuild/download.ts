@@ -121,7 +121,10 @@ async function removeOrphans(): Promise<void> {
     const pid = name.startsWith(FOLDER) ? parseInt(name.slice(FOLDER.length), 10) : NaN;
     const inUse = pid === process.pid ? name.startsWith(OWN) : isAlive(pid);
     if (Number.isNaN(pid) || inUse) continue;
-    await rm(join(tmpdir(), name), { recursive: true, force: true });
+    await rm(join(tmpdir(), name), { recursive: true, force: true }).catch((error: unknown) => {
+      // Those of another user are for that user to remove.
+      if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    });
   }
 }
 

@@ -7,7 +7,7 @@ import { previousAliasOf } from './index-names.js';
  * Serves the previous generation; called again, it goes back. The caller holds the lock.
  * @param lost aborts when the lock is lost.
  * @returns the index that is served now.
- * @throws {Error} if there is no previous generation, or this version cannot read it.
+ * @throws {Error} if there is no previous generation, this version cannot read it, or it is closed.
  */
 export async function rollBack(client: Client, alias: string, lost: AbortSignal): Promise<string> {
   const current = await findGeneration(client, alias);
@@ -18,6 +18,7 @@ export async function rollBack(client: Client, alias: string, lost: AbortSignal)
   if (!isReadable(previous)) {
     throw new Error(`${previous.index} was written by another version of the service, which must serve it`);
   }
+  if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
   lost.throwIfAborted();
   await swapWithPrevious(client, alias, current.index, previous.index);
   return previous.index;

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
+import { Program } from '../support/program.js';
 import { UNCACHED } from '../support/reader.js';
 import { useService } from '../support/service.js';
 import { until } from '../support/until.js';
@@ -38,5 +40,17 @@ describe('An index that an operator closes', function () {
     expect(server.rebuilds.lastFailure).to.be.undefined;
     expect(await health()).to.equal('ok');
     expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
+  });
+
+  it('is not gone back to', async () => {
+    const { elasticsearch, redis } = await engines();
+    const command = new Program('src/cli/rollback.ts', {
+      ELASTICSEARCH_URL: elasticsearch.url,
+      REDIS_URL: redis.url,
+      REGISTRY_SLUG: suite.service.slug,
+    });
+    expect(await command.exit()).to.equal(1);
+    expect(command.stderr).to.match(/^\S+ is closed: open it first\n$/);
+    expect(await health()).to.equal('ok');
   });
 });

@@ -3,11 +3,22 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, readdir, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  rm,
+  stat,
+  statfs,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -225,6 +236,28 @@ describe('download', () => {
       await rm(path);
     });
 
+    it('leaves temporary files that another user has left behind', async () => {
+      const orphan = join(scratch, 'package-registry-search-snapshot-4194303-1-a');
+      await mkdir(join(orphan, 'inner'), { recursive: true });
+      await chmod(join(orphan, 'inner'), 0);
+      await chmod(orphan, 0o500);
+      const { url } = await fileOf(CSV);
+      await chmod(dirname(fileURLToPath(url)), 0o755);
+      // Root may remove everything.
+      const isRoot = process.geteuid?.() === 0;
+      if (isRoot) {
+        await chmod(scratch, 0o777);
+        process.seteuid?.(65_534);
+      }
+      try {
+        expect(await textOf(await snapshotOf(url))).to.equal(CSV);
+      } finally {
+        if (isRoot) process.seteuid?.(0);
+        await chmod(orphan, 0o700);
+        await rm(orphan, { recursive: true });
+      }
+    });
+
     it('refuses a spreadsheet', async () => {
       const { url } = await fileOf(Buffer.from('PK\x03\x04, and so on'));
       await rejects(textOf(await snapshotOf(url)), {
@@ -293,6 +326,8 @@ describe('download', () => {
       ['before 1970', () => 'Fri, 01 Jan 1960 00:00:00 GMT'],
       ['the beginning of 1970, as servers write what they do not know', () => 'Thu, 01 Jan 1970 00:00:00 GMT'],
       ['a day that does not exist', () => 'Sat, 31 Feb 2024 00:00:00 GMT'],
+      ['text with a number', () => 'version 3'],
+      ['a number', () => '12'],
       ['an hour that does not exist', () => 'Thu, 01 Feb 2024 24:00:00 GMT'],
       ['an hour from now', () => inMs(3_600_000)],
       ['a minute from now, as by a clock that is ahead', () => inMs(60_000)],
@@ -307,6 +342,12 @@ describe('download', () => {
         expect(takenAt.getTime()).to.be.within(before, Date.now());
       });
     }
+
+    it('was taken at Last-Modified in the obsolete format of asctime', async () => {
+      const headers = { 'Last-Modified': 'Mon May  6 07:08:09 2024' };
+      const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
+      expect((await snapshotOf(url)).takenAt.toISOString()).to.equal('2024-05-06T07:08:09.000Z');
+    });
 
     it('was taken at Last-Modified in the obsolete format of RFC 850', async () => {
       const headers = { 'Last-Modified': 'Monday, 06-May-24 07:08:09 GMT' };
