@@ -18,7 +18,7 @@ import {
 import type { RequestListener } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -237,24 +237,25 @@ describe('download', () => {
     });
 
     it('leaves temporary files that another user has left behind', async () => {
-      const orphan = join(scratch, 'package-registry-search-snapshot-4194303-1-a');
-      await mkdir(join(orphan, 'inner'), { recursive: true });
-      await chmod(join(orphan, 'inner'), 0);
-      await chmod(orphan, 0o500);
-      const { url } = await fileOf(CSV);
-      await chmod(dirname(fileURLToPath(url)), 0o755);
-      // Root may remove everything.
+      // Root may remove everything, and who has become another user by seteuid is not trusted with TMPDIR.
       const isRoot = process.geteuid?.() === 0;
-      if (isRoot) {
-        await chmod(scratch, 0o777);
-        process.seteuid?.(65_534);
-      }
+      const folder = isRoot ? '/tmp' : scratch;
+      const readable = await mkdtemp(join(folder, 'package-registry-search-test-'));
+      await chmod(readable, 0o755);
+      const path = join(readable, 'names.csv');
+      await writeFile(path, CSV);
+      const orphan = join(folder, 'package-registry-search-snapshot-4194303-1-a');
+      await mkdir(join(orphan, 'inner'), { recursive: true });
+      await chmod(orphan, 0o500);
+      if (isRoot) process.seteuid?.(65_534);
       try {
-        expect(await textOf(await snapshotOf(url))).to.equal(CSV);
+        expect(await textOf(await snapshotOf(pathToFileURL(path).href))).to.equal(CSV);
       } finally {
         if (isRoot) process.seteuid?.(0);
-        await chmod(orphan, 0o700);
-        await rm(orphan, { recursive: true });
+        // A service of root that runs beside the tests may have removed it.
+        if (existsSync(orphan)) await chmod(orphan, 0o700);
+        await rm(orphan, { recursive: true, force: true });
+        await rm(readable, { recursive: true });
       }
     });
 
