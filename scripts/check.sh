@@ -30,11 +30,12 @@ set -m
   run faults npm run --silent test:faults
 } </dev/null &
 {
-  run unit-node-24 npm run --silent test:node -- 24 test:unit
   run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
+  # After those of this machine, which measure the same free space.
+  run unit-node-24 npm run --silent test:node -- 24 test:unit
 } </dev/null >/dev/null &
 set +m
 wait
 
-show unit-node-24 containers-node-24
-conclude browser schemathesis this-machine faults unit-node-24 containers-node-24
+show containers-node-24 unit-node-24
+conclude browser schemathesis this-machine faults containers-node-24 unit-node-24
