@@ -28,7 +28,7 @@ const MAX_GROWTH_MB = 100;
 const HEAP_OF_CONTAINER = '--max-old-space-size=256 --max-semi-space-size=1';
 const MAX_PING_MS = 100;
 /** Attacks until one meets it: other programs on the machine delay everything. */
-const ROUNDS = 3;
+const ROUNDS = 5;
 const MAX_OPEN_MS = 30_000;
 
 /** A replica of the suite's service, as a process of its own. */
