@@ -1,4 +1,3 @@
-import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { concurrentTests } from '../support/concurrent-tests.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
@@ -7,7 +6,14 @@ import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { keepSecret } from '../support/leaks.js';
 import { ownRedis, type OwnRedis } from '../support/own-redis.js';
 import { Program } from '../support/program.js';
-import { BYPASS_SECRET, newSlug, REBUILD, REBUILD_SECRET, request } from '../support/service.js';
+import {
+  BYPASS_SECRET,
+  newSlug,
+  REBUILD,
+  REBUILD_SECRET,
+  request,
+  removeIndices,
+} from '../support/service.js';
 import { until } from '../support/until.js';
 
 const LEVELS = ['info', 'trace'];
@@ -56,12 +62,7 @@ describe('Secrets', function () {
     await web.close();
     await redis.stop();
     await dataset.remove();
-    const client = new Client({ node: (await engines()).elasticsearch.url });
-    for (const slug of slugs) {
-      const indices = Object.keys(await client.indices.get({ index: `${slug}-*` }));
-      if (indices.length > 0) await client.indices.delete({ index: indices });
-    }
-    await client.close();
+    await removeIndices(slugs);
   });
 
   function withPassword(url: string, password: string, user = ''): string {

@@ -2,7 +2,6 @@ import { rejects } from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
@@ -11,7 +10,7 @@ import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { keepSecret } from '../support/leaks.js';
 import { Program } from '../support/program.js';
-import { newSlug, request } from '../support/service.js';
+import { newSlug, request, removeIndices } from '../support/service.js';
 import { until } from '../support/until.js';
 
 describe('The processes', function () {
@@ -36,12 +35,7 @@ describe('The processes', function () {
     taken.close();
     await webSite.close();
     await dataset.remove();
-    const client = new Client({ node: (await engines()).elasticsearch.url });
-    for (const slug of slugs) {
-      const indices = Object.keys(await client.indices.get({ index: `${slug}-*` }));
-      if (indices.length > 0) await client.indices.delete({ index: indices });
-    }
-    await client.close();
+    await removeIndices(slugs);
   });
 
   async function environment(): Promise<Record<string, string>> {

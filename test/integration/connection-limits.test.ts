@@ -1,32 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { useProxiedService } from '../support/proxied-service.js';
 import { getRequest, RawConnection } from '../support/raw-connection.js';
 import { UNCACHED } from '../support/reader.js';
-import { useService } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const MAX_CONNECTIONS = 30;
 
 describe('A service whose connections are all taken', function () {
   this.timeout(60_000);
-  let proxy: EngineProxy;
-  before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+  const suite = useProxiedService(() => packagesNamed(['alpha', 'beta']), {
+    ...UNCACHED,
+    MAX_CONNECTIONS: String(MAX_CONNECTIONS),
+    METRICS_PORT: '0',
   });
-  const suite = useService(
-    () => packagesNamed(['alpha', 'beta']),
-    () => ({
-      ...UNCACHED,
-      ELASTICSEARCH_URL: proxy.url,
-      MAX_CONNECTIONS: String(MAX_CONNECTIONS),
-      METRICS_PORT: '0',
-    }),
-  );
-  after(() => proxy.close());
 
   let opened: RawConnection[];
   beforeEach(() => (opened = []));
@@ -123,7 +111,7 @@ describe('A service whose connections are all taken', function () {
   it('refuses new clients at once while all others are being served, and loses none of those', async () => {
     const refused = await metric('connections_closed_total', 'reason="refused"');
     const holds = Array.from({ length: MAX_CONNECTIONS + 1 }, () =>
-      proxy.hold('before', (_method, path) => path.includes('_msearch')),
+      suite.proxy.hold('before', (_method, path) => path.includes('_msearch')),
     );
     await until(async () => (await metric('connections_open')) === 0, 'earlier connections to close', 20_000);
     await take(getRequest('/search?q=alpha'), true);

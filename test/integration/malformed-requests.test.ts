@@ -2,8 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { concurrentTests } from '../support/concurrent-tests.js';
 import { packagesNamed } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { useProxiedService } from '../support/proxied-service.js';
 import { getRequest, RawConnection, type RawResponse } from '../support/raw-connection.js';
 import { integer, pick, seededRandom } from '../support/random.js';
 import { UNCACHED } from '../support/reader.js';
@@ -211,23 +210,14 @@ describe('Requests that reach no route', function () {
   });
 });
 
-describe('What is no request, after requests', function () {
+describe('Malformed input after valid requests', function () {
   this.timeout(60_000);
-  let proxy: EngineProxy;
-  before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-  });
-  const suite = useService(
-    () => packagesNamed(['alpha', 'beta']),
-    () => ({ ...UNCACHED, ELASTICSEARCH_URL: proxy.url }),
-  );
-  after(() => proxy.close());
+  const suite = useProxiedService(() => packagesNamed(['alpha', 'beta']), UNCACHED);
 
   /** Sends bytes, lets the search among them take a moment, and waits until the service closes the connection. */
   async function send(bytes: string, ...more: string[]): Promise<RawConnection> {
     const hold = bytes.includes('/search')
-      ? proxy.hold('before', (_method, path) => path.includes('_msearch'))
+      ? suite.proxy.hold('before', (_method, path) => path.includes('_msearch'))
       : undefined;
     const client = await RawConnection.open(suite.service.url);
     client.send(bytes);

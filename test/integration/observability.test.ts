@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { useProxiedService } from '../support/proxied-service.js';
 import { logLines, REBUILD, REBUILD_SECRET, useService } from '../support/service.js';
 
 const METRICS = { METRICS_PORT: '0' };
@@ -199,18 +199,9 @@ describe('Metrics while a rebuild runs', function () {
 
 describe('A request', function () {
   this.timeout(30_000);
-  let proxy: EngineProxy;
-  before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-  });
-  const suite = useService(
-    () => packagesNamed(['alpha', 'beta']),
-    () => ({ ...METRICS, ELASTICSEARCH_URL: proxy.url }),
-  );
-  after(() => proxy.close());
+  const suite = useProxiedService(() => packagesNamed(['alpha', 'beta']), METRICS);
 
-  const holdSearch = () => proxy.hold('before', (_method, path) => path.includes('/_msearch'));
+  const holdSearch = () => suite.proxy.hold('before', (_method, path) => path.includes('/_msearch'));
   const ID = 'X-Request-Id';
 
   it('gets an id of its own in every answer', async () => {
@@ -248,7 +239,7 @@ describe('A request', function () {
     const line = logLines.find(({ msg, request_id: id }) => msg === 'slow search' && id === 'slow-one');
     expect(line).to.include({ level: 40, q: 'bet', limit: 250 });
     expect(line?.['ms']).to.be.within(1400, 5000);
-    const failed = { node: proxy.url, outcome: 'unavailable' };
+    const failed = { node: suite.proxy.url, outcome: 'unavailable' };
     const seen = await scrape(suite.service.server.metricsUrl);
     expect(seen.sum('elasticsearch_request_duration_seconds_count', failed)).to.equal(1);
   });

@@ -1,9 +1,7 @@
 import { expect } from 'chai';
 import { bundledPackages } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { useService } from '../support/service.js';
+import { useProxiedService } from '../support/proxied-service.js';
 
 /** More than run and wait together. */
 const SEARCHES = 600;
@@ -12,23 +10,14 @@ const RUNNING = 16;
 
 describe('Overload', function () {
   this.timeout(60_000);
-  let proxy: EngineProxy;
-  before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-  });
-  const suite = useService(
-    () => bundledPackages().slice(0, 20_000),
-    () => ({ ELASTICSEARCH_URL: proxy.url }),
-  );
-  after(() => proxy.close());
+  const suite = useProxiedService(() => bundledPackages().slice(0, 20_000));
 
   it('is refused at once, 503 with Retry-After, while /ping and /health answer; the rest is answered', async () => {
     // An engine that has just started is slow at first.
     for (let i = 0; i < 50; i++) await suite.service.get(`/search?limit=1&q=py${i.toString(36)}`);
     // Until a search is refused, so that the engine cannot be quicker than the 600 requests arrive.
     const holds = Array.from({ length: RUNNING }, () =>
-      proxy.hold('before', (_method, path) => path.includes('/_msearch')),
+      suite.proxy.hold('before', (_method, path) => path.includes('/_msearch')),
     );
     // Each one is another query, so that none is answered by the cache or by an equal one.
     const searches = Array.from({ length: SEARCHES }, (_, i) =>

@@ -1,11 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { bundledPackages } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { getRequest, RawConnection } from '../support/raw-connection.js';
 import { UNCACHED } from '../support/reader.js';
-import { useService } from '../support/service.js';
+import { useProxiedService } from '../support/proxied-service.js';
 import { until } from '../support/until.js';
 
 /** Requests of one connection that the service processes at a time. */
@@ -15,28 +13,21 @@ const PACKAGES = bundledPackages().slice(0, 3000);
 
 describe('Pipelined requests', function () {
   this.timeout(60_000);
-  let proxy: EngineProxy;
   /** How many searches have come to Elasticsearch. */
   let searches = 0;
   const opened: RawConnection[] = [];
 
-  before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-    proxy.hold('before', (_method, path) => {
+  const suite = useProxiedService(() => PACKAGES, UNCACHED);
+  before(() => {
+    suite.proxy.hold('before', (_method, path) => {
       if (path.includes('_msearch')) searches++;
       return false;
     });
   });
-  const suite = useService(
-    () => PACKAGES,
-    () => ({ ...UNCACHED, ELASTICSEARCH_URL: proxy.url }),
-  );
   beforeEach(() => (searches = 0));
   afterEach(() => {
     for (const connection of opened.splice(0)) connection.destroy();
   });
-  after(() => proxy.close());
 
   async function open(): Promise<RawConnection> {
     const connection = await RawConnection.open(suite.service.url);
@@ -50,7 +41,7 @@ describe('Pipelined requests', function () {
   /** Holds as many searches as are processed at a time. */
   function holdSearches() {
     const holds = Array.from({ length: AT_A_TIME }, () =>
-      proxy.hold('before', (_method, path) => path.includes('_msearch')),
+      suite.proxy.hold('before', (_method, path) => path.includes('_msearch')),
     );
     return {
       arrived: Promise.all(holds.map(({ arrived }) => arrived)),

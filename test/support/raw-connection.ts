@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** A response as it came, in the order of the connection. */
+/** One parsed response. */
 export interface RawResponse {
   status: number;
   headers: Headers;

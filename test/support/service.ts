@@ -210,6 +210,16 @@ export function useService(
   };
 }
 
+/** Deletes the indices of registries whose services were processes of their own. */
+export async function removeIndices(slugs: readonly string[]): Promise<void> {
+  const client = new Client({ node: (await engines()).elasticsearch.url });
+  for (const slug of slugs) {
+    const indices = Object.keys(await client.indices.get({ index: `${slug}-*` }));
+    if (indices.length > 0) await client.indices.delete({ index: indices });
+  }
+  await client.close();
+}
+
 /** One request, its answer read to the end. */
 export async function request(url: string, init?: RequestInit): Promise<Answer> {
   const response = await fetch(url, init);

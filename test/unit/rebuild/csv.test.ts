@@ -20,7 +20,7 @@ function chunksOf(bytes: Buffer, size: number): Buffer[] {
   );
 }
 
-/** Gives each chunk a turn of the event loop of its own, as a file does. */
+/** Emits one chunk per turn of the event loop, as a file stream does. */
 async function* inTurns(chunks: Buffer[], nextChunk: () => void): AsyncGenerator<Buffer> {
   for (const chunk of chunks) {
     await nextTurn();

@@ -237,7 +237,7 @@ describe('download', () => {
     });
 
     it('leaves temporary files that another user has left behind', async () => {
-      // Root may remove everything, and who has become another user by seteuid is not trusted with TMPDIR.
+      // Root can delete everything, so the test changes the effective user; os.tmpdir() then ignores TMPDIR.
       const isRoot = process.geteuid?.() === 0;
       const folder = isRoot ? '/tmp' : scratch;
       const readable = await mkdtemp(join(folder, 'package-registry-search-test-'));
