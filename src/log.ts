@@ -19,7 +19,7 @@ interface LoggedError {
   /** Of an HTTP response. */
   statusCode?: number;
   stack?: string;
-  /** The same, or the type of what is no error. */
+  /** A logged error, or for any other value its type. */
   cause?: unknown;
   errors?: unknown[];
 }

@@ -108,7 +108,7 @@ export class ConnectionLimits {
     }
   }
 
-  /** Gives new clients time, and at least one look at what they have sent, before it is decided who has to go. */
+  /** Schedules the eviction for when new clients have had time to send a request and the server has read it. */
   #awaitRequests(): void {
     this.#burst ??= setTimeout(() => {
       // After a busy moment, timers run before what has arrived is read; this runs after that.

@@ -84,9 +84,9 @@ export class Connection {
     if (this.#lastResponse !== undefined) return true;
     if (this.#inFlight.size === 0) return false;
     this.#hasPipelined = true;
-    // Node would write `100 Continue` into the middle of the response.
-    const isSimple = request.headers.expect === undefined;
-    if (isSimple && this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
+    // Behind another response, Node would write `100 Continue` into the middle of this one.
+    const expectsContinue = request.headers.expect !== undefined;
+    if (!expectsContinue && this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
     // While the parser still reads the socket itself, this stops it at once.
     this.#socket.pause();
     return true;
@@ -96,7 +96,7 @@ export class Connection {
   hold(request: IncomingMessage, rest: Buffer): void {
     const socket = this.#socket;
     if (this.#lastResponse !== undefined) {
-      // It is too late; without a listener, what flows is discarded.
+      // The last response is decided already. Without a listener, further input is discarded.
       socket.resume();
       return;
     }

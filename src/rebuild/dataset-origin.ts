@@ -56,7 +56,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
     const cause = new Error(path);
     throw new DatasetError('the path in DATASET_URL is a folder: name the file in it', { cause });
   }
-  // Opening a pipe without a writer would occupy a thread of the process forever.
+  // Opening a pipe that has no writer blocks a thread of the process forever.
   if (found.isFIFO()) {
     throw new DatasetError('the path in DATASET_URL is a pipe: name a file', { cause: new Error(path) });
   }
@@ -187,7 +187,7 @@ function parseHttpDate(text = ''): Date {
     const date = new Date(text);
     return date.toUTCString().endsWith(written) ? date : new Date(NaN);
   }
-  // What is no date at all is often read as one: "version 3".
+  // `Date` accepts arbitrary text with a number in it, such as "version 3".
   if (!OBSOLETE_DATE.test(text)) return new Date(NaN);
   return new Date(text.endsWith('GMT') ? text : `${text} GMT`);
 }

@@ -122,7 +122,7 @@ async function removeOrphans(): Promise<void> {
     const inUse = pid === process.pid ? name.startsWith(OWN) : isAlive(pid);
     if (Number.isNaN(pid) || inUse) continue;
     await rm(join(tmpdir(), name), { recursive: true, force: true }).catch((error: unknown) => {
-      // Those of another user are for that user to remove.
+      // This process may not delete another user's files.
       if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     });
   }

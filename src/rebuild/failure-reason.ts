@@ -22,7 +22,7 @@ function describe(error: Error): string {
   return silent ? 'Elasticsearch does not respond' : withoutAddresses(error);
 }
 
-/** Of its wording nothing: Elasticsearch names its nodes in it, and proxies before it name their hosts. */
+/** Omits the message, in which Elasticsearch names its nodes and a proxy its host. */
 function describeResponse({ statusCode, body }: errors.ResponseError): string {
   const { error } = (body ?? {}) as { error?: { type?: unknown } };
   const type = typeof error?.type === 'string' && /^[a-z_]{1,80}$/.test(error.type) ? `: ${error.type}` : '';
