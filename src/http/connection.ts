@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { headOf, MAX_IN_FLIGHT, type TurnQueue } from './pipelining.js';
+import { hasBody, headOf, MAX_IN_FLIGHT, type TurnQueue } from './pipelining.js';
 
 /**
  * A client that has responses to read must take `MIN_PROGRESS_BYTES` of them in this time, or its connection is reset.
@@ -52,8 +52,6 @@ export class Connection {
 
   /** Responses that the kernel has not taken whole. */
   readonly #inFlight = new Set<ServerResponse>();
-  /** The newest request, until all are answered and it has arrived whole. */
-  #newest: IncomingMessage | undefined;
   #isUsed = false;
   #idleSince = this.#openedAt;
 
@@ -64,6 +62,8 @@ export class Connection {
   #receivedThen = 0;
   #hasPipelined = false;
 
+  /** Whether the next request that begins is the last one, because its body is not read. */
+  #isNextLast = false;
   /** The last response, if something has come that no response can follow; it waits for those in flight. */
   #lastResponse: string | undefined;
   #endedAt: number | undefined;
@@ -79,20 +79,32 @@ export class Connection {
     this.#attach = attach;
   }
 
-  /** Whether a request that has just arrived must wait until those before it are answered; stops reading if so. */
-  mustWait(request: IncomingMessage): boolean {
+  /**
+   * Whether a request that has just arrived must be held: until those before it are answered, or because it has a body.
+   * Stops reading if so.
+   */
+  mustHold(request: IncomingMessage): boolean {
     if (this.#lastResponse !== undefined) return true;
-    if (this.#inFlight.size === 0) return false;
-    this.#hasPipelined = true;
-    // Behind another response, Node would write `100 Continue` into the middle of this one.
-    const expectsContinue = request.headers.expect !== undefined;
-    if (!expectsContinue && this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take()) return false;
+    if (this.#inFlight.size > 0) this.#hasPipelined = true;
+    if (this.#mayBegin(request)) return false;
     // While the parser still reads the socket itself, this stops it at once.
     this.#socket.pause();
     return true;
   }
 
-  /** Puts a request back into the socket's buffer until those before it are answered, with the bytes after its headers. */
+  #mayBegin(request: IncomingMessage): boolean {
+    if (hasBody(request)) return false;
+    if (this.#inFlight.size === 0) return true;
+    // Behind another response, Node would write `100 Continue` into the middle of this one.
+    const expectsContinue = request.headers.expect !== undefined;
+    return !expectsContinue && this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take();
+  }
+
+  /**
+   * Puts a request back into the socket's buffer until those before it are answered, with the bytes after its headers.
+   * No endpoint takes a body, and parsing one byte by byte costs a thousand times what sending it costs: a request with a
+   * body is put back without it, and is the last one of its connection.
+   */
   hold(request: IncomingMessage, rest: Buffer): void {
     const socket = this.#socket;
     if (this.#lastResponse !== undefined) {
@@ -104,7 +116,8 @@ export class Connection {
     // The server has reset the state of the stream.
     socket.pause();
     socket.on('data', this.#putBack);
-    if (rest.length > 0) socket.unshift(rest);
+    if (hasBody(request)) this.#isNextLast = true;
+    else if (rest.length > 0) socket.unshift(rest);
     socket.unshift(headOf(request));
     if (this.#inFlight.size === 0) this.#turns.add(this.#resume);
     if (this.#heldSince === undefined || socket.bytesRead - socket.readableLength >= this.#receivedThen) {
@@ -114,22 +127,24 @@ export class Connection {
   }
 
   /** Counts a request whose processing begins. */
-  begin(request: IncomingMessage, response: ServerResponse): void {
-    this.#newest = request;
+  begin(response: ServerResponse): void {
     this.#isUsed = true;
     this.#inFlight.add(response);
     response.on('close', () => this.#finished(response));
+    if (!this.#isNextLast) return;
+    response.shouldKeepAlive = false;
+    this.#lastResponse = '';
+    // Node would destroy the socket after the last response; while a body arrives, that is a reset, which loses the response.
+    this.#socket.destroySoon = () => this.#socket.end();
   }
 
   /**
-   * Ends the connection after the responses in flight, with one more response. If the fault lies in the body of a request
-   * that is processed already, there is none: a client would take it for the response to its next request. Nor is there
-   * one if the client has sent nothing: browsers open connections in advance.
+   * Ends the connection after the responses in flight, with one more response. There is none if the client has sent
+   * nothing: browsers open connections in advance.
    */
   end(response: string): void {
     if (this.#lastResponse !== undefined) return;
-    const isForRequest = this.#newest?.complete !== false && this.#socket.bytesRead > 0;
-    this.#lastResponse = isForRequest ? response : '';
+    this.#lastResponse = this.#socket.bytesRead > 0 ? response : '';
     if (this.#inFlight.size === 0) this.#finish(performance.now());
   }
 
@@ -200,7 +215,6 @@ export class Connection {
   #finished(response: ServerResponse): void {
     this.#inFlight.delete(response);
     if (this.#inFlight.size > 0) return;
-    if (this.#newest?.complete === true) this.#newest = undefined;
     this.#idleSince = performance.now();
     if (this.#lastResponse !== undefined) this.#finish(this.#idleSince);
     else if (this.#isHeld) this.#turns.add(this.#resume);

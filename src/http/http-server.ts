@@ -50,7 +50,7 @@ export class HttpServer {
       // A missing Host is answered with a problem.
       requireHostHeader: false,
       IncomingMessage: heldRequestClass(
-        (request) => connections.get(request.socket)?.mustWait(request) ?? false,
+        (request) => connections.get(request.socket)?.mustHold(request) ?? false,
       ),
     };
     const reject = (request: IncomingMessage, problem: Problem) => {
@@ -61,7 +61,7 @@ export class HttpServer {
     const server = createServer(options, (request, response) => {
       const problem = checkRequest(request);
       if (problem === undefined) {
-        connections.get(request.socket)?.begin(request, response);
+        connections.get(request.socket)?.begin(response);
         respond(request, response);
       } else reject(request, problem);
     });

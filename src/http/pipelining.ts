@@ -66,10 +66,11 @@ export class TurnQueue {
  * that for one reason, a request that changes the protocol: the event `upgrade` hands over the socket and the bytes after
  * the request. A request that has to wait is therefore reported as an upgrade; the server puts it and the bytes after it
  * back into the socket (`headOf`), and gives the socket to the parser again when the responses before it are finished.
- * So are requests for an upgrade, which are answered without one: Node would lose what was sent after them.
- * @param mustWait whether a request that has just arrived has to wait; its headers are there.
+ * So are requests for an upgrade, which are answered without one: Node would lose what was sent after them; and requests
+ * with a body, whose bodies are never parsed.
+ * @param mustHold whether a request that has just arrived is to be held; its headers are there.
  */
-export function heldRequestClass(mustWait: (request: IncomingMessage) => boolean): typeof IncomingMessage {
+export function heldRequestClass(mustHold: (request: IncomingMessage) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
     /** Whether the client asks for another protocol. */
     declare asked: boolean | null;
@@ -77,7 +78,7 @@ export function heldRequestClass(mustWait: (request: IncomingMessage) => boolean
     declare held?: boolean;
 
     get upgrade(): boolean {
-      return (this.held ??= this.asked === true || mustWait(this));
+      return (this.held ??= this.asked === true || mustHold(this));
     }
 
     set upgrade(asked: boolean | null) {
@@ -86,12 +87,33 @@ export function heldRequestClass(mustWait: (request: IncomingMessage) => boolean
   };
 }
 
-/** Start line and headers of a request as they are sent, without `Upgrade`. */
-export function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+/** Whether a body follows the headers of a request. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return isChunked(headers['transfer-encoding']) || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Whether a request's body comes in chunks; every other transfer coding has no end (RFC 9112, section 6.3). */
+export function isChunked(transferEncoding = ''): boolean {
+  return /\bchunked\s*$/i.test(transferEncoding);
+}
+
+/** Headers that concern the body: without them, none is expected. */
+const BODY_HEADERS = new Set(['content-length', 'transfer-encoding', 'trailer']);
+
+/** Start line and headers of a request as they are sent, without `Upgrade` and without its body. */
+export function headOf(request: IncomingMessage): Buffer {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const isBodyDropped = hasBody(request);
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    if (name.toLowerCase() !== 'upgrade') head += `${name}: ${rawHeaders[i + 1]}\r\n`;
+    const [name = '', value = ''] = rawHeaders.slice(i, i + 2);
+    const field = name.toLowerCase();
+    const isDropped =
+      field === 'upgrade' ||
+      BODY_HEADERS.has(field) ||
+      // The client asks whether to send its body.
+      (isBodyDropped && field === 'expect' && value.toLowerCase() === '100-continue');
+    if (!isDropped) head += `${name}: ${value}\r\n`;
   }
   return Buffer.from(`${head}\r\n`, 'latin1');
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../problem.js';
+import { isChunked } from './pipelining.js';
 
 /** The start line and all headers of a request, in bytes. A larger one is answered 431. */
 export const MAX_HEADER_BYTES = 16 * 1024;
@@ -27,6 +28,10 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
   }
   if (hosts > 1) return malformedRequest('the header Host must be given once');
   if (hosts === 0 && httpVersionMinor > 0) return malformedRequest('the header Host is required');
+  const transferEncoding = request.headers['transfer-encoding'];
+  if (transferEncoding !== undefined && !isChunked(transferEncoding)) {
+    return malformedRequest('the last transfer coding must be chunked');
+  }
   if (url.startsWith('/')) return undefined;
   const target = request.method === 'OPTIONS' && url === '*' ? url : pathOf(url);
   if (target === undefined) return malformedRequest('the address of the request is not a valid URL');

@@ -101,19 +101,60 @@ describe('Pipelined requests', function () {
     expect(answered).to.deep.equal(pages);
   });
 
-  it('may have bodies', async () => {
-    const client = await open();
+  describe('with a body', () => {
     const body = `12\r\n\r\n${getRequest('/nothing')}`;
-    const requests = Array.from({ length: 100 }, (_, i) =>
-      i % 2 === 0
-        ? `POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-        : `PUT /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n${getRequest('/ping')}`,
-    );
-    client.send(requests.join(''));
-    await until(() => client.responses.length === 150, 'all responses');
-    expect(client.responses.map(({ status }) => status)).to.deep.equal(
-      Array.from({ length: 50 }, () => [405, 405, 200]).flat(),
-    );
+    const withLength = `POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const chunked = 'PUT /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const inOneChunk = `${chunked}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+
+    for (const request of [
+      withLength,
+      inOneChunk,
+      withLength.replace('Host', 'Expect: 100-continue\r\nHost'),
+    ]) {
+      it(`are the last of their connection: ${request.split('\r\n', 2)[1]}, ${request.slice(0, 4)}`, async () => {
+        const client = await open();
+        client.send(searchRequests + request + getRequest('/ping') + request);
+        await client.closed;
+        expect(client.error).to.equal(undefined);
+        const answered = client.responses.map(({ status }) => status);
+        expect(answered).to.deep.equal([...queries.map(() => 200), 405]);
+        expect(client.responses.at(-1)?.headers.get('Connection')).to.equal('close');
+        expect(client.responses.at(-1)?.headers.get('Allow')).to.equal('GET, HEAD');
+      });
+    }
+
+    it('are not the last if the body is empty', async () => {
+      const client = await open();
+      client.send(getRequest('/ping', 'Content-Length: 0\r\n').repeat(20));
+      await until(() => client.responses.length === 20, 'all responses');
+      expect(client.responses.map(({ status }) => status)).to.deep.equal(queries.map(() => 200));
+    });
+
+    it('have their response before the body has come', async () => {
+      for (const head of [
+        `${chunked}1\r\nx\r\n`,
+        withLength.slice(0, -20),
+        getRequest('/ping', 'Content-Length: 5\r\n'),
+      ]) {
+        const client = await open();
+        client.send(head);
+        await until(() => client.responses.length === 1, 'the response', 2000);
+        await client.closed;
+        expect(client.error).to.equal(undefined);
+      }
+    });
+
+    it('cost next to nothing, into however many chunks the body is cut', async () => {
+      const client = await open();
+      const chunks = '1\r\nx\r\n'.repeat(500_000);
+      const began = process.cpuUsage();
+      client.send(chunked + chunks);
+      await client.closed;
+      const { user, system } = process.cpuUsage(began);
+      expect((user + system) / 1000).to.be.lessThan(250);
+      expect(client.responses.map(({ status }) => status)).to.deep.equal([405]);
+    });
   });
 
   it('are answered to a client that has closed its side', async () => {
