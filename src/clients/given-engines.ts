@@ -71,6 +71,8 @@ export async function requireRedis(url: string): Promise<void> {
   try {
     await redis.connect();
     await redis.ping();
+    // A refused database does not keep ioredis from connecting.
+    if (reason !== undefined) throw new Error(reason);
   } catch (error) {
     throw new EngineRefused(
       `Redis does not answer at REDIS_URL (${reason ?? (error as Error).message}): start it, or correct the address`,

@@ -20,6 +20,8 @@ export async function createRedis(url: string, log: Logger): Promise<Redis> {
     if (!lost)
       log.warn({ err: error }, 'Redis does not answer: limits are kept by this process until it does');
     lost = true;
+    // Where the database in the address does not exist, ioredis would go on with the first one, which another may use.
+    if (isSelectRefused(error)) redis.disconnect(true);
   });
   redis.on('ready', () => {
     if (lost) log.info('Redis answers again');
@@ -30,4 +32,9 @@ export async function createRedis(url: string, log: Logger): Promise<Redis> {
     redis.once('close', resolve);
   });
   return redis;
+}
+
+/** Whether the server has no database of the number in the address. */
+function isSelectRefused(error: Error & { command?: { name: string } }): boolean {
+  return error.command?.name === 'select';
 }

@@ -187,7 +187,8 @@ describe('The processes', function () {
       await again.stop();
     });
 
-    const refused: [why: string, env: () => Record<string, string>, line: RegExp][] = [
+    type Environment = Record<string, string>;
+    const refused: [why: string, env: () => Environment | Promise<Environment>, line: RegExp][] = [
       [
         'its port is taken',
         () => ({ PORT: takenPort }),
@@ -225,6 +226,11 @@ describe('The processes', function () {
         /^Redis does not answer at REDIS_URL \(.+\): start it/,
       ],
       [
+        'the given Redis has no such database',
+        async () => ({ REDIS_URL: `${(await engines()).redis.url}/99` }),
+        /^Redis does not answer at REDIS_URL \(ERR DB index is out of range\): start it, or correct the address$/,
+      ],
+      [
         'the dataset cannot be loaded',
         () => ({ DATASET_URL: 'file:///no/such/file.csv' }),
         /^the snapshot could not be loaded: there is no file at the path in DATASET_URL$/,
@@ -234,7 +240,7 @@ describe('The processes', function () {
       it(`ends with one line when ${why}`, async () => {
         const program = new Program('src/local/start.ts', {
           ...(await environment()),
-          ...env(),
+          ...(await env()),
         });
         expect(await program.exit()).to.equal(1);
         expect(program.stderr.trim()).to.match(line);

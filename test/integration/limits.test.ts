@@ -3,7 +3,14 @@ import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { BYPASS_SECRET, REBUILD_SECRET, startService, useService } from '../support/service.js';
+import {
+  BYPASS_SECRET,
+  REBUILD,
+  REBUILD_SECRET,
+  startService,
+  useService,
+  type Service,
+} from '../support/service.js';
 
 describe('Rate limits', () => {
   const suite = useService(
@@ -245,5 +252,38 @@ describe('Rate limits on Redis', function () {
       Array.from({ length: 50 }, () => suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`, as)),
     );
     expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]));
+  });
+});
+
+describe('Rate limits on a database of Redis that does not exist', () => {
+  const suite = useService(
+    () => packagesNamed(['alpha']),
+    () => ({ RATE_LIMIT_POINTS: '2' }),
+  );
+  let replica: Service;
+  let redis: Redis;
+  before(async () => {
+    const { url } = (await engines()).redis;
+    redis = new Redis(url);
+    replica = await startService({ RATE_LIMIT_POINTS: '2', REDIS_URL: `${url}/99` }, suite.service.slug);
+  });
+  after(async () => {
+    redis.disconnect();
+    await replica.stop();
+  });
+
+  it('are kept by the process, and leave no key in another database', async () => {
+    const keys = () => redis.keys(`${suite.service.slug}:*`);
+    const before = await keys();
+    for (let i = 0; i < 2; i++) expect((await replica.get('/stats')).status).to.equal(200);
+    expectProblem(await replica.get('/stats'), 429, 'rate_limited');
+    expect(await keys()).to.deep.equal(before);
+  });
+
+  it('do not let a rebuild run without the lock of all replicas', async () => {
+    const { status, headers } = await replica.get(REBUILD);
+    expect(status).to.equal(503);
+    expect(headers.get('Retry-After')).to.match(/^\d+$/);
+    expect(await redis.keys(`${suite.service.slug}:rebuild:*`)).to.deep.equal([]);
   });
 });
