@@ -94,7 +94,7 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 
 /** Whether a request's body comes in chunks; every other transfer coding has no end (RFC 9112, section 6.3). */
 export function isChunked(transferEncoding = ''): boolean {
-  return /\bchunked\s*$/i.test(transferEncoding);
+  return /\bchunked[ \t]*$/i.test(transferEncoding);
 }
 
 /** Headers that concern the body: without them, none is expected. */
