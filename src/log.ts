@@ -1,4 +1,4 @@
-import { pino, type DestinationStream, type Logger } from 'pino';
+import { pino, symbols, type DestinationStream, type Logger } from 'pino';
 import pretty from 'pino-pretty';
 import { createRedactor, type Redact } from './redact.js';
 
@@ -54,6 +54,11 @@ export function createLogger(
   return terminal
     ? pino(options, pretty({ sync: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' }))
     : pino(options);
+}
+
+/** Writes a line of JSON that another process has logged, at its own level, to where this log is written. */
+export function forwardLine(log: Logger, line: string): void {
+  (log as unknown as Record<symbol, DestinationStream>)[symbols.streamSym]?.write(line);
 }
 
 /** What may be written of a value. @param within the objects that it is a part of, outermost first. */

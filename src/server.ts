@@ -16,9 +16,9 @@ import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { readings } from './metrics/readings.js';
 import { aliasOf } from './rebuild/index-names.js';
-import { createBuilder } from './rebuild/builder.js';
+import { createRebuildContext } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/progress.js';
-import type { Rebuilds } from './rebuild/rebuilds.js';
+import { RebuildService } from './rebuild/rebuild-service.js';
 
 /** Searches that may wait for their turn: about half a second's worth of them. */
 const MAX_WAITING_SEARCHES = 256;
@@ -35,7 +35,7 @@ export interface RunningServer {
   /** Where `/metrics` is served; undefined without METRICS_PORT. */
   metricsUrl: string | undefined;
   generations: Generations;
-  rebuilds: Rebuilds;
+  rebuilds: RebuildService;
   /**
    * Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection.
    * @returns within nine seconds; false where not all of it was done until then.
@@ -43,15 +43,21 @@ export interface RunningServer {
   stop(): Promise<boolean>;
 }
 
+interface ServerOptions {
+  log: Logger;
+  /** To be redacted in the log of rebuilds, too. */
+  secrets: readonly string[];
+  /** Called with the progress of rebuilds. */
+  onRebuild?: (report: ProgressReport) => void;
+}
+
 /**
  * Starts the service: clients, app, first look at the index, listening. It listens also while Elasticsearch is away.
- * @param onRebuild is told of the progress of rebuilds.
  * @throws what `listen` throws, such as EADDRINUSE; nothing is left running then.
  */
 export async function startServer(
   config: Config,
-  log: Logger,
-  onRebuild?: (report: ProgressReport) => void,
+  { log, secrets, onRebuild }: ServerOptions,
 ): Promise<RunningServer> {
   const { slug } = config.registry;
   const alias = aliasOf(slug);
@@ -65,7 +71,8 @@ export async function startServer(
   const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, metrics?.searched);
   const generations = new Generations(reader, alias, log);
-  const builder = createBuilder({ config, log, redis, generations, onRebuild });
+  const rebuildContext = createRebuildContext({ config, log, redis });
+  const rebuilds = new RebuildService(rebuildContext, { generations, secrets, onProgress: onRebuild });
   const gate = new Gate({ running: CONNECTIONS_PER_NODE * nodes.length, waiting: MAX_WAITING_SEARCHES });
   const cache = new AnswerCache(config.cacheMaxBytes);
   const counts: LimiterStore = { redis, slug, log, tallies: new Map() };
@@ -78,7 +85,7 @@ export async function startServer(
     catalog: new Catalog(pool, generations, gate, log),
     cache,
     generations,
-    rebuilds: builder.rebuilds,
+    rebuilds,
     counts,
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
@@ -90,13 +97,14 @@ export async function startServer(
   );
   const metricsServer = metrics && createMetricsServer(metrics);
   const { connections } = server;
-  metrics?.show(readings({ connections, gate, cache, counts, generations, rebuilds: builder.rebuilds }));
+  metrics?.show(readings({ connections, gate, cache, counts, generations, rebuilds }));
   const end = async () => {
     stopping.abort();
-    await Promise.all([server.stop(), builder.rebuilds.stop()]);
+    await Promise.all([server.stop(), rebuilds.stop()]);
     generations.stop();
-    // One that the last request asked for ends here.
-    await builder.close();
+    // The last request may have started one.
+    await rebuilds.stop();
+    await rebuildContext.close();
     redis?.disconnect();
     await Promise.all([reader.close(), pool.close()]);
     await metricsServer?.stop();
@@ -114,7 +122,7 @@ export async function startServer(
     await stop();
     throw error;
   }
-  builder.rebuilds.automate(config.rebuild.intervalSeconds);
+  rebuilds.schedule(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
-  return { url, metricsUrl, generations, rebuilds: builder.rebuilds, stop };
+  return { url, metricsUrl, generations, rebuilds, stop };
 }

@@ -1,4 +1,4 @@
-import { errors, type Client, type estypes } from '@elastic/elasticsearch';
+import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
 import { describeRefusal } from '../clients/elasticsearch.js';
@@ -163,8 +163,13 @@ export class Generations {
  * The generation an alias points to, or undefined if there is none.
  * @throws {EngineUnavailable} if Elasticsearch does not respond, or the alias points to more than one index.
  */
-export async function findGeneration(client: Client, alias: string): Promise<FoundGeneration | undefined> {
-  const found = await reach(() => client.indices.get(lookAt(alias), WITHOUT_PAUSE)).catch(emptyWhereAbsent);
+export async function findGeneration(
+  client: Client,
+  alias: string,
+  options: Pick<TransportRequestOptions, 'signal'> = {},
+): Promise<FoundGeneration | undefined> {
+  const look = () => client.indices.get(lookAt(alias), { ...WITHOUT_PAUSE, ...options });
+  const found = await reach(look).catch(emptyWhereAbsent);
   const [index, ...others] = Object.keys(found).sort().reverse();
   if (index === undefined) return undefined;
   if (others.length > 0) {

@@ -1,15 +1,14 @@
+import type { Redis } from 'ioredis';
 import { Generations } from '../catalog/generation.js';
 import { createReadClient } from '../clients/elasticsearch.js';
 import { requireElasticsearch } from '../clients/given-engines.js';
 import { createRedis } from '../clients/redis.js';
 import { secretsIn } from '../config-secrets.js';
-import { ConfigError, readConfig } from '../config.js';
+import { ConfigError, readConfig, type Config } from '../config.js';
 import { endOnCrash } from '../crash.js';
-import { createLogger } from '../log.js';
-import { createBuilder, type Builder } from '../rebuild/builder.js';
+import { createLogger, type Logger } from '../log.js';
 import { aliasOf } from '../rebuild/index-names.js';
 import { LockUnavailable } from '../rebuild/lock.js';
-import type { ProgressReport } from '../rebuild/progress.js';
 import { createRedactor } from '../redact.js';
 import { onStopSignal } from './stop-signals.js';
 
@@ -17,9 +16,15 @@ import { onStopSignal } from './stop-signals.js';
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-interface CommandOptions {
-  env: NodeJS.ProcessEnv;
-  onRebuild?: (report: ProgressReport) => void;
+/** What commands that change the data of a registry need. */
+export interface CommandContext {
+  config: Config;
+  log: Logger;
+  secrets: readonly string[];
+  redis: Redis | undefined;
+  generations: Generations;
+  /** Aborts on SIGINT, SIGTERM and SIGHUP. */
+  signal: AbortSignal;
 }
 
 /**
@@ -40,33 +45,31 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
   }
 }
 
-/**
- * Runs a command with the configuration, the lock and the rights of the server's rebuilds, and sets the exit code. On
- * SIGINT and SIGTERM a running rebuild is stopped and cleans up.
- */
+/** Runs a command with the configuration, the lock and the rights of the server's rebuilds, and sets the exit code. */
 export function runCommand(
-  { env, onRebuild }: CommandOptions,
-  command: (builder: Builder) => Promise<Exit>,
+  env: NodeJS.ProcessEnv,
+  command: (context: CommandContext) => Promise<Exit>,
 ): Promise<void> {
   return exitWith(env, async () => {
     const config = readConfig(env);
+    const secrets = secretsIn(env);
     // What fails is said by the command in one line.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
-    const log = createLogger(level, process.stdout.isTTY, { secrets: secretsIn(env) });
+    const log = createLogger(level, process.stdout.isTTY, { secrets });
     const { nodes, apiKey } = config.elasticsearch;
     await requireElasticsearch({ nodes, apiKey });
     const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
     const reader = createReadClient({ nodes, apiKey });
     const generations = new Generations(reader, aliasOf(config.registry.slug), log);
-    const builder = createBuilder({ config, log, redis, generations, onRebuild });
-    const unfollow = onStopSignal(() => void builder.rebuilds.stop());
+    const stopping = new AbortController();
+    const forget = onStopSignal(() => stopping.abort());
     try {
       await generations.refresh();
       if (generations.engine === 'unreachable') throw new Error(generations.trouble);
-      return await command(builder);
+      return await command({ config, log, secrets, redis, generations, signal: stopping.signal });
     } finally {
-      unfollow();
-      await Promise.all([builder.close(), reader.close()]);
+      forget();
+      await reader.close();
       redis?.disconnect();
     }
   });

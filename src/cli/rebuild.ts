@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { EXIT, runCommand, type Exit } from './command.js';
-import type { Builder } from '../rebuild/builder.js';
+import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
+import { createRebuildContext } from '../rebuild/rebuild-context.js';
+import { RebuildService } from '../rebuild/rebuild-service.js';
 import { LoadBar } from './load-bar.js';
 
 /**
@@ -33,7 +34,21 @@ function urlOf(dataset: string): string {
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
 }
 
-async function rebuild({ rebuilds }: Builder, force: boolean): Promise<Exit> {
+async function rebuild(
+  { config, log, redis, generations, secrets, signal }: CommandContext,
+  force: boolean,
+): Promise<Exit> {
+  const context = createRebuildContext({ config, log, redis });
+  const rebuilds = new RebuildService(context, { generations, secrets, onProgress: bar.show });
+  signal.addEventListener('abort', () => void rebuilds.stop());
+  try {
+    return await runRebuild(rebuilds, force);
+  } finally {
+    await context.close();
+  }
+}
+
+async function runRebuild(rebuilds: RebuildService, force: boolean): Promise<Exit> {
   const answer = await rebuilds.start({ force });
   if (!answer.accepted) {
     const { phase, rows, startedAt } = answer.progress;
@@ -57,5 +72,5 @@ const given = readArguments();
 if (given !== undefined) {
   const { dataset, force } = given;
   const env = { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) };
-  await runCommand({ env, onRebuild: bar.show }, (builder) => rebuild(builder, force));
+  await runCommand(env, (context) => rebuild(context, force));
 }

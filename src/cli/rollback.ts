@@ -1,12 +1,21 @@
-import type { Builder } from '../rebuild/builder.js';
+import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { rollBack } from '../rebuild/rollback.js';
-import { EXIT, runCommand, type Exit } from './command.js';
+import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 
 /**
  * `npm run rollback`: serves the generation before the current one, at once; called again, it goes back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
-async function rollback({ client, lock, alias }: Builder): Promise<Exit> {
+async function rollback(command: CommandContext): Promise<Exit> {
+  const context = createRebuildContext(command);
+  try {
+    return await rollbackUnderLock(context);
+  } finally {
+    await context.close();
+  }
+}
+
+async function rollbackUnderLock({ client, lock, alias }: RebuildContext): Promise<Exit> {
   const held = await lock.acquire();
   if (held === undefined) {
     console.error('a rebuild is running: wait for its end, or stop it');
@@ -20,4 +29,4 @@ async function rollback({ client, lock, alias }: Builder): Promise<Exit> {
   }
 }
 
-await runCommand({ env: process.env }, rollback);
+await runCommand(process.env, rollback);

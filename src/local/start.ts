@@ -42,8 +42,9 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
     ...addresses,
   });
   const bar = new LoadBar(process.stdout);
-  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets: secretsIn(env) });
-  const server = await startServer(config, log, bar.show);
+  const secrets = secretsIn(env);
+  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
+  const server = await startServer(config, { log, secrets, onRebuild: bar.show });
   undo.push(async () => {
     bar.end();
     await server.stop();

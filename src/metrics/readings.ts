@@ -5,7 +5,7 @@ import type { ConnectionLimits } from '../http/connection-limits.js';
 import type { LimiterStore } from '../http/insured-limiter.js';
 import { builtAt } from '../rebuild/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
-import type { Rebuilds } from '../rebuild/rebuilds.js';
+import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Reading, Sample } from './metrics.js';
 
 /** A reason of a failure is a label: long enough to tell what it was. */
@@ -17,7 +17,7 @@ interface Watched {
   cache: AnswerCache;
   counts: Pick<LimiterStore, 'redis' | 'tallies'>;
   generations: Generations;
-  rebuilds: Rebuilds;
+  rebuilds: RebuildService;
 }
 
 /** What the parts of the service have counted, and the state that they are in. */
@@ -114,7 +114,7 @@ function ofGeneration(generations: Generations): Reading[] {
   ];
 }
 
-function ofRebuilds(rebuilds: Rebuilds): Reading[] {
+function ofRebuilds(rebuilds: RebuildService): Reading[] {
   return [
     state(
       'rebuild_phase',
@@ -139,7 +139,13 @@ function ofRebuilds(rebuilds: Rebuilds): Reading[] {
       'Bytes that it will merge or copy, roughly',
       () => rebuilds.progress?.totalBytes,
     ),
-    counter('rebuilds_total', 'Rebuilds of this process, by how they ended', ['outcome'], () =>
+    gauge(
+      'rebuild_memory_bytes',
+      'Resident memory of the process that rebuilds',
+      () => rebuilds.usage?.memoryBytes,
+    ),
+    gauge('rebuild_cpu_seconds', 'Processor time that it has used so far', () => rebuilds.usage?.cpuSeconds),
+    counter('rebuilds_total', 'RebuildService of this process, by how they ended', ['outcome'], () =>
       tally(rebuilds.counts),
     ),
     gauge(

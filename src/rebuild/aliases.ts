@@ -9,8 +9,12 @@ import { isBuildOf, loadingAliasOf, previousAliasOf } from './index-names.js';
  */
 
 /** Lists the builds of an alias: every index that a rebuild of this registry created, with the names of its aliases. */
-export async function listBuilds(client: Client, alias: string): Promise<Map<string, string[]>> {
-  const found = await client.indices.get({ index: `${alias}-*`, features: ['aliases'] });
+export async function listBuilds(
+  client: Client,
+  alias: string,
+  signal: AbortSignal,
+): Promise<Map<string, string[]>> {
+  const found = await client.indices.get({ index: `${alias}-*`, features: ['aliases'] }, { signal });
   return new Map(
     Object.entries(found)
       .filter(([index]) => isBuildOf(alias, index))

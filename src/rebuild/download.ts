@@ -55,7 +55,7 @@ export async function download(
   { timeoutMs, known, ...bounds }: DownloadOptions,
 ): Promise<Snapshot | undefined> {
   const { maxBytes, roomForOthers, windowMs } = { ...LIMITS, ...bounds };
-  await removeOrphans();
+  await removeOrphanedDownloads();
   const folder = await mkdtemp(join(tmpdir(), OWN));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'snapshot');
@@ -116,7 +116,7 @@ async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerato
  * Removes the temporary files of processes that were killed. One of them may have had this process's number: in a
  * container it is always the same.
  */
-async function removeOrphans(): Promise<void> {
+export async function removeOrphanedDownloads(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const pid = name.startsWith(FOLDER) ? parseInt(name.slice(FOLDER.length), 10) : NaN;
     const inUse = pid === process.pid ? name.startsWith(OWN) : isAlive(pid);

@@ -13,16 +13,20 @@ export async function createIndex(
   index: string,
   shards: number,
   meta: GenerationMeta,
+  signal: AbortSignal,
 ): Promise<void> {
   const definition = JSON.parse(await readFile(DEFINITION, 'utf8')) as Required<
     Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
   >;
-  await client.indices.create({
-    index,
-    settings: { ...definition.settings, number_of_shards: shards },
-    mappings: { ...definition.mappings, _meta: meta },
-    aliases: { [loadingAliasOf(index)]: {} },
-  });
+  await client.indices.create(
+    {
+      index,
+      settings: { ...definition.settings, number_of_shards: shards },
+      mappings: { ...definition.mappings, _meta: meta },
+      aliases: { [loadingAliasOf(index)]: {} },
+    },
+    { signal },
+  );
 }
 
 interface ReplicaOptions extends RetryOptions {
@@ -55,7 +59,7 @@ export async function waitForReplicas(
     },
     options,
   );
-  await assertOneSegment(client, index);
+  await assertOneSegment(client, index, options.signal);
 }
 
 /**

@@ -15,6 +15,19 @@ export class LockUnavailable extends Error {
   override readonly name = 'LockUnavailable';
 }
 
+function throwUnavailable(cause: unknown): never {
+  throw new LockUnavailable('Redis does not answer', { cause });
+}
+
+/** The lock expired or was taken over before the work was done. */
+export class LockLost extends Error {
+  override readonly name = 'LockLost';
+
+  constructor() {
+    super('the lock was lost: another replica may be rebuilding');
+  }
+}
+
 /** The right to rebuild, until it is released or lost. */
 export interface HeldLock {
   /** Aborts when the lock is lost: another replica may have it. */
@@ -25,12 +38,14 @@ export interface HeldLock {
 
 /** Lets one rebuild of a registry run at a time. */
 export interface RebuildLock {
-  /** @returns undefined where another rebuild has it. @throws {LockUnavailable} */
+  /** @returns undefined if another rebuild has it. @throws {LockUnavailable} */
   acquire(): Promise<HeldLock | undefined>;
+  /** Whether a rebuild has it at this moment. @throws {LockUnavailable} */
+  isHeld(): Promise<boolean>;
 }
 
 /** Over all replicas on one Redis: a key with an owner's token and a time to live, renewed while the rebuild runs. */
-export class SharedLock implements RebuildLock {
+export class RedisLock implements RebuildLock {
   /** @param lockMs for so long a lock outlives its last renewal, in milliseconds. */
   constructor(
     private readonly redis: Redis,
@@ -42,13 +57,18 @@ export class SharedLock implements RebuildLock {
   async acquire(): Promise<HeldLock | undefined> {
     const mutex = this.#mutex({ acquireAttemptsLimit: 1 });
     const asked = performance.now();
-    const acquired = await mutex.tryAcquire().catch((error: unknown) => {
-      throw new LockUnavailable('Redis does not answer', { cause: error });
+    const acquired = await mutex.tryAcquire().catch(async (error: unknown) => {
+      // Redis may still execute what it did not answer in time. This comes after it, on the same connection.
+      await this.#mutex({ identifier: mutex.identifier, acquiredExternally: true })
+        .release()
+        .catch(() => undefined);
+      throwUnavailable(error);
     });
     if (!acquired) return undefined;
 
     const lost = new AbortController();
-    const lose = () => lost.abort(new Error('the lock was lost: another replica may be rebuilding'));
+    // Without a reason of its own: the Elasticsearch client takes such an abort for a broken connection, and retries.
+    const lose = () => lost.abort();
     // By the clock of this process, so that it stops in time also where Redis is away or was itself asleep.
     const until = (renewed: number) => setTimeout(lose, renewed + this.lockMs - performance.now());
     let deadline = until(asked);
@@ -81,15 +101,26 @@ export class SharedLock implements RebuildLock {
     return { lost: lost.signal, release };
   }
 
+  async isHeld(): Promise<boolean> {
+    return (await this.redis.exists(this.#key).catch(throwUnavailable)) === 1;
+  }
+
   /** @returns false where another has the lock, or nobody. */
   #renew(identifier: string): Promise<boolean> {
     return this.#mutex({ identifier, acquiredExternally: true }).tryAcquire();
   }
 
+  get #key(): string {
+    return `${this.slug}:rebuild:lock`;
+  }
+
   /** Renewed here: its own renewal ends the process where Redis does not answer. */
   #mutex(options: MutexOptions): Mutex {
-    const key = `${this.slug}:rebuild:lock`;
-    return new KeyedMutex(this.redis, key, { ...options, lockTimeout: this.lockMs, refreshInterval: 0 });
+    return new KeyedMutex(this.redis, this.#key, {
+      ...options,
+      lockTimeout: this.lockMs,
+      refreshInterval: 0,
+    });
   }
 }
 
@@ -102,7 +133,7 @@ class KeyedMutex extends Mutex {
 }
 
 /** Within this process: for a single replica without Redis. */
-export class OwnLock implements RebuildLock {
+export class InMemoryLock implements RebuildLock {
   #held = false;
 
   acquire(): Promise<HeldLock | undefined> {
@@ -113,5 +144,9 @@ export class OwnLock implements RebuildLock {
       return Promise.resolve();
     };
     return Promise.resolve({ lost: new AbortController().signal, release });
+  }
+
+  isHeld(): Promise<boolean> {
+    return Promise.resolve(this.#held);
   }
 }

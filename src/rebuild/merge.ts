@@ -62,8 +62,8 @@ export async function seal(
 }
 
 /** @throws {Error} if a shard has more than one segment: searches rely on the order of documents in a segment. */
-export async function assertOneSegment(client: Client, index: string): Promise<void> {
-  const searched = (await readSegments(client, index)).filter(({ search }) => search);
+export async function assertOneSegment(client: Client, index: string, signal: AbortSignal): Promise<void> {
+  const searched = (await readSegments(client, index, signal)).filter(({ search }) => search);
   const perShard = new Map<string, number>();
   for (const { shard } of searched) perShard.set(shard, (perShard.get(shard) ?? 0) + 1);
   const most = Math.max(0, ...perShard.values());
@@ -73,8 +73,8 @@ export async function assertOneSegment(client: Client, index: string): Promise<v
 /** A segment of one copy of a shard. */
 type Segment = estypes.IndicesSegmentsSegment & { shard: string };
 
-async function readSegments(client: Client, index: string, signal?: AbortSignal): Promise<Segment[]> {
-  const { indices } = await client.indices.segments({ index }, signal === undefined ? {} : { signal });
+async function readSegments(client: Client, index: string, signal: AbortSignal): Promise<Segment[]> {
+  const { indices } = await client.indices.segments({ index }, { signal });
   return Object.entries(indices[index]?.shards ?? {}).flatMap(([number, copies]) =>
     [copies]
       .flat()

@@ -1,10 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Generations } from '../catalog/generation.js';
-import type { Board, Failure } from './board.js';
-import type { HeldLock, RebuildLock } from './lock.js';
+import { discard } from './aliases.js';
+import { removeOrphanedDownloads } from './download.js';
+import { LockUnavailable } from './lock.js';
+import { failed, type Failure, type Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
-import { publicReason } from './failure-reason.js';
-import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
+import type { RebuildContext } from './rebuild-context.js';
+import type { ResourceUsage, StartOptions } from './worker-messages.js';
+import { WorkerProcess } from './worker-process.js';
 
 /** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
@@ -12,12 +15,9 @@ const LAST_RETRY_MS = 300_000;
 /** How often to look whether a first build is needed, in milliseconds. */
 const COLD_START_POLL_MS = 500;
 
-/** How often to ask who has the lock and says nothing of its rebuild, and the pause between, in milliseconds. */
+/** How often to ask for the progress of a rebuild that has the lock and has not published any, and the pause between, in milliseconds. */
 const ATTEMPTS = 5;
 const ATTEMPT_PAUSE_MS = 50;
-
-/** How a rebuild ended: with a new index, with nothing to do (undefined), stopped, or failed. */
-export type Outcome = { index: string | undefined } | { stopped: true } | { failure: Failure };
 
 /** How many rebuilds have ended how. */
 export interface RebuildCounts {
@@ -27,32 +27,32 @@ export interface RebuildCounts {
   failed: number;
 }
 
-/** The end of a rebuild that went well, be it that nothing had changed. */
+/** The end of a rebuild that succeeded, also if nothing had changed. */
 export interface Success {
   /** ISO 8601. */
   at: string;
-  /** How long the last one took that built an index. */
+  /** Duration of the last one that built an index. */
   seconds: number | undefined;
 }
 
-/** What became of the wish to rebuild. */
+/** The answer to a request for a rebuild. */
 export type StartAnswer = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
-  /** One is running, here or on another replica, and this is how far it is. */
+  /** One is running, here or on another replica, and this is its progress. */
   | { accepted: false }
 );
 
-export type StartOptions = Pick<RebuildOptions, 'force' | 'unless'>;
-
-interface Deps extends RebuildDeps {
-  lock: RebuildLock;
-  board: Board;
+interface Options {
   generations: Generations;
+  /** To be redacted in the log of the workers. */
+  secrets: readonly string[];
+  onProgress?: ((report: ProgressReport) => void) | undefined;
 }
 
-/** Runs rebuilds in the background, one at a time over all replicas. */
-export class Rebuilds {
-  #running: { progress: Progress; outcome: Promise<Outcome> } | undefined;
+/** Runs rebuilds in worker processes, one at a time over all replicas. */
+export class RebuildService {
+  #worker: WorkerProcess | undefined;
+  #outcome: Promise<Outcome> | undefined;
   #lastFailure: Failure | undefined;
   #lastSuccess: Success | undefined;
   readonly counts: RebuildCounts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
@@ -60,13 +60,18 @@ export class Rebuilds {
   readonly #timers = new Set<NodeJS.Timeout>();
 
   constructor(
-    private readonly deps: Deps,
-    private readonly listener?: (report: ProgressReport) => void,
+    private readonly context: RebuildContext,
+    private readonly options: Options,
   ) {}
 
-  /** How far the rebuild of this process is, or undefined where none runs. */
+  /** Progress of the rebuild of this process, or undefined if none runs. */
   get progress(): ProgressReport | undefined {
-    return this.#running?.progress.report;
+    return this.#worker?.report;
+  }
+
+  /** Resources of the process that rebuilds. */
+  get usage(): ResourceUsage | undefined {
+    return this.#worker?.usage;
   }
 
   /** Why the last rebuild of this process failed; undefined after one that succeeded. */
@@ -74,119 +79,143 @@ export class Rebuilds {
     return this.#lastFailure;
   }
 
-  /** The last rebuild of this process that went well. */
+  /** The last rebuild of this process that succeeded. */
   get lastSuccess(): Success | undefined {
     return this.#lastSuccess;
   }
 
   /**
-   * Begins a rebuild unless one is running. It goes on in the background; its outcome is logged.
-   * @throws {LockUnavailable} where that cannot be told.
+   * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
+   * @throws {LockUnavailable} if Redis does not tell whether one is running.
+   * @throws {WorkerFailed} if its process could not be started, which counts as a failed rebuild.
    */
   async start(options: StartOptions): Promise<StartAnswer> {
-    const { lock, board } = this.deps;
-    const lastFailure = await board.lastFailure();
-    for (let attempt = 1; ; attempt++) {
-      const held = await lock.acquire();
-      if (held !== undefined) {
-        const progress = new Progress(new Date(), this.listener);
-        const outcome = this.#run(held, progress, options);
-        this.#running = { progress, outcome };
-        return { accepted: true, outcome, progress: progress.report, lastFailure };
-      }
-      const report = this.progress ?? (await board.progress());
-      if (report !== undefined) return { accepted: false, progress: report, lastFailure };
-      // It has the lock and says nothing: it has only just begun, or is ending, or is gone, and its lock will end.
-      if (attempt === ATTEMPTS) {
-        return { accepted: false, progress: new Progress(new Date()).report, lastFailure };
-      }
-      await pause(ATTEMPT_PAUSE_MS);
-    }
+    const { status, lock } = this.context;
+    // One that is only starting may learn that another replica has the lock.
+    await this.#worker?.answer.catch(() => undefined);
+    const lastFailure = status === undefined ? this.#lastFailure : await status.lastFailure();
+    const running = this.progress ?? ((await lock.isHeld()) ? await this.#reportOfOther() : this.progress);
+    if (running !== undefined) return { accepted: false, progress: running, lastFailure };
+
+    this.#stopping.signal.throwIfAborted();
+    const { config, log } = this.context;
+    const { secrets, onProgress } = this.options;
+    const input = { config, options, startedAt: new Date(), logLevel: log.level, secrets };
+    const worker = new WorkerProcess(input, log, onProgress);
+    this.#worker = worker;
+    const outcome = this.#finish(worker);
+    this.#outcome = outcome;
+    const answer = await worker.answer.catch(async (error: unknown) => {
+      // Recorded as a failure first.
+      await outcome;
+      throw error;
+    });
+    if (answer === 'started') return { accepted: true, outcome, progress: worker.report, lastFailure };
+    this.#worker = undefined;
+    if (answer === 'lock-unavailable') throw new LockUnavailable('Redis does not answer');
+    return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
   }
 
   /**
-   * Builds by itself as long as there is no complete index (a cold start), with growing pauses while that fails; and
-   * every `intervalSeconds`, unless it is 0, when the dataset has changed.
+   * Builds as long as there is no complete index (a cold start), with growing pauses while that fails; and every
+   * `intervalSeconds`, unless it is 0, if the dataset has changed.
    */
-  automate(intervalSeconds: number): void {
+  schedule(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;
     const coldStart = async () => {
-      const { engine } = this.deps.generations;
-      const failed = engine === 'absent' && (await this.#attempt({ force: false, unless: 'served' }));
-      this.#after(failed ? retryMs : COLD_START_POLL_MS, coldStart);
+      const { engine } = this.options.generations;
+      const hasFailed = engine === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
+      this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
       if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
-      if (failed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+      if (hasFailed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
     };
     void coldStart();
 
     if (intervalSeconds === 0) return;
     const refresh = async () => {
-      await this.#attempt({ force: false, unless: 'unchanged' });
+      await this.#attempt({ force: false, skipIf: 'unchanged' });
       this.#after(intervalSeconds * 1000, refresh);
     };
     this.#after(intervalSeconds * 1000, refresh);
   }
 
-  /** Begins no more rebuilds, stops the running one before its flip, and waits until it has cleaned up. */
+  /** Starts no more rebuilds, stops the running one before its flip, and waits until it has cleaned up. */
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('the server is stopping'));
     for (const timer of this.#timers) clearTimeout(timer);
-    await this.#running?.outcome;
+    this.#worker?.stop();
+    await this.#outcome;
   }
 
-  /** Rebuilds where no other replica does, and waits for the end. @returns whether that failed. */
+  /** Rebuilds unless another replica does, and waits for the end. @returns whether that failed. */
   async #attempt(options: StartOptions): Promise<boolean> {
     try {
       const answer = await this.start(options);
       return answer.accepted && 'failure' in (await answer.outcome);
     } catch (error) {
-      this.deps.log.error({ err: error }, 'no rebuild could be begun');
+      this.context.log.error({ err: error }, 'no rebuild could be started');
       return true;
     }
   }
 
-  /** Never rejects. */
-  async #run(held: HeldLock, progress: Progress, options: StartOptions): Promise<Outcome> {
-    const { log, board, generations } = this.deps;
-    const unfollow = board.follow(() => progress.report);
-    const began = Date.now();
-    try {
-      const signal = AbortSignal.any([this.#stopping.signal, held.lost]);
-      signal.throwIfAborted();
-      const index = await rebuild(this.deps, { ...options, progress, signal });
-      this.#lastFailure = undefined;
-      await generations.refresh();
-      const at = new Date();
-      const seconds = index === undefined ? this.#lastSuccess?.seconds : (at.getTime() - began) / 1000;
-      this.#lastSuccess = { at: at.toISOString(), seconds };
-      this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
-      if (index === undefined) log.info('nothing to rebuild');
-      else log.info({ index, seconds }, 'rebuilt');
-      await board.end(undefined);
-      return { index };
-    } catch (error) {
-      if (this.#stopping.signal.aborted) {
-        this.counts.stopped++;
-        log.info({ phase: progress.report.phase }, 'the rebuild was stopped; what was served before stays');
-        return { stopped: true };
-      }
-      const cause = (held.lost.aborted ? held.lost.reason : error) as Error;
-      const reason = publicReason(cause);
-      const failure = { at: new Date().toISOString(), reason };
-      this.counts.failed++;
-      this.#lastFailure = failure;
-      log.error(
-        { err: error, reason, phase: progress.report.phase },
-        'the rebuild failed; what was served before is served on',
-      );
-      await board.end(failure);
-      return { failure };
-    } finally {
-      await unfollow();
-      await held.release();
-      // The lock is free: another rebuild may have begun here already.
-      if (this.#running?.progress === progress) this.#running = undefined;
+  /** The rebuild that has the lock may have published nothing: it has just begun, is ending, or was killed. */
+  async #reportOfOther(): Promise<ProgressReport> {
+    for (let attempt = 1; ; attempt++) {
+      const report = this.progress ?? (await this.context.status?.progress());
+      if (report !== undefined) return report;
+      if (attempt === ATTEMPTS) return new Progress(new Date()).report;
+      await pause(ATTEMPT_PAUSE_MS);
     }
+  }
+
+  /** Waits for the end of a worker, and records it. Never rejects. */
+  async #finish(worker: WorkerProcess): Promise<Outcome> {
+    const began = performance.now();
+    const end = await worker.ended;
+    if ('isRefused' in end) return { index: undefined };
+    const outcome = 'outcome' in end ? end.outcome : await this.#cleanUp(worker, end.error);
+    if ('stopped' in outcome) this.counts.stopped++;
+    else if ('failure' in outcome) {
+      this.counts.failed++;
+      this.#lastFailure = outcome.failure;
+    } else {
+      const { index } = outcome;
+      this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
+      this.#lastFailure = undefined;
+      const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
+      this.#lastSuccess = { at: new Date().toISOString(), seconds };
+      await this.options.generations.refresh();
+    }
+    this.#worker = undefined;
+    return outcome;
+  }
+
+  /** Removes what a worker that was killed, or crashed, has left behind. Its lock expires. */
+  async #cleanUp(worker: WorkerProcess, error: Error): Promise<Outcome> {
+    const { client, log, status } = this.context;
+    const outcome = failed(error);
+    const { index, report } = worker;
+    log.error(
+      { err: error, index, phase: report.phase },
+      'the rebuild failed; the previous snapshot stays in service',
+    );
+    // Until the lock expires, no other rebuild can have ended after this one.
+    await status?.end(outcome.failure);
+    await removeOrphanedDownloads().catch((cause: unknown) => {
+      log.warn(
+        { err: cause },
+        'the temporary files of a rebuild could not be removed; the next one tries again',
+      );
+    });
+    if (index !== undefined) {
+      await discard(client, index).catch((cause: unknown) => {
+        log.error(
+          { index, err: cause },
+          'its index, if it was created, could not be removed; the next rebuild tries again',
+        );
+      });
+    }
+    return outcome;
   }
 
   #after(ms: number, action: () => Promise<void>): void {

@@ -31,11 +31,13 @@ export interface RebuildDeps {
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the one before. */
   force: boolean;
-  /** When nothing is built after all: if the dataset is that of the newest build, or if anything is served. */
-  unless?: 'unchanged' | 'served' | undefined;
+  /** When there is nothing to build: if the dataset is that of the newest build, or if anything is served. */
+  skipIf?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the build before the flip. */
   signal: AbortSignal;
+  /** Called before the index is created, so that it can be removed if this process is killed. */
+  onIndex?: (index: string) => void;
 }
 
 /**
@@ -49,10 +51,11 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const step = { signal, log, onBytes: (done: number, total: number) => progress.countBytes(done, total) };
 
   progress.enter('downloading');
-  const served = await findGeneration(client, alias);
-  if (options.unless === 'served' && served !== undefined) return undefined;
-  const outdated = await buildsToPrune(client, alias, served?.index);
-  const newest = options.unless === 'unchanged' ? await newestGeneration(client, alias, served) : undefined;
+  const served = await findGeneration(client, alias, { signal });
+  if (options.skipIf === 'served' && served !== undefined) return undefined;
+  const outdated = await buildsToPrune(client, alias, served?.index, signal);
+  const newest =
+    options.skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
   const known = newest?.meta?.dataset_validators;
   const timeoutMs = config.dataset.downloadTimeoutSeconds * 1000;
   const snapshot = await download(config.dataset.url, signal, { timeoutMs, known });
@@ -84,9 +87,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     assertReadable(meta);
 
     const index = newIndexName(alias, new Date());
+    options.onIndex?.(index);
     try {
       progress.enter('creating');
-      await createIndex(client, index, config.index.shards, meta);
+      await createIndex(client, index, config.index.shards, meta, signal);
       progress.enter('loading', dataset.total);
       await loadDataset(client, index, rows(), dataset, {
         besideReaders: served !== undefined,
@@ -126,8 +130,9 @@ async function newestGeneration(
   client: Client,
   alias: string,
   served: FoundGeneration | undefined,
+  signal: AbortSignal,
 ): Promise<FoundGeneration | undefined> {
-  const previous = await findGeneration(client, previousAliasOf(alias));
+  const previous = await findGeneration(client, previousAliasOf(alias), { signal });
   return (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
 }
 
@@ -136,8 +141,13 @@ async function newestGeneration(
  * previous. Listed at the start of a rebuild, when the lock was just acquired: what others create later, if this process
  * is suspended and loses the lock, is not in the list.
  */
-async function buildsToPrune(client: Client, alias: string, served: string | undefined): Promise<string[]> {
-  const builds = await listBuilds(client, alias);
+async function buildsToPrune(
+  client: Client,
+  alias: string,
+  served: string | undefined,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const builds = await listBuilds(client, alias, signal);
   const previous = previousAliasOf(alias);
   return [...builds]
     .filter(([index, aliases]) => index !== served && (served !== undefined || !aliases.includes(previous)))

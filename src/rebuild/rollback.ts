@@ -2,6 +2,7 @@ import type { Client } from '@elastic/elasticsearch';
 import { findGeneration, isReadable } from '../catalog/generation.js';
 import { swapWithPrevious } from './aliases.js';
 import { previousAliasOf } from './index-names.js';
+import { LockLost } from './lock.js';
 
 /**
  * Serves the previous generation; called again, it goes back. The caller holds the lock.
@@ -19,7 +20,7 @@ export async function rollBack(client: Client, alias: string, lost: AbortSignal)
     throw new Error(`${previous.index} was written by another version of the service, which must serve it`);
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
-  lost.throwIfAborted();
+  if (lost.aborted) throw new LockLost();
   await swapWithPrevious(client, alias, current.index, previous.index);
   return previous.index;
 }

@@ -1,22 +1,29 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
+import type { Failure } from './outcome.js';
+import { MAX_REASON_LENGTH } from './reason.js';
 import { PHASES, type ProgressReport } from './progress.js';
 
-/** How often a running rebuild says how far it is, and how long that is believed, in milliseconds. */
+/** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
 const PUBLISH_MS = 500;
-const BELIEVED_MS = 10_000;
+const STATUS_TTL_MS = 10_000;
+
+/** Longer values were not written by this service, in bytes: a reason has at most 300 characters. */
+const MAX_VALUE_BYTES = 4096;
 
 /** Version of what is shared; raised when replicas of the version before would misunderstand it. */
 const VERSION = 1;
 
+const count = z.int().nonnegative();
+
 const progressReport: z.ZodType<ProgressReport> = z.object({
   phase: z.enum(PHASES),
-  rows: z.number(),
-  total: z.number().optional(),
-  bytes: z.number().optional(),
-  totalBytes: z.number().optional(),
-  startedAt: z.string(),
+  rows: count,
+  total: count.optional(),
+  bytes: count.optional(),
+  totalBytes: count.optional(),
+  startedAt: z.iso.datetime(),
 });
 
 const json = z.string().transform((text, context): unknown => {
@@ -35,30 +42,16 @@ function shared(value: object): string {
   return JSON.stringify({ version: VERSION, ...value });
 }
 
-/** Why the last rebuild failed. */
-export interface Failure {
-  /** ISO 8601. */
-  at: string;
-  reason: string;
-}
-
-const failure: z.ZodType<Failure> = z.object({ at: z.string(), reason: z.string() });
-
-/** Where a rebuild tells all replicas how far it is, and how it ended. */
-export interface Board {
-  /** Tells what `report` gives, again and again until the returned function is called. */
-  follow(report: () => ProgressReport): () => Promise<void>;
-  /** How far the running rebuild is; undefined where none has said anything lately. */
-  progress(): Promise<ProgressReport | undefined>;
-  /** Keeps why the last rebuild failed; undefined after one that succeeded. */
-  end(failure: Failure | undefined): Promise<void>;
-  lastFailure(): Promise<Failure | undefined>;
-}
+const failure: z.ZodType<Failure> = z.object({
+  at: z.iso.datetime(),
+  reason: z.string().max(MAX_REASON_LENGTH),
+});
 
 /**
- * On Redis. What cannot be told is logged, not thrown: a rebuild does not fail for want of listeners.
+ * The progress of the running rebuild and the end of the last one, on Redis, for all replicas. What Redis does not accept is
+ * logged, not thrown: a rebuild does not fail because it cannot be watched.
  */
-export class SharedBoard implements Board {
+export class StatusStore {
   readonly #progressKey: string;
   readonly #failureKey: string;
 
@@ -71,24 +64,32 @@ export class SharedBoard implements Board {
     this.#failureKey = `${slug}:rebuild:last-failure`;
   }
 
-  follow(report: () => ProgressReport): () => Promise<void> {
-    const tell = () =>
-      this.#try(() => this.redis.set(this.#progressKey, shared(report()), 'PX', BELIEVED_MS));
-    let telling = tell();
+  /**
+   * Publishes what `report` returns, again and again until the returned function is called.
+   * @param lost aborts when the lock is lost: from then on, nothing is written or removed.
+   */
+  publish(report: () => ProgressReport, lost: AbortSignal): () => Promise<void> {
+    const write = async () => {
+      if (lost.aborted) return;
+      await this.#try(() => this.redis.set(this.#progressKey, shared(report()), 'PX', STATUS_TTL_MS));
+    };
+    let writing = write();
     const timer = setInterval(() => {
-      telling = tell();
+      writing = write();
     }, PUBLISH_MS);
     return async () => {
       clearInterval(timer);
-      await telling;
-      await this.#try(() => this.redis.del(this.#progressKey));
+      await writing;
+      if (!lost.aborted) await this.#try(() => this.redis.del(this.#progressKey));
     };
   }
 
+  /** Progress of the running rebuild; undefined if none has published any lately. */
   progress(): Promise<ProgressReport | undefined> {
     return this.#read(this.#progressKey, progressReport);
   }
 
+  /** Stores why the last rebuild failed; undefined after one that succeeded. */
   async end(failed: Failure | undefined): Promise<void> {
     await this.#try<unknown>(() =>
       failed === undefined
@@ -103,7 +104,7 @@ export class SharedBoard implements Board {
 
   /** @returns undefined also for what another version has written, such as a phase that this one does not know. */
   async #read<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
-    const text = await this.#try(() => this.redis.get(key));
+    const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
     if (!text) return undefined;
     const sent = json.pipe(envelope).safeParse(text);
     const parsed = sent.success ? schema.safeParse(sent.data) : sent;
@@ -118,32 +119,5 @@ export class SharedBoard implements Board {
       this.log.warn({ err: error }, 'the state of the rebuild could not be shared');
       return undefined;
     }
-  }
-}
-
-/** Within this process: for a single replica without Redis. */
-export class OwnBoard implements Board {
-  #report: (() => ProgressReport) | undefined;
-  #failure: Failure | undefined;
-
-  follow(report: () => ProgressReport): () => Promise<void> {
-    this.#report = report;
-    return () => {
-      this.#report = undefined;
-      return Promise.resolve();
-    };
-  }
-
-  progress(): Promise<ProgressReport | undefined> {
-    return Promise.resolve(this.#report?.());
-  }
-
-  end(failed: Failure | undefined): Promise<void> {
-    this.#failure = failed;
-    return Promise.resolve();
-  }
-
-  lastFailure(): Promise<Failure | undefined> {
-    return Promise.resolve(this.#failure);
   }
 }

@@ -38,7 +38,7 @@ export async function verify(
   options: RetryOptions,
 ): Promise<void> {
   const { total } = meta;
-  const found = await retry(() => findGeneration(client, index), options);
+  const found = await retry((signal) => findGeneration(client, index, { signal }), options);
   if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
   const count = await countDocuments(client, index, options);
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);

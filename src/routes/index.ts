@@ -12,7 +12,7 @@ import type { Operation } from '../http/openapi.js';
 import type { RequestState } from '../http/request-state.js';
 import { SecretCheck } from '../http/secret-check.js';
 import { Problem } from '../problem.js';
-import type { Rebuilds } from '../rebuild/rebuilds.js';
+import type { RebuildService } from '../rebuild/rebuild-service.js';
 import { browse, browseOperation } from './browse.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
@@ -29,7 +29,7 @@ export interface RouteDeps {
   config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit'>;
   catalog: Catalog;
   generations: Generations;
-  rebuilds: Rebuilds;
+  rebuilds: RebuildService;
   /** Where requests and wrong secrets are counted. */
   counts: LimiterStore;
   tokens: BypassTokens;

@@ -6,7 +6,8 @@ import { parseParams, rebuildParams } from '../http/params.js';
 import type { SecretCheck } from '../http/secret-check.js';
 import { searchUnavailable, unavailable } from '../problem.js';
 import { LockUnavailable } from '../rebuild/lock.js';
-import type { Rebuilds, StartAnswer } from '../rebuild/rebuilds.js';
+import type { RebuildService, StartAnswer } from '../rebuild/rebuild-service.js';
+import { WorkerFailed } from '../rebuild/worker-process.js';
 import type { Handler } from './handler.js';
 
 const RETRY_AFTER_SECONDS = 5;
@@ -52,7 +53,7 @@ export const rebuildOperation: Operation = {
 /** `GET /rebuild?secret=&force=`: begins a rebuild in the background. */
 export function startRebuild(
   secrets: SecretCheck,
-  rebuilds: Rebuilds,
+  rebuilds: RebuildService,
   generations: Generations,
   secret: string | undefined,
 ): Handler {
@@ -61,12 +62,7 @@ export function startRebuild(
     await secrets.check(ctx, params.secret, secret);
     if (generations.engine === 'unreachable') throw searchUnavailable();
     const answer = await rebuilds.start({ force: params.force === 'true' }).catch((error: unknown) => {
-      if (!(error instanceof LockUnavailable)) throw error;
-      throw unavailable(
-        'search_unavailable',
-        'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds',
-        RETRY_AFTER_SECONDS,
-      );
+      throw unavailable('search_unavailable', whyNot(error), RETRY_AFTER_SECONDS);
     });
     if (!answer.accepted) {
       throw unavailable(
@@ -79,6 +75,15 @@ export function startRebuild(
     ctx.status = 202;
     ctx.body = { status: 'rebuilding', ...describe(answer) };
   };
+}
+
+/** @throws the error itself if it is not one that a client may be told of. */
+function whyNot(error: unknown): string {
+  if (error instanceof LockUnavailable) {
+    return 'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds';
+  }
+  if (error instanceof WorkerFailed) return 'the process of the rebuild could not be started';
+  throw error;
 }
 
 function describe({ progress, lastFailure }: StartAnswer) {

@@ -14,7 +14,7 @@ import { newIndexName, previousAliasOf } from '../../src/rebuild/index-names.js'
 
 /** The indices behind the alias and behind that of the previous generation. */
 async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {
-  const builds = [...(await listBuilds(elasticsearch, alias))];
+  const builds = [...(await listBuilds(elasticsearch, alias, new AbortController().signal))];
   return [alias, previousAliasOf(alias)].map((name) => builds.find(([, names]) => names.includes(name))?.[0]);
 }
 
@@ -107,7 +107,7 @@ describe('A build that is discarded', function () {
     const index = newIndexName(alias, new Date());
     const meta = server.generations.current?.meta;
     if (meta === undefined) throw new Error('nothing is served');
-    await createIndex(elasticsearch, index, 1, meta);
+    await createIndex(elasticsearch, index, 1, meta, new AbortController().signal);
     return index;
   }
 

@@ -5,12 +5,13 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
-import { EngineProxy } from '../support/engine-proxy.js';
+import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { Program } from '../support/program.js';
 import { UNCACHED, useReader } from '../support/reader.js';
-import { REBUILD, REBUILD_SECRET, useService } from '../support/service.js';
+import { REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
 import { until } from '../support/until.js';
+import { isRunning, workersOf } from '../support/worker-processes.js';
 
 /** Longer than a lock outlives the process that had it. */
 const LOCK_TIMEOUT_MS = 15_000;
@@ -35,7 +36,10 @@ async function longCsv(): Promise<string> {
   return pieces.join('');
 }
 
-describe('A rebuilding process that is killed', function () {
+/** What is killed: a replica with its worker, as a machine that fails; the worker alone; or the server alone. */
+const KILLED = ['replica', 'worker', 'server'] as const;
+
+describe('A rebuild is killed', function () {
   this.timeout(90_000);
   const suite = useService(
     () => OLD,
@@ -44,16 +48,29 @@ describe('A rebuilding process that is killed', function () {
   const reading = useReader(suite, [OLD.length, NEW.length]);
   let dataset: DatasetFile;
   let proxy: EngineProxy;
+  const builders: Program[] = [];
+  const holds: Hold[] = [];
 
   before(async () => {
     dataset = await datasetFile(toCsv(NEW));
     proxy = await EngineProxy.start((await engines()).elasticsearch.url);
   });
 
+  afterEach(async () => {
+    for (const hold of holds.splice(0)) hold.release();
+    await Promise.all(builders.splice(0).map((builder) => builder.stop()));
+  });
+
   after(async () => {
     await proxy.close();
     await dataset.remove();
   });
+
+  function holdNext(...rule: Parameters<EngineProxy['hold']>): Hold {
+    const hold = proxy.hold(...rule);
+    holds.push(hold);
+    return hold;
+  }
 
   /** Begins a rebuild in a process of its own, which can be killed when `there` resolves. */
   async function beginRebuild(datasetUrl: string): Promise<Program> {
@@ -66,11 +83,22 @@ describe('A rebuilding process that is killed', function () {
       DATASET_URL: datasetUrl,
       REBUILD_SECRET,
     });
+    builders.push(builder);
     expect((await fetch(`${await builder.url()}${REBUILD}&force=true`)).status).to.equal(202);
     return builder;
   }
 
-  /** Lets the lock of a killed process end now: that it ends by itself is shown by the tests that wait for it. */
+  /** @returns the process of the rebuild. */
+  async function kill(builder: Program, killed: (typeof KILLED)[number]): Promise<number> {
+    const [worker = NaN, ...others] = workersOf(builder.pid);
+    expect(others).to.deep.equal([]);
+    if (killed !== 'worker') builder.signal('SIGKILL');
+    if (killed !== 'server') process.kill(worker, 'SIGKILL');
+    if (killed !== 'worker') await builder.exit();
+    return worker;
+  }
+
+  /** Removes the lock of a killed process now: the tests that wait for it show that it expires. */
   async function endLock(): Promise<void> {
     const redis = new Redis((await engines()).redis.url);
     const ended = await redis.del(`${suite.service.slug}:rebuild:lock`);
@@ -79,7 +107,8 @@ describe('A rebuilding process that is killed', function () {
   }
 
   /** The next rebuild, on another replica, goes through, and nothing of the killed one is left. */
-  async function expectRecovery(killed: Program): Promise<void> {
+  async function expectRecovery(builder: Program, worker: number): Promise<void> {
+    await until(() => !isRunning(worker), 'the end of the worker', 10_000);
     await until(
       async () => (await suite.service.get(`${REBUILD}&force=true`)).status === 202,
       'the lock to end',
@@ -91,20 +120,44 @@ describe('A rebuilding process that is killed', function () {
     // What is served, and the generation before it.
     expect(await suite.service.indices()).to.have.length(2);
     const temporary = await readdir(tmpdir());
-    expect(temporary.filter((name) => name.includes(`snapshot-${killed.pid}-`))).to.deep.equal([]);
+    expect(temporary.filter((name) => name.includes(`snapshot-${worker}-`))).to.deep.equal([]);
   }
 
-  it('while it downloads', async () => {
-    const held = heldBack(() => toCsv(NEW));
-    const origin = await datasetServer(held.listener);
-    const builder = await beginRebuild(origin.url);
-    await builder.stop('SIGKILL');
-    held.release();
-    await origin.close();
-    await expectRecovery(builder);
-  });
+  /** A server whose worker was killed goes on serving, and says why the rebuild failed. */
+  async function expectReport(builder: Program): Promise<void> {
+    const url = await builder.url();
+    let failure: { reason: string } | null = null;
+    await until(async () => {
+      const { body } = await request(`${url}${REBUILD}`);
+      failure = body.last_failure as typeof failure;
+      return failure !== null;
+    }, 'the report');
+    expect(failure).to.include({ reason: 'the process of the rebuild ended unexpectedly (SIGKILL)' });
+    expect((await request(`${url}/health`)).status).to.equal(200);
+    expect(builder.stdout).to.contain('"msg":"the rebuild failed; the previous snapshot stays in service"');
+    await until(async () => {
+      const temporary = await readdir(tmpdir());
+      return !temporary.some((name) => name.startsWith('package-registry-search-snapshot-'));
+    }, 'the server to remove temporary files');
+  }
 
-  it('while it checks', async () => {
+  for (const killed of KILLED) {
+    it(`while it downloads: the ${killed}`, async () => {
+      const held = heldBack(() => toCsv(NEW));
+      const origin = await datasetServer(held.listener);
+      const builder = await beginRebuild(origin.url);
+      const worker = await kill(builder, killed);
+      if (killed === 'worker') {
+        await builder.prints(/the rebuild failed/, 5000);
+        await expectReport(builder);
+      }
+      held.release();
+      await origin.close();
+      await expectRecovery(builder, worker);
+    });
+  }
+
+  it('while it checks: the replica', async () => {
     const long = await datasetFile(await longCsv());
     try {
       const builder = await beginRebuild(long.url);
@@ -114,56 +167,75 @@ describe('A rebuilding process that is killed', function () {
           ((await (await fetch(`${url}${REBUILD}`)).json()) as { phase: string }).phase === 'checking',
         'the check',
       );
-      await builder.stop('SIGKILL');
-      await expectRecovery(builder);
+      await expectRecovery(builder, await kill(builder, 'replica'));
     } finally {
       await long.remove();
     }
   });
 
   const steps: [
+    killed: readonly (typeof KILLED)[number][],
     what: string,
     when: 'before' | 'after',
     matches: (method: string, path: string) => boolean,
   ][] = [
     [
+      ['replica', 'worker'],
       'before its index is there',
       'before',
       (method, path) => method === 'PUT' && path.includes('-packages-'),
     ],
-    ['when its index is there', 'after', (method, path) => method === 'PUT' && path.includes('-packages-')],
-    ['before it loads', 'before', (_method, path) => path.includes('_bulk')],
-    ['while it loads', 'after', (_method, path) => path.includes('_bulk')],
-    ['while it merges', 'after', (_method, path) => path.includes('_forcemerge')],
-    ['while it verifies', 'before', (_method, path) => path.includes('_count')],
-    ['before the flip', 'before', (_method, path) => path.startsWith('/_aliases')],
+    [
+      ['replica', 'server'],
+      'when its index is there',
+      'after',
+      (method, path) => method === 'PUT' && path.includes('-packages-'),
+    ],
+    [['replica'], 'before it loads', 'before', (_method, path) => path.includes('_bulk')],
+    [['replica', 'worker'], 'while it loads', 'after', (_method, path) => path.includes('_bulk')],
+    [['replica', 'server'], 'while it merges', 'after', (_method, path) => path.includes('_forcemerge')],
+    [['replica', 'worker'], 'while it verifies', 'before', (_method, path) => path.includes('_count')],
+    [['replica', 'worker'], 'before the flip', 'before', (_method, path) => path.startsWith('/_aliases')],
   ];
-  for (const [what, when, matches] of steps) {
-    it(`${what}: the old data is served, and the next rebuild goes through`, async () => {
-      const hold = proxy.hold(when, matches);
-      const builder = await beginRebuild(dataset.url);
-      await hold.arrived;
-      await builder.stop('SIGKILL');
-      hold.release();
-      expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
-      await endLock();
-      await expectRecovery(builder);
-    });
+  for (const [kinds, what, when, matches] of steps) {
+    for (const killed of kinds) {
+      it(`${what}: the ${killed}; the old data is served, and the next rebuild goes through`, async () => {
+        const hold = holdNext(when, matches);
+        const builder = await beginRebuild(dataset.url);
+        await hold.arrived;
+        const worker = await kill(builder, killed);
+        if (killed === 'worker') {
+          await builder.prints(/the rebuild failed/, 5000);
+          await expectReport(builder);
+          await until(
+            async () => (await suite.service.indices()).length <= 2,
+            'the server to clean up',
+            5000,
+          );
+        }
+        expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
+        hold.release();
+        if (killed !== 'server') await endLock();
+        await expectRecovery(builder, worker);
+      });
+    }
   }
 
-  it('right after the flip: the new data is served, and the next rebuild goes through', async () => {
-    const hold = proxy.hold('after', (_method, path) => path.startsWith('/_aliases'));
-    const builder = await beginRebuild(dataset.url);
-    await hold.arrived;
-    await builder.stop('SIGKILL');
-    hold.release();
-    await until(
-      async () => (await suite.service.get('/health')).body.total_packages === NEW.length,
-      'the new data',
-      3000,
-    );
-    await expectRecovery(builder);
-  });
+  for (const killed of KILLED) {
+    it(`right after the flip: the ${killed}; the new data is served, and the next rebuild goes through`, async () => {
+      const hold = holdNext('after', (_method, path) => path.startsWith('/_aliases'));
+      const builder = await beginRebuild(dataset.url);
+      await hold.arrived;
+      const worker = await kill(builder, killed);
+      hold.release();
+      await until(
+        async () => (await suite.service.get('/health')).body.total_packages === NEW.length,
+        'the new data',
+        3000,
+      );
+      await expectRecovery(builder, worker);
+    });
+  }
 
   reading.itNoticesNothing();
 });

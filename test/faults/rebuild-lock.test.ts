@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
 import { createLogger } from '../../src/log.js';
-import { SharedLock } from '../../src/rebuild/lock.js';
+import { RedisLock } from '../../src/rebuild/lock.js';
 import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -12,6 +12,7 @@ import { UNCACHED, useReader } from '../support/reader.js';
 import { servedIndex } from '../support/served-index.js';
 import { newSlug, REBUILD, REBUILD_SECRET, startService, useService } from '../support/service.js';
 import { until } from '../support/until.js';
+import { workersOf } from '../support/worker-processes.js';
 
 describe('The lock of a rebuild', function () {
   this.timeout(120_000);
@@ -97,7 +98,7 @@ describe('The lock of a rebuild', function () {
 
   it('is not lost any more once it is released, be a renewal under way or not', async () => {
     const lockMs = 800;
-    const lock = new SharedLock(redis, newSlug(), createLogger('silent', false), lockMs);
+    const lock = new RedisLock(redis, newSlug(), createLogger('silent', false), lockMs);
     const held = await lock.acquire();
     if (held === undefined) throw new Error('another has the lock');
     // Redis answers nobody for a moment, in which the first renewal is asked for.
@@ -109,6 +110,20 @@ describe('The lock of a rebuild', function () {
     const next = await lock.acquire();
     expect(next, 'the lock again').not.to.be.undefined;
     await next?.release();
+  });
+
+  it('is not left behind by a rebuild that was refused because Redis answered too late', async () => {
+    const { slug } = suite.service;
+    const lock = new RedisLock(redis, slug, createLogger('silent', false));
+    const impatient = redis.duplicate({ commandTimeout: 300 });
+    const late = new RedisLock(impatient, slug, createLogger('silent', false));
+    await impatient.ping();
+    await redis.client('PAUSE', 1000, 'ALL');
+    expect(await late.acquire().catch((error: unknown) => (error as Error).name)).to.equal('LockUnavailable');
+    await until(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
+    await pause(1000);
+    expect(await lock.isHeld()).to.equal(false);
+    impatient.disconnect();
   });
 
   it('cannot be had while Redis is away: /rebuild says so', async () => {
@@ -164,6 +179,8 @@ describe('A replica that sleeps through the time of its lock', function () {
         async () => ((await (await fetch(rebuild)).json()) as { phase: string }).phase === 'loading',
         'the load',
       );
+      const [worker = NaN] = workersOf(sleeper.pid);
+      process.kill(worker, 'SIGSTOP');
       sleeper.signal('SIGSTOP');
       expect(await suite.service.indices()).to.have.length(2);
 
@@ -173,6 +190,7 @@ describe('A replica that sleeps through the time of its lock', function () {
 
       const left = await suite.service.indices();
       const seen = new Set(left);
+      process.kill(worker, 'SIGCONT');
       sleeper.signal('SIGCONT');
       await until(async () => {
         for (const index of await suite.service.indices()) seen.add(index);
@@ -185,6 +203,9 @@ describe('A replica that sleeps through the time of its lock', function () {
       expect([...seen]).to.deep.equal(left);
       expect(await suite.service.indices()).to.deep.equal(left);
       expect((await suite.service.get('/health')).body.total_packages).to.equal(2000);
+      const { body } = await suite.service.get(REBUILD);
+      expect(body.last_failure, 'of the rebuild that succeeded later').to.equal(null);
+      await suite.service.idle();
     } finally {
       sleeper.signal('SIGCONT');
       await sleeper.stop();

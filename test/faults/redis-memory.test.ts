@@ -5,8 +5,8 @@ import { Redis } from 'ioredis';
 import { parse } from 'yaml';
 import { InsuredLimiter } from '../../src/http/insured-limiter.js';
 import { createLogger } from '../../src/log.js';
-import { SharedBoard } from '../../src/rebuild/board.js';
-import { SharedLock } from '../../src/rebuild/lock.js';
+import { StatusStore } from '../../src/rebuild/status-store.js';
+import { RedisLock } from '../../src/rebuild/lock.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { ownRedis, type OwnRedis } from '../support/own-redis.js';
 
@@ -96,13 +96,13 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
     flood = flooding(() => !isFlooded);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
     const evictedBefore = await info('stats', 'evicted_keys');
-    const held = await new SharedLock(service, 'registry', log).acquire();
+    const held = await new RedisLock(service, 'registry', log).acquire();
     if (held === undefined) throw new Error('nobody else has the lock');
-    const board = new SharedBoard(service, 'registry', log);
+    const status = new StatusStore(service, 'registry', log);
     const failure = { at: new Date().toISOString(), reason: 'a reason' };
-    await board.end(failure);
+    await status.end(failure);
     const report = { phase: 'loading' as const, rows: 1, total: 2, startedAt: new Date().toISOString() };
-    const unfollow = board.follow(() => report);
+    const unpublish = status.publish(() => report, held.lost);
     const budget = { name: 'reading', points: 1000, windowSeconds: WINDOW_SECONDS };
     const limiter = new InsuredLimiter(budget, { redis: service, slug: 'registry', log, tallies: new Map() });
 
@@ -114,7 +114,7 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
       const { consumed } = await limiter.consume('198.51.100.1', 1, performance.now() + PATIENCE_MS);
       expect(consumed, 'a client that comes again').to.equal(++counted);
       expect(held.lost.aborted, 'the lock').to.equal(false);
-      expect(await board.progress()).to.deep.equal(report);
+      expect(await status.progress()).to.deep.equal(report);
       most = Math.max(most, await info('memory', 'used_memory_rss'));
       await pause(200);
     }
@@ -124,11 +124,11 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
     );
     expect(evicted, 'evicted').to.be.greaterThan(50_000);
     expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');
-    expect(await new SharedLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
-    expect(await board.lastFailure()).to.deep.equal(failure);
+    expect(await new RedisLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
+    expect(await status.lastFailure()).to.deep.equal(failure);
     expect(most).to.be.lessThan(memoryBytes);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
-    await unfollow();
+    await unpublish();
     await held.release();
     expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.null;
   });

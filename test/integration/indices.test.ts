@@ -37,7 +37,7 @@ describe("A build's index", () => {
   });
 
   it('is refused while a shard has more than one segment, and accepted as soon as it is merged', async () => {
-    await createIndex(client, index, 1, meta);
+    await createIndex(client, index, 1, meta, new AbortController().signal);
     for (const no of [1, 2]) {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
@@ -50,7 +50,7 @@ describe("A build's index", () => {
 
   it('is not made anew by a load that goes on after it was removed', async () => {
     const removed = newIndexName(newSlug(), new Date());
-    await createIndex(client, removed, 1, meta);
+    await createIndex(client, removed, 1, meta, new AbortController().signal);
     await client.indices.delete({ index: removed });
     const rows = async function* (): AsyncGenerator<Row[]> {
       yield packagesNamed(['alpha', 'beta']).map((entry, i) => ({ line: i + 2, entry }));

@@ -193,6 +193,8 @@ describe('Metrics while a rebuild runs', function () {
     expect(seen.sum('rebuild_phase')).to.equal(1);
     expect(seen.sum('rebuild_rows')).to.be.within(1, 63_666);
     expect(seen.sum('rebuild_rows_expected')).to.equal(63_666);
+    expect(seen.sum('rebuild_memory_bytes')).to.be.within(30e6, 400e6);
+    expect(seen.sum('rebuild_cpu_seconds')).to.be.within(0.1, 60);
     await suite.service.idle();
   });
 });

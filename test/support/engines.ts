@@ -1,9 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Engine } from '../../src/local/engine.js';
 import { startElasticsearchContainer, startRedisContainer } from '../../src/local/docker.js';
 import { obtainElasticsearch, obtainRedis } from '../../src/local/engines.js';
+import { run } from '../../src/local/run.js';
 import { findPlaces, makeFolder } from '../../src/local/places.js';
 
 /** How long the first suite may wait: the very first time, Elasticsearch is downloaded. */
@@ -20,11 +22,14 @@ interface Engines {
   folder: string;
 }
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
 let started: Promise<Engines> | undefined;
 
 /**
  * The one Elasticsearch and the one Redis of this run, started by the first suite that asks: containers by
  * testcontainers where a Docker engine answers, otherwise (but for `npm run test:containers`) the local ones of `npm start`.
+ * Bundles the worker first, as rebuilds run in it.
  * @throws where neither can be had: there is no test without a real engine.
  */
 export function engines(): Promise<Engines> {
@@ -56,6 +61,7 @@ async function start(): Promise<Engines> {
     signal,
   };
   try {
+    await run('npm', ['run', '--silent', 'build:worker'], { cwd: ROOT });
     const redis = MUST_BE_CONTAINERS
       ? await startRedisContainer(undefined, signal)
       : await obtainRedis(options);

@@ -96,8 +96,9 @@ export async function startService(
     ...env,
   };
   const config = readConfig(variables);
-  const log = createLogger('trace', false, { secrets: secretsIn(variables), destination: logStream });
-  const server = await startServer(config, log);
+  const secrets = secretsIn(variables);
+  const log = createLogger('trace', false, { secrets, destination: logStream });
+  const server = await startServer(config, { log, secrets });
   const elasticsearch = new Client({
     nodes: [...config.elasticsearch.nodes],
     ...(auth === undefined ? {} : { auth }),

@@ -1,0 +1,54 @@
+import type { StatusStore } from './status-store.js';
+import { LockLost, type HeldLock } from './lock.js';
+import { failed, type Outcome } from './outcome.js';
+import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
+
+interface Deps extends RebuildDeps {
+  /** Undefined without Redis: other replicas do not exist then. */
+  status: StatusStore | undefined;
+}
+
+/**
+ * Runs a rebuild under a lock, publishes its progress and its end to all replicas, and releases the lock. Never rejects:
+ * what failed is logged.
+ */
+export async function rebuildUnderLock(
+  held: HeldLock,
+  { status, ...deps }: Deps,
+  options: RebuildOptions,
+): Promise<Outcome> {
+  const { progress, signal } = options;
+  const unpublish = status?.publish(() => progress.report, held.lost);
+  try {
+    const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
+    // After the lock is lost, the status is that of another rebuild.
+    const isPublished = !('stopped' in outcome) && !held.lost.aborted;
+    if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
+    return outcome;
+  } finally {
+    await unpublish?.();
+    await held.release();
+  }
+}
+
+async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOptions): Promise<Outcome> {
+  const { log } = deps;
+  const began = performance.now();
+  try {
+    options.signal.throwIfAborted();
+    const index = await rebuild(deps, options);
+    if (index === undefined) log.info('nothing to rebuild');
+    else log.info({ index, seconds: (performance.now() - began) / 1000 }, 'rebuilt');
+    return { index };
+  } catch (error) {
+    const { phase } = options.progress.report;
+    if (options.signal.aborted && !held.lost.aborted) {
+      log.info({ phase }, 'the rebuild was stopped; the previous snapshot stays in service');
+      return { stopped: true };
+    }
+    const outcome = failed(held.lost.aborted ? new LockLost() : (error as Error));
+    const { reason } = outcome.failure;
+    log.error({ err: error, reason, phase }, 'the rebuild failed; the previous snapshot stays in service');
+    return outcome;
+  }
+}

@@ -1,0 +1,128 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { forwardLine, type Logger } from '../log.js';
+import type { Outcome } from './outcome.js';
+import { Progress, type ProgressReport } from './progress.js';
+import type { MessageFromWorker, MessageToWorker, ResourceUsage, WorkerInput } from './worker-messages.js';
+
+/** Bundled into one file by `npm run build:worker`, also for a server that runs from its sources. */
+const WORKER_PATH = import.meta.url.endsWith('.ts') ? '../../dist/rebuild/worker.cjs' : 'worker.cjs';
+const WORKER = fileURLToPath(new URL(WORKER_PATH, import.meta.url));
+
+/** Maximum heap of the worker, in megabytes. Package numbers and fingerprints of names are outside of it. */
+const HEAP_MB = 128;
+
+/** A worker that sends nothing for this time is killed, in seconds: it reports its progress four times a second. */
+const SILENCE_SECONDS = 30;
+
+/** A stopped worker that has not ended by then is killed, in milliseconds. */
+const STOP_MS = 8_750;
+
+/** What a worker answers first; after `started`, it has the lock until `ended`. */
+export type WorkerAnswer = 'started' | 'busy' | 'lock-unavailable';
+
+/** How a worker has ended: after a rebuild, without the lock, or unexpectedly. */
+export type WorkerEnd = { outcome: Outcome } | { error: WorkerFailed } | { isRefused: true };
+
+/** The worker could not be started, crashed, or was killed. */
+export class WorkerFailed extends Error {
+  override readonly name = 'WorkerFailed';
+}
+
+/** A rebuild in a process of its own, so that its memory, garbage collection and processor time are not the server's. */
+export class WorkerProcess {
+  /** The first answer; rejects if the worker could not be started, or ended without one. */
+  readonly answer: Promise<WorkerAnswer>;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<WorkerEnd>;
+  readonly #child: ChildProcess;
+  #report: ProgressReport;
+  #usage: ResourceUsage | undefined;
+  #index: string | undefined;
+
+  constructor(input: WorkerInput, log: Logger, onProgress?: (report: ProgressReport) => void) {
+    const child = fork(WORKER, [], {
+      execArgv: [`--max-old-space-size=${HEAP_MB}`],
+      serialization: 'advanced',
+      // Only what Node itself reports of a crash goes there.
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    this.#child = child;
+    this.#report = new Progress(input.startedAt).report;
+    let silentSeconds = 0;
+    const watching = setInterval(() => {
+      if (++silentSeconds > SILENCE_SECONDS) child.kill('SIGKILL');
+    }, 1000);
+    let end: WorkerEnd | undefined;
+    let answer: (answer: WorkerAnswer) => void = () => undefined;
+    const answered = new Promise<WorkerAnswer>((resolve) => (answer = resolve));
+    child.on('message', (message: MessageFromWorker) => {
+      silentSeconds = 0;
+      if (message.type === 'log') forwardLine(log, message.line);
+      else if (message.type === 'progress') {
+        this.#usage = message.usage;
+        this.#report = message.report;
+        onProgress?.(message.report);
+      } else if (message.type === 'index') this.#index = message.index;
+      else if (message.type === 'ended') end = { outcome: message.outcome };
+      else {
+        if (message.type !== 'started') end = { isRefused: true };
+        answer(message.type);
+      }
+    });
+    this.ended = exitOf(child).then(
+      (how) => end ?? { error: new WorkerFailed(`the process of the rebuild ended unexpectedly (${how})`) },
+      (cause: unknown) => {
+        const { message } = cause as Error;
+        return {
+          error: new WorkerFailed(`the process of the rebuild could not be started: ${message}`, { cause }),
+        };
+      },
+    );
+    void this.ended.then(() => clearInterval(watching));
+    const failed = this.ended.then((ended): WorkerAnswer => {
+      throw 'error' in ended ? ended.error : new WorkerFailed('the process of the rebuild gave no answer');
+    });
+    this.answer = Promise.race([answered, failed]);
+    this.#send({ type: 'start', input });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get report(): ProgressReport {
+    return this.#report;
+  }
+
+  /** Undefined until its first report. */
+  get usage(): ResourceUsage | undefined {
+    return this.#usage;
+  }
+
+  /** The index that it builds, once it has a name. */
+  get index(): string | undefined {
+    return this.#index;
+  }
+
+  /** Stops the rebuild before its flip; it cleans up, and is killed if that takes too long. */
+  stop(): void {
+    this.#send({ type: 'stop' });
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS);
+    void this.ended.then(() => clearTimeout(late));
+  }
+
+  #send(message: MessageToWorker): void {
+    // One that could not be started, or has just ended, is reported by its end.
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+}
+
+/** Waits for the end of a process. @returns its signal or exit code. @throws why it could not be started. */
+async function exitOf(child: ChildProcess): Promise<string> {
+  const exited = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
+  // The last message may come after the process has exited.
+  const [[code, signal]] = await Promise.all([exited, once(child, 'disconnect')]);
+  return signal ?? `exit code ${code}`;
+}

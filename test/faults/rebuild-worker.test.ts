@@ -1,0 +1,153 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { getPriority, tmpdir } from 'node:os';
+import { expect } from 'chai';
+import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
+import { bundledPackages, toCsv } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { UNCACHED, useReader } from '../support/reader.js';
+import { REBUILD, startService, useService, type Service } from '../support/service.js';
+import { until } from '../support/until.js';
+import { isRunning, workersOf } from '../support/worker-processes.js';
+
+/** A worker that is silent for longer is killed. */
+const SILENCE_MS = 30_000;
+
+const PACKAGES = bundledPackages().slice(0, 1000);
+const OTHERS = bundledPackages().slice(0, 990);
+
+describe('The process of a rebuild', function () {
+  this.timeout(120_000);
+  const suite = useService(
+    () => PACKAGES,
+    () => UNCACHED,
+  );
+  const reading = useReader(suite, [PACKAGES.length, OTHERS.length]);
+  const held = () => heldBack(() => toCsv(OTHERS));
+  let origin: DatasetServer;
+  let answer: ReturnType<typeof held>;
+  /** Those that a test has found. */
+  let indices: string[];
+
+  before(async () => {
+    origin = await datasetServer((request, response) => answer.listener(request, response));
+  });
+  beforeEach(async () => {
+    answer = held();
+    indices = await suite.service.indices();
+  });
+  after(() => origin.close());
+
+  /** A replica of the suite's service that downloads until the test releases the dataset. */
+  async function rebuilding(env: Record<string, string> = {}): Promise<[Service, worker: number]> {
+    const before = new Set(workersOf());
+    const replica = await startService({ DATASET_URL: origin.url, ...env }, suite.service.slug);
+    await until(
+      async () => (await replica.get(REBUILD)).status === 202,
+      'the lock of a killed one to expire',
+      15_000,
+    );
+    const [worker = NaN, ...others] = workersOf().filter((pid) => !before.has(pid));
+    expect(others).to.deep.equal([]);
+    return [replica, worker];
+  }
+
+  async function expectNothingLeft(replica: Service): Promise<void> {
+    expect(await suite.service.indices()).to.deep.equal(indices);
+    const temporary = await readdir(tmpdir());
+    expect(temporary.filter((name) => name.startsWith('package-registry-search-snapshot-'))).to.deep.equal(
+      [],
+    );
+    expect((await replica.get('/search?q=lib&limit=1')).status).to.equal(200);
+  }
+
+  it('gives way to searches, and is the first to go where memory runs out', async () => {
+    const [replica, worker] = await rebuilding();
+    expect(getPriority(worker)).to.be.greaterThan(getPriority());
+    expect(Number(await readFile(`/proc/${worker}/oom_score_adj`, 'utf8'))).to.equal(500);
+    expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--max-old-space-size=');
+    await replica.stop();
+    expect(isRunning(worker)).to.equal(false);
+    await expectNothingLeft(suite.service);
+  });
+
+  it('is stopped by signals as the server is, and cleans up', async () => {
+    const [replica, worker] = await rebuilding();
+    process.kill(worker, 'SIGTERM');
+    await replica.idle();
+    expect(replica.server.rebuilds.counts).to.include({ stopped: 1, failed: 0 });
+    await expectNothingLeft(replica);
+    await replica.stop();
+  });
+
+  for (const [what, env] of [
+    ['with', {}],
+    ['without', { REDIS_URL: '' }],
+  ] as const) {
+    it(`may be killed, ${what} Redis: the reason is told, and the next rebuild goes through`, async () => {
+      const [replica, worker] = await rebuilding(env);
+      process.kill(worker, 'SIGKILL');
+      await replica.idle();
+      const reason = 'the process of the rebuild ended unexpectedly (SIGKILL)';
+      expect(replica.server.rebuilds.lastFailure?.reason).to.equal(reason);
+      await expectNothingLeft(replica);
+      answer.release();
+      await until(
+        async () => {
+          const { status, body } = await replica.get(`${REBUILD}&force=true`);
+          expect(body.last_failure).to.include({ reason });
+          return status === 202;
+        },
+        'the lock to expire',
+        15_000,
+      );
+      await replica.idle();
+      expect(replica.server.rebuilds.lastFailure).to.equal(undefined);
+      expect((await replica.get('/health')).body.total_packages).to.equal(OTHERS.length);
+      await replica.stop();
+      await suite.service.rebuild('&force=true');
+    });
+  }
+
+  it('may be impossible to start: /rebuild says so, and the server goes on', async () => {
+    const { execPath } = process;
+    process.execPath = '/nowhere/node';
+    try {
+      const refused = await suite.service.get(REBUILD);
+      expectProblem(refused, 503, 'search_unavailable');
+      expect(refused.headers.get('Retry-After')).to.equal('5');
+      expect(refused.body.detail).to.equal('the process of the rebuild could not be started');
+    } finally {
+      process.execPath = execPath;
+    }
+    const reason = 'the process of the rebuild could not be started: spawn /nowhere/node ENOENT';
+    expect(suite.service.server.rebuilds.lastFailure?.reason).to.match(
+      /^the process of the rebuild could not/,
+    );
+    expect(suite.service.server.rebuilds.lastFailure?.reason.length).to.be.at.most(reason.length);
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(suite.service.server.rebuilds.lastFailure).to.equal(undefined);
+  });
+
+  it('is killed if it does not respond, and the server stops in time', async () => {
+    const [replica, worker] = await rebuilding();
+    process.kill(worker, 'SIGSTOP');
+    const began = performance.now();
+    await replica.stop();
+    expect(performance.now() - began).to.be.lessThan(9_500);
+    await until(() => !isRunning(worker), 'its end', 1000);
+  });
+
+  it('is killed if it has not responded for half a minute', async () => {
+    const [replica, worker] = await rebuilding();
+    process.kill(worker, 'SIGSTOP');
+    const began = performance.now();
+    await until(() => !isRunning(worker), 'its end', SILENCE_MS + 10_000);
+    expect(performance.now() - began).to.be.greaterThan(SILENCE_MS - 2000);
+    await replica.idle();
+    expect(replica.server.rebuilds.lastFailure?.reason).to.contain('SIGKILL');
+    await expectNothingLeft(replica);
+    await replica.stop();
+  });
+
+  reading.itNoticesNothing();
+});

@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** The processes that rebuild for a server. @param parent process id of the server; this process by default. */
+export function workersOf(parent: number | undefined = process.pid): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && isWorkerOf(name, parent))
+    .map(Number);
+}
+
+function isWorkerOf(pid: string, parent: number): boolean {
+  try {
+    const [, ppid] = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return (
+      Number(ppid) === parent && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('rebuild/worker.cjs')
+    );
+  } catch {
+    return false; // It has ended in the meantime.
+  }
+}
+
+/** Whether a process still runs. */
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
