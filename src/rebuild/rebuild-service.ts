@@ -7,7 +7,7 @@ import { failed, type Failure, type Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
-import { WorkerProcess } from './worker-process.js';
+import { WorkerFailed, WorkerProcess } from './worker-process.js';
 
 /** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
@@ -97,7 +97,7 @@ export class RebuildService {
     const running = this.progress ?? ((await lock.isHeld()) ? await this.#reportOfOther() : this.progress);
     if (running !== undefined) return { accepted: false, progress: running, lastFailure };
 
-    this.#stopping.signal.throwIfAborted();
+    if (this.#stopping.signal.aborted) throw new WorkerFailed('the server is stopping');
     const { config, log } = this.context;
     const { secrets, onProgress } = this.options;
     const input = { config, options, startedAt: new Date(), logLevel: log.level, secrets };
@@ -141,7 +141,7 @@ export class RebuildService {
 
   /** Starts no more rebuilds, stops the running one before its flip, and waits until it has cleaned up. */
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the server is stopping'));
+    this.#stopping.abort();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#worker?.stop();
     await this.#outcome;

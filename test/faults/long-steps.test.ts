@@ -126,8 +126,11 @@ describe('A merge', function () {
     const merge = proxy.hold('before', isMerge);
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
     await merge.arrived;
-    const { body } = await suite.service.get(REBUILD);
-    merge.release();
+    let body: Record<string, unknown> = {};
+    await until(async () => {
+      ({ body } = await suite.service.get(REBUILD));
+      return body.bytes !== null;
+    }, 'the bytes').finally(() => merge.release());
     expect(body).to.include({ phase: 'merging', bytes: 0 });
     expect(body.total_bytes).to.be.greaterThan(100_000);
     await suite.service.idle();
