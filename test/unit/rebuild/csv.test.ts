@@ -361,7 +361,7 @@ describe('readCsv', () => {
             expect(batch.length).to.be.at.most(500);
           }
         };
-        expect(await longestBlock(read)).to.be.at.most(MAX_BLOCK_MS);
+        expect(await longestBlock(read, 20, MAX_BLOCK_MS)).to.be.at.most(MAX_BLOCK_MS);
       });
     }
   });

@@ -57,6 +57,6 @@ describe('Fingerprints', () => {
         set.add(`package-${i}`);
       }
     };
-    expect(await longestBlock(addAll, 3)).to.be.at.most(20);
+    expect(await longestBlock(addAll, 10, 20)).to.be.at.most(20);
   });
 });
