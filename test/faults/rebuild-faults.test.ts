@@ -1,5 +1,3 @@
-import { readdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
@@ -11,7 +9,7 @@ import { Program } from '../support/program.js';
 import { UNCACHED, useReader } from '../support/reader.js';
 import { REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
 import { until } from '../support/until.js';
-import { isRunning, workersOf } from '../support/worker-processes.js';
+import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
 
 /** Longer than a lock outlives the process that had it. */
 const LOCK_TIMEOUT_MS = 15_000;
@@ -119,12 +117,11 @@ describe('A rebuild is killed', function () {
     expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
     // What is served, and the generation before it.
     expect(await suite.service.indices()).to.have.length(2);
-    const temporary = await readdir(tmpdir());
-    expect(temporary.filter((name) => name.includes(`snapshot-${worker}-`))).to.deep.equal([]);
+    expect(await temporaryFilesOf(worker)).to.deep.equal([]);
   }
 
   /** A server whose worker was killed goes on serving, and says why the rebuild failed. */
-  async function expectReport(builder: Program): Promise<void> {
+  async function expectReport(builder: Program, worker: number): Promise<void> {
     const url = await builder.url();
     let failure: { reason: string } | null = null;
     await until(async () => {
@@ -135,10 +132,10 @@ describe('A rebuild is killed', function () {
     expect(failure).to.include({ reason: 'the process of the rebuild ended unexpectedly (SIGKILL)' });
     expect((await request(`${url}/health`)).status).to.equal(200);
     expect(builder.stdout).to.contain('"msg":"the rebuild failed; the previous snapshot stays in service"');
-    await until(async () => {
-      const temporary = await readdir(tmpdir());
-      return !temporary.some((name) => name.startsWith('package-registry-search-snapshot-'));
-    }, 'the server to remove temporary files');
+    await until(
+      async () => (await temporaryFilesOf(worker)).length === 0,
+      'the server to remove temporary files',
+    );
   }
 
   for (const killed of KILLED) {
@@ -149,7 +146,7 @@ describe('A rebuild is killed', function () {
       const worker = await kill(builder, killed);
       if (killed === 'worker') {
         await builder.prints(/the rebuild failed/, 5000);
-        await expectReport(builder);
+        await expectReport(builder, worker);
       }
       held.release();
       await origin.close();
@@ -206,7 +203,7 @@ describe('A rebuild is killed', function () {
         const worker = await kill(builder, killed);
         if (killed === 'worker') {
           await builder.prints(/the rebuild failed/, 5000);
-          await expectReport(builder);
+          await expectReport(builder, worker);
           await until(
             async () => (await suite.service.indices()).length <= 2,
             'the server to clean up',

@@ -1,5 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { getPriority, tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
+import { getPriority } from 'node:os';
 import { expect } from 'chai';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
@@ -7,7 +7,7 @@ import { expectProblem } from '../support/expect-problem.js';
 import { UNCACHED, useReader } from '../support/reader.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
 import { until } from '../support/until.js';
-import { isRunning, workersOf } from '../support/worker-processes.js';
+import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
 
 /** A worker that is silent for longer is killed. */
 const SILENCE_MS = 30_000;
@@ -51,12 +51,9 @@ describe('The process of a rebuild', function () {
     return [replica, worker];
   }
 
-  async function expectNothingLeft(replica: Service): Promise<void> {
+  async function expectNothingLeft(replica: Service, worker: number): Promise<void> {
     expect(await suite.service.indices()).to.deep.equal(indices);
-    const temporary = await readdir(tmpdir());
-    expect(temporary.filter((name) => name.startsWith('package-registry-search-snapshot-'))).to.deep.equal(
-      [],
-    );
+    expect(await temporaryFilesOf(worker)).to.deep.equal([]);
     expect((await replica.get('/search?q=lib&limit=1')).status).to.equal(200);
   }
 
@@ -67,7 +64,7 @@ describe('The process of a rebuild', function () {
     expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--max-old-space-size=');
     await replica.stop();
     expect(isRunning(worker)).to.equal(false);
-    await expectNothingLeft(suite.service);
+    await expectNothingLeft(suite.service, worker);
   });
 
   it('is stopped by signals as the server is, and cleans up', async () => {
@@ -75,7 +72,7 @@ describe('The process of a rebuild', function () {
     process.kill(worker, 'SIGTERM');
     await replica.idle();
     expect(replica.server.rebuilds.counts).to.include({ stopped: 1, failed: 0 });
-    await expectNothingLeft(replica);
+    await expectNothingLeft(replica, worker);
     await replica.stop();
   });
 
@@ -89,7 +86,7 @@ describe('The process of a rebuild', function () {
       await replica.idle();
       const reason = 'the process of the rebuild ended unexpectedly (SIGKILL)';
       expect(replica.server.rebuilds.lastFailure?.reason).to.equal(reason);
-      await expectNothingLeft(replica);
+      await expectNothingLeft(replica, worker);
       answer.release();
       await until(
         async () => {
@@ -145,7 +142,7 @@ describe('The process of a rebuild', function () {
     expect(performance.now() - began).to.be.greaterThan(SILENCE_MS - 2000);
     await replica.idle();
     expect(replica.server.rebuilds.lastFailure?.reason).to.contain('SIGKILL');
-    await expectNothingLeft(replica);
+    await expectNothingLeft(replica, worker);
     await replica.stop();
   });
 

@@ -1,4 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 
 /** The processes that rebuild for a server. @param parent process id of the server; this process by default. */
 export function workersOf(parent: number | undefined = process.pid): number[] {
@@ -25,4 +27,11 @@ export function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** What a worker keeps, or has left, in the folder of temporary files. Other runs of the tests may use it, too. */
+export async function temporaryFilesOf(worker: number): Promise<string[]> {
+  return (await readdir(tmpdir())).filter((name) =>
+    name.startsWith(`package-registry-search-snapshot-${worker}-`),
+  );
 }
