@@ -1,14 +1,14 @@
-import type { Redis } from 'ioredis';
 import { Generations } from '../catalog/generation.js';
 import { createReadClient } from '../clients/elasticsearch.js';
 import { requireElasticsearch } from '../clients/given-engines.js';
 import { createRedis } from '../clients/redis.js';
 import { secretsIn } from '../config-secrets.js';
-import { ConfigError, readConfig, type Config } from '../config.js';
+import { ConfigError, readConfig } from '../config.js';
 import { endOnCrash } from '../crash.js';
-import { createLogger, type Logger } from '../log.js';
+import { createLogger } from '../log.js';
 import { aliasOf } from '../rebuild/index-names.js';
 import { LockUnavailable } from '../rebuild/lock.js';
+import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../redact.js';
 import { onStopSignal } from './stop-signals.js';
 
@@ -18,10 +18,8 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
 /** What commands that change the data of a registry need. */
 export interface CommandContext {
-  config: Config;
-  log: Logger;
+  rebuildContext: RebuildContext;
   secrets: readonly string[];
-  redis: Redis | undefined;
   generations: Generations;
   /** Aborts on SIGINT, SIGTERM and SIGHUP. */
   signal: AbortSignal;
@@ -61,15 +59,16 @@ export function runCommand(
     const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
     const reader = createReadClient({ nodes, apiKey });
     const generations = new Generations(reader, aliasOf(config.registry.slug), log);
+    const rebuildContext = createRebuildContext({ config, log, redis });
     const stopping = new AbortController();
     const forget = onStopSignal(() => stopping.abort());
     try {
       await generations.refresh();
       if (generations.engine === 'unreachable') throw new Error(generations.trouble);
-      return await command({ config, log, secrets, redis, generations, signal: stopping.signal });
+      return await command({ rebuildContext, secrets, generations, signal: stopping.signal });
     } finally {
       forget();
-      await reader.close();
+      await Promise.all([rebuildContext.close(), reader.close()]);
       redis?.disconnect();
     }
   });

@@ -2,7 +2,6 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
-import { createRebuildContext } from '../rebuild/rebuild-context.js';
 import { RebuildService } from '../rebuild/rebuild-service.js';
 import { LoadBar } from './load-bar.js';
 
@@ -35,20 +34,11 @@ function urlOf(dataset: string): string {
 }
 
 async function rebuild(
-  { config, log, redis, generations, secrets, signal }: CommandContext,
+  { rebuildContext, generations, secrets, signal }: CommandContext,
   force: boolean,
 ): Promise<Exit> {
-  const context = createRebuildContext({ config, log, redis });
-  const rebuilds = new RebuildService(context, { generations, secrets, onProgress: bar.show });
+  const rebuilds = new RebuildService(rebuildContext, { generations, secrets, onProgress: bar.show });
   signal.addEventListener('abort', () => void rebuilds.stop());
-  try {
-    return await runRebuild(rebuilds, force);
-  } finally {
-    await context.close();
-  }
-}
-
-async function runRebuild(rebuilds: RebuildService, force: boolean): Promise<Exit> {
   const answer = await rebuilds.start({ force });
   if (!answer.accepted) {
     const { phase, rows, startedAt } = answer.progress;

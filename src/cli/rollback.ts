@@ -1,4 +1,3 @@
-import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { rollBack } from '../rebuild/rollback.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 
@@ -6,16 +5,7 @@ import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
  * `npm run rollback`: serves the generation before the current one, at once; called again, it goes back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
-async function rollback(command: CommandContext): Promise<Exit> {
-  const context = createRebuildContext(command);
-  try {
-    return await rollbackUnderLock(context);
-  } finally {
-    await context.close();
-  }
-}
-
-async function rollbackUnderLock({ client, lock, alias }: RebuildContext): Promise<Exit> {
+async function rollback({ rebuildContext: { client, lock, alias } }: CommandContext): Promise<Exit> {
   const held = await lock.acquire();
   if (held === undefined) {
     console.error('a rebuild is running: wait for its end, or stop it');
