@@ -94,7 +94,9 @@ export class RebuildService {
     // One that is only starting may learn that another replica has the lock.
     await this.#worker?.answer.catch(() => undefined);
     const lastFailure = status === undefined ? this.#lastFailure : await status.lastFailure();
-    const running = this.progress ?? ((await lock.isHeld()) ? await this.#reportOfOther() : this.progress);
+    const isHeldElsewhere = this.progress === undefined && (await lock.isHeld());
+    // Another request may have started one here in the meantime.
+    const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
     if (running !== undefined) return { accepted: false, progress: running, lastFailure };
 
     if (this.#stopping.signal.aborted) throw new WorkerFailed('the server is stopping');

@@ -30,7 +30,7 @@ export class WorkerFailed extends Error {
   override readonly name = 'WorkerFailed';
 }
 
-/** A rebuild in a process of its own, so that its memory, garbage collection and processor time are not the server's. */
+/** Runs one rebuild in a child process, which isolates its memory and garbage collection from the server's. */
 export class WorkerProcess {
   /** The first answer; rejects if the worker could not be started, or ended without one. */
   readonly answer: Promise<WorkerAnswer>;
@@ -86,10 +86,6 @@ export class WorkerProcess {
     });
     this.answer = Promise.race([answered, failed]);
     this.#send({ type: 'start', input });
-  }
-
-  get pid(): number | undefined {
-    return this.#child.pid;
   }
 
   get report(): ProgressReport {

@@ -5,7 +5,6 @@ import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
 import { LockUnavailable } from './lock.js';
 import { rebuildUnderLock } from './locked-rebuild.js';
-import type { Outcome } from './outcome.js';
 import { Progress, type Phase } from './progress.js';
 import { createRebuildContext } from './rebuild-context.js';
 import type { MessageFromWorker, MessageToWorker, WorkerInput } from './worker-messages.js';
@@ -81,7 +80,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     });
     void send({ type: 'started' });
     const reporting = setInterval(report, REPORT_MS);
-    const outcome: Outcome = await rebuildUnderLock(held, context, {
+    const outcome = await rebuildUnderLock(held, context, {
       ...options,
       progress,
       signal: stopping.signal,
