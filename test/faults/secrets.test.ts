@@ -92,7 +92,7 @@ describe('Secrets', function () {
         const url = await program.url();
         await until(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
         expect((await request(`${url}/stats`)).status).to.equal(200);
-        expect((await request(url + REBUILD)).status).to.equal(202);
+        await until(async () => (await request(url + REBUILD)).status === 202, 'the first rebuild to end');
         expect((await request(`${url}/get-bypass?secret=${BYPASS_SECRET}`)).status).to.equal(200);
         expect(await program.stop()).to.equal(0);
         expectNoSecrets(program);

@@ -24,6 +24,7 @@ describe('A dataset with an impossible date', function () {
       const service = await startService({ DATASET_URL: origin.url });
       try {
         await until(async () => (await service.get('/health')).status === 200, 'the first snapshot');
+        await service.idle();
         const { note } = (await service.get('/stats')).body as { note: string };
         const taken = Date.parse(/taken at (\S+Z)/.exec(note)?.[1] ?? '');
         expect(taken).to.be.closeTo(Date.now(), DAY_MS);

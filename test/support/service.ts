@@ -166,7 +166,11 @@ async function startReadyService(
     'the first snapshot',
     120_000,
   );
-  if (generations.engine === 'present') return service;
+  if (generations.engine === 'present') {
+    // The first rebuild ends a little after its snapshot is served, and no other begins before.
+    await service.idle();
+    return service;
+  }
   await service.end();
   throw new Error(`the first snapshot failed: ${rebuilds.lastFailure?.reason}`);
 }
