@@ -29,6 +29,9 @@ const MAX_WAITING_SEARCHES = 256;
  */
 const STOP_MS = 9_000;
 
+/** What it means to the server that Redis does not respond. */
+const LIMITS_ARE_LOCAL = 'each replica counts for itself';
+
 export interface RunningServer {
   /** Where the API listens, such as `http://127.0.0.1:3000`. */
   url: string;
@@ -63,7 +66,8 @@ export async function startServer(
   const alias = aliasOf(slug);
   const { nodes, apiKey } = config.elasticsearch;
   const reader = createReadClient({ nodes, apiKey });
-  const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
+  const redis =
+    config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log, LIMITS_ARE_LOCAL);
   if (redis === undefined)
     log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
 

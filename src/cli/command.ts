@@ -56,7 +56,10 @@ export function runCommand(
     const log = createLogger(level, process.stdout.isTTY, { secrets });
     const { nodes, apiKey } = config.elasticsearch;
     await requireElasticsearch({ nodes, apiKey });
-    const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
+    const redis =
+      config.redisUrl === undefined
+        ? undefined
+        : await createRedis(config.redisUrl, log, 'no lock can be acquired');
     const reader = createReadClient({ nodes, apiKey });
     const generations = new Generations(reader, aliasOf(config.registry.slug), log);
     const rebuildContext = createRebuildContext({ config, log, redis });

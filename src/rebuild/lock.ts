@@ -30,6 +30,8 @@ export class LockLost extends Error {
 
 /** The right to rebuild, until it is released or lost. */
 export interface HeldLock {
+  /** Names the rebuild that has it, for `isHeldBy`. */
+  readonly owner: string;
   /** Aborts when the lock is lost: another replica may have it. */
   readonly lost: AbortSignal;
   /** Never throws: a lock that cannot be released ends by itself. */
@@ -42,6 +44,8 @@ export interface RebuildLock {
   acquire(): Promise<HeldLock | undefined>;
   /** Whether a rebuild has it at this moment. @throws {LockUnavailable} */
   isHeld(): Promise<boolean>;
+  /** Whether the rebuild of this name has it. @throws {LockUnavailable} */
+  isHeldBy(owner: string): Promise<boolean>;
 }
 
 /** Over all replicas on one Redis: a key with an owner's token and a time to live, renewed while the rebuild runs. */
@@ -98,11 +102,15 @@ export class RedisLock implements RebuildLock {
         this.log.warn({ err: error }, 'the lock of the rebuild could not be released; it ends by itself');
       });
     };
-    return { lost: lost.signal, release };
+    return { owner: mutex.identifier, lost: lost.signal, release };
   }
 
   async isHeld(): Promise<boolean> {
     return (await this.redis.exists(this.#key).catch(throwUnavailable)) === 1;
+  }
+
+  async isHeldBy(owner: string): Promise<boolean> {
+    return (await this.redis.get(this.#key).catch(throwUnavailable)) === owner;
   }
 
   /** @returns false where another has the lock, or nobody. */
@@ -132,6 +140,9 @@ class KeyedMutex extends Mutex {
   }
 }
 
+/** The owner of every lock within a process. */
+const OWN_PROCESS = 'this process';
+
 /** Within this process: for a single replica without Redis. */
 export class InMemoryLock implements RebuildLock {
   #held = false;
@@ -143,10 +154,14 @@ export class InMemoryLock implements RebuildLock {
       this.#held = false;
       return Promise.resolve();
     };
-    return Promise.resolve({ lost: new AbortController().signal, release });
+    return Promise.resolve({ owner: OWN_PROCESS, lost: new AbortController().signal, release });
   }
 
   isHeld(): Promise<boolean> {
     return Promise.resolve(this.#held);
+  }
+
+  isHeldBy(owner: string): Promise<boolean> {
+    return Promise.resolve(this.#held && owner === OWN_PROCESS);
   }
 }

@@ -194,15 +194,16 @@ export class RebuildService {
 
   /** Removes what a worker that was killed, or crashed, has left behind. Its lock expires. */
   async #cleanUp(worker: WorkerProcess, error: Error): Promise<Outcome> {
-    const { client, log, status } = this.context;
+    const { client, lock, log, status } = this.context;
     const outcome = failed(error);
-    const { index, report } = worker;
+    const { index, lockOwner, report } = worker;
     log.error(
       { err: error, index, phase: report.phase },
       'the rebuild failed; the previous snapshot stays in service',
     );
-    // Until the lock expires, no other rebuild can have ended after this one.
-    await status?.end(outcome.failure);
+    // Once the lock has expired, the status is that of the rebuild that has taken over.
+    const isPublished = lockOwner === undefined || (await lock.isHeldBy(lockOwner).catch(() => false));
+    if (isPublished) await status?.end(outcome.failure);
     await removeOrphanedDownloads().catch((cause: unknown) => {
       log.warn(
         { err: cause },

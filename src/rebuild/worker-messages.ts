@@ -31,7 +31,7 @@ export type MessageFromWorker =
   /** One line of JSON, with the newline. */
   | { type: 'log'; line: string }
   /** It has the lock, and begins. */
-  | { type: 'started' }
+  | { type: 'started'; lockOwner: string }
   /** Another rebuild has the lock. */
   | { type: 'busy' }
   /** Redis does not respond, so that the lock can be neither acquired nor refused. */

@@ -40,6 +40,7 @@ export class WorkerProcess {
   #report: ProgressReport;
   #usage: ResourceUsage | undefined;
   #index: string | undefined;
+  #lockOwner: string | undefined;
 
   constructor(input: WorkerInput, log: Logger, onProgress?: (report: ProgressReport) => void) {
     const child = fork(WORKER, [], {
@@ -67,7 +68,8 @@ export class WorkerProcess {
       } else if (message.type === 'index') this.#index = message.index;
       else if (message.type === 'ended') end = { outcome: message.outcome };
       else {
-        if (message.type !== 'started') end = { isRefused: true };
+        if (message.type === 'started') this.#lockOwner = message.lockOwner;
+        else end = { isRefused: true };
         answer(message.type);
       }
     });
@@ -100,6 +102,11 @@ export class WorkerProcess {
   /** The index that it builds, once it has a name. */
   get index(): string | undefined {
     return this.#index;
+  }
+
+  /** Names it as the owner of the lock; undefined until it has the lock. */
+  get lockOwner(): string | undefined {
+    return this.#lockOwner;
   }
 
   /** Stops the rebuild before its flip; it cleans up, and is killed if that takes too long. */

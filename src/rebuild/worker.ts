@@ -58,7 +58,10 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     secrets,
     destination: { write: (line) => void send({ type: 'log', line }) },
   });
-  const redis = config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log);
+  const redis =
+    config.redisUrl === undefined
+      ? undefined
+      : await createRedis(config.redisUrl, log, 'the lock of the rebuild cannot be renewed');
   const context = createRebuildContext({ config, log, redis });
   try {
     const held = await context.lock.acquire();
@@ -78,7 +81,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
       if (current.phase !== phase) report();
       phase = current.phase;
     });
-    void send({ type: 'started' });
+    void send({ type: 'started', lockOwner: held.owner });
     const reporting = setInterval(report, REPORT_MS);
     const outcome = await rebuildUnderLock(held, context, {
       ...options,

@@ -138,11 +138,18 @@ describe('The process of a rebuild', function () {
     const [replica, worker] = await rebuilding();
     process.kill(worker, 'SIGSTOP');
     const began = performance.now();
+    // Another replica takes over when the lock has expired.
+    await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to expire', 15_000);
+    await suite.service.idle();
+    indices = await suite.service.indices();
     await until(() => !isRunning(worker), 'its end', SILENCE_MS + 10_000);
     expect(performance.now() - began).to.be.greaterThan(SILENCE_MS - 2000);
     await replica.idle();
     expect(replica.server.rebuilds.lastFailure?.reason).to.contain('SIGKILL');
     await expectNothingLeft(replica, worker);
+    // The last rebuild of all replicas is the one that has succeeded meanwhile.
+    expect((await suite.service.get(REBUILD)).body.last_failure).to.equal(null);
+    await suite.service.idle();
     await replica.stop();
   });
 

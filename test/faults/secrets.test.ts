@@ -109,7 +109,7 @@ describe('Secrets', function () {
         } finally {
           await redis.configure({ requirepass: REDIS_PASSWORD });
         }
-        await program.prints(/Redis answers again/, 10_000);
+        await program.prints(/Redis responds again/, 10_000);
         expect(await program.stop()).to.equal(0);
         expectNoSecrets(program);
       });
@@ -126,7 +126,7 @@ describe('Secrets', function () {
         expect((await request(url + REBUILD)).status).to.equal(503);
         expect(await program.stop()).to.equal(0);
         expect(program.stdout)
-          .to.match(/"msg":"Redis does not answer/)
+          .to.match(/"msg":"Redis does not respond/)
           .and.to.contain('WRONGPASS');
         expectNoSecrets(program);
       });
