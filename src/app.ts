@@ -2,10 +2,9 @@ import Koa from 'koa';
 import type { Config } from './config.js';
 import { accounts, type OnAnswer } from './http/accounts.js';
 import { clientAddressReader } from './http/client-address.js';
-import { securityHeaders } from './http/browser-policy.js';
-import { farewell } from './http/farewell.js';
-import { problems, uncaught } from './http/problems.js';
+import { notFound, problems, uncaught } from './http/problems.js';
 import { identify, type RequestState } from './http/request-state.js';
+import { sendResponses } from './http/send-responses.js';
 import type { Logger } from './log.js';
 import { createPageRouter, createRouter, refuseOtherMethods, type RouteDeps } from './routes/index.js';
 
@@ -24,12 +23,12 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   if (deps.onAnswer !== undefined || deps.log.isLevelEnabled('debug')) {
     app.use(accounts(routers, deps.onAnswer, deps.log));
   }
-  app.use(farewell(deps.stopping));
-  app.use(securityHeaders());
-  app.use(problems(deps.log));
   app.use(identify(clientAddressReader(deps.config.trustedProxies), deps.tokens));
+  app.use(sendResponses(deps.stopping));
+  app.use(problems(deps.log));
   for (const router of routers) app.use(router.routes());
   app.use(refuseOtherMethods);
+  app.use(notFound);
   app.context.onerror = uncaught(deps.log);
   return app;
 }

@@ -55,14 +55,15 @@ export class Catalog {
    */
   async read<T>(answer: (generation: Generation) => Promise<T>): Promise<T> {
     try {
-      return await answer(this.generation()).catch(async (error: unknown) => {
-        if (!(error instanceof IndexGone)) throw error;
-        await this.generations.refresh();
-        return answer(this.generation());
-      });
+      return await answer(this.generation());
     } catch (error) {
-      if (error instanceof EngineUnavailable || error instanceof IndexGone) throw searchUnavailable(error);
-      throw error;
+      if (!(error instanceof IndexGone)) throw asProblem(error);
+    }
+    await this.generations.refresh();
+    try {
+      return await answer(this.generation());
+    } catch (error) {
+      throw asProblem(error);
     }
   }
 
@@ -103,6 +104,10 @@ export class Catalog {
       if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');
     }
   }
+}
+
+function asProblem(error: unknown): unknown {
+  return error instanceof EngineUnavailable || error instanceof IndexGone ? searchUnavailable(error) : error;
 }
 
 /** Runs searches side by side on one index, and returns the hits of each. */

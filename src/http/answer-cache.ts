@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
+import { jsonResponse, type PreparedResponse } from './prepared-response.js';
 
 /**
  * The version of the bytes that the service makes of a generation. Raise it with every change by which an equal request
@@ -34,11 +35,13 @@ export interface Answer {
   headers?: Record<string, string>;
 }
 
-/** An answer as it is kept, with the compressed bodies that were asked for so far. */
+/** An answer as it is kept, with the compressed responses that were asked for so far. */
 export interface KeptAnswer extends Answer {
   key: string;
   etag: string;
-  encoded: Partial<Record<Encoding, Promise<Buffer>>>;
+  /** Without compression. */
+  response: PreparedResponse;
+  encoded: Partial<Record<Encoding, Promise<PreparedResponse>>>;
   /** Of those that are there. */
   encodedBytes: number;
 }
@@ -90,7 +93,9 @@ export class AnswerCache {
       this.counts.miss++;
       coming = make()
         .then((answer) => {
-          const kept = { ...answer, key, etag: etagOf(generation, request), encoded: {}, encodedBytes: 0 };
+          const etag = etagOf(generation, request);
+          const response = jsonResponse(etag, answer.body, answer.headers ?? {});
+          const kept = { ...answer, key, etag, response, encoded: {}, encodedBytes: 0 };
           this.#kept?.set(key, kept);
           return kept;
         })
@@ -100,8 +105,8 @@ export class AnswerCache {
     return coming;
   }
 
-  /** The body in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it. */
-  encode(answer: KeptAnswer, encoding: Encoding): Promise<Buffer> | undefined {
+  /** The response in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it. */
+  encode(answer: KeptAnswer, encoding: Encoding): Promise<PreparedResponse> | undefined {
     if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;
     answer.encoded[encoding] ??= compressors[encoding](answer.body).then((body) => {
       const kept = this.#kept?.peek(answer.key);
@@ -109,7 +114,7 @@ export class AnswerCache {
       if (kept?.body === answer.body) {
         this.#kept?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
       }
-      return body;
+      return jsonResponse(answer.etag, body, { ...answer.headers, 'Content-Encoding': encoding });
     });
     return answer.encoded[encoding];
   }

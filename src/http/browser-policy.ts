@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from '@koa/cors';
 import helmet, { type HelmetOptions } from 'helmet';
 import type { Middleware } from 'koa';
+import type { RawHeaders } from './prepared-response.js';
 import { REQUEST_ID } from './request-id.js';
-import type { Context, RequestState } from './request-state.js';
+import type { RequestState } from './request-state.js';
 
 /** What a script of another origin may read beside the usual headers. */
 const EXPOSED = [
@@ -62,20 +63,19 @@ const PAGE: HelmetOptions = {
   crossOriginResourcePolicy: { policy: 'same-origin' },
 };
 
-/** Security headers, of one of two kinds, on every answer with a body; 304 stands for one that had them. */
-export function securityHeaders(): Middleware<RequestState> {
-  const ofAny = Object.entries(securityHeadersOfProblems());
-  const ofPages = Object.entries(headersOf(PAGE));
-  return async (ctx, next) => {
-    await next();
-    if (ctx.status !== 304) setHeaders(ctx, ctx.state.isPage === true ? ofPages : ofAny);
-  };
-}
+/** Security headers of every response that is not a part of the page. */
+export const SECURITY_HEADERS: RawHeaders = headersOf(ANY_ANSWER);
 
-/** The security headers of a response that does not pass the middleware. */
-export function securityHeadersOfProblems(): Record<string, string> {
-  return headersOf(ANY_ANSWER);
-}
+/** Security headers of the page and its files. */
+export const PAGE_SECURITY_HEADERS: RawHeaders = headersOf(PAGE);
+
+/** Lets scripts of every origin read a response. */
+const CORS_HEADERS: RawHeaders = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Expose-Headers',
+  EXPOSED,
+];
 
 /** Marks an answer as a part of the page that people see. */
 export function partOfPage(): Middleware<RequestState> {
@@ -86,13 +86,9 @@ export function partOfPage(): Middleware<RequestState> {
 }
 
 /** Lets pages of every origin read an answer. */
-export function anyOrigin(): Middleware {
-  const fixed = Object.entries({
-    'Access-Control-Allow-Origin': '*',
-    'Access-Control-Expose-Headers': EXPOSED,
-  });
+export function anyOrigin(): Middleware<RequestState> {
   return (ctx, next) => {
-    setHeaders(ctx, fixed);
+    ctx.state.rawHeaders.push(...CORS_HEADERS);
     return next();
   };
 }
@@ -115,15 +111,10 @@ export function confidential(): Middleware {
   };
 }
 
-/** Past Koa and past helmet, which find out anew for each answer what never changes: a third of the answers a second. */
-function setHeaders(ctx: Context, headers: readonly [name: string, value: string][]): void {
-  for (const [name, value] of headers) ctx.res.setHeader(name, value);
-}
-
 /** The headers that helmet sets, whatever the request. */
-function headersOf(options: HelmetOptions): Record<string, string> {
-  const headers: Record<string, string> = {};
-  const response = { setHeader: (name: string, value: string) => (headers[name] = value) };
+function headersOf(options: HelmetOptions): RawHeaders {
+  const headers: string[] = [];
+  const response = { setHeader: (name: string, value: string) => headers.push(name, value) };
   const request: unknown = {};
   helmet(options)(request as IncomingMessage, response as unknown as ServerResponse, (error?: unknown) => {
     if (error !== undefined) throw new Error('helmet refused its options', { cause: error });

@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import { Problem } from '../problem.js';
 import { InsuredLimiter, type Budget, type Count, type LimiterStore } from './insured-limiter.js';
 import { JointCount } from './joint-count.js';
-import type { Context, RequestState } from './request-state.js';
+import type { RequestState } from './request-state.js';
 
 /** What is left of a budget. */
 export interface Usage {
@@ -25,12 +25,20 @@ export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit 
   const limiter = new InsuredLimiter(budget, store);
   const counts = new JointCount(limiter);
   const { outcomes } = limiter.tally;
+  const policy = `"${budget.name}";q=${budget.points};w=${budget.windowSeconds}`;
   return {
     count: async (ctx, next) => {
       if (ctx.state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
       else {
         const count = await counts.add(ctx.state.client.address.key);
-        setBudgetHeaders(ctx, budget, count);
+        // The fields of the IETF draft "RateLimit header fields for HTTP".
+        const remaining = Math.max(0, budget.points - count.consumed);
+        ctx.state.rawHeaders.push(
+          'RateLimit-Policy',
+          policy,
+          'RateLimit',
+          `"${budget.name}";r=${remaining};t=${seconds(count)}`,
+        );
         if (count.consumed > budget.points) {
           outcomes.limited++;
           throw rateLimited(count, 'too many requests from this address');
@@ -53,12 +61,6 @@ export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit 
 /** 429 until the window ends. */
 export function rateLimited(count: Count, detail: string): Problem {
   return new Problem(429, 'rate_limited', detail, { headers: { 'Retry-After': String(seconds(count)) } });
-}
-
-/** The fields of the IETF draft "RateLimit header fields for HTTP". */
-function setBudgetHeaders(ctx: Context, { name, points, windowSeconds }: Budget, count: Count): void {
-  ctx.set('RateLimit-Policy', `"${name}";q=${points};w=${windowSeconds}`);
-  ctx.set('RateLimit', `"${name}";r=${Math.max(0, points - count.consumed)};t=${seconds(count)}`);
 }
 
 /** Until the window ends, rounded up. */

@@ -6,16 +6,13 @@ import { requestIdOf } from './request-id.js';
 import type { Context, RequestState } from './request-state.js';
 
 /**
- * Turns what is thrown below it into `application/problem+json` (RFC 9457), and an unanswered request into 404.
+ * Turns what is thrown below it into `application/problem+json` (RFC 9457).
  * An error that is not a `Problem` is a defect: logged whole, answered as a bare 500 `internal`.
  */
 export function problems(log: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
       await next();
-      if (ctx.status === 404 && ctx.body === undefined) {
-        throw new Problem(404, 'not_found', 'there is nothing at this path');
-      }
     } catch (error) {
       const problem =
         error instanceof Problem
@@ -40,6 +37,11 @@ export function problems(log: Logger): Middleware<RequestState> {
     }
   };
 }
+
+/** Answers 404 to what no route has answered. */
+export const notFound: Middleware<RequestState> = () => {
+  throw new Problem(404, 'not_found', 'there is nothing at this path');
+};
 
 /**
  * Makes the handler of errors that no middleware has caught, such as those while the response is sent: Koa's own one

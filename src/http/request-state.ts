@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { BypassTokens } from './bypass-token.js';
 import type { ClientAddress, ReadClientAddress } from './client-address.js';
+import type { PreparedResponse } from './prepared-response.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
 /** What every handler may know of its request. */
@@ -9,6 +10,10 @@ export interface RequestState {
   client: Client;
   /** Names the request in logs, in Elasticsearch and in the answer. */
   requestId: string;
+  /** Headers of the response that do not depend on its body: names and values in turn. */
+  rawHeaders: string[];
+  /** The response, if it is not one that Koa has to make of a status and a body. */
+  prepared?: PreparedResponse;
   /** Whether the answer is a part of the page that people see: browsers may do more with it than with data. */
   isPage?: true;
 }
@@ -47,7 +52,7 @@ export function identify(readAddress: ReadClientAddress, tokens: BypassTokens): 
     const requestId = requestIdOf(ctx.req);
     ctx.state.client = new Client(ctx.req, readAddress, tokens);
     ctx.state.requestId = requestId;
-    ctx.res.setHeader(REQUEST_ID, requestId);
+    ctx.state.rawHeaders = [REQUEST_ID, requestId];
     return next();
   };
 }

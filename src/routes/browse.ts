@@ -28,9 +28,9 @@ export const browseOperation: Operation = {
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
 export function browse(catalog: Catalog, cache: AnswerCache): Handler {
   const parse = rememberingParser(browseParams);
-  return async (ctx) => {
+  return (ctx) => {
     const { page, limit } = parse(ctx.querystring);
-    await catalog.read((generation) =>
+    return catalog.read((generation) =>
       respond(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
         const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
         return { body: writeAnswer(`{"page":${page},"limit":${limit},"results":[`, [entries]) };

@@ -32,9 +32,9 @@ export const searchOperation: Operation = {
 /** `GET /search?q=&limit=`: names that contain the query, by rank and name. */
 export function search(catalog: Catalog, cache: AnswerCache): Handler {
   const parse = rememberingParser(searchParams);
-  return async (ctx) => {
+  return (ctx) => {
     const { q, limit } = parse(ctx.querystring);
-    await catalog.read((generation) =>
+    return catalog.read((generation) =>
       respond(ctx, cache, generation.index, `search ${limit} ${q}`, async () => {
         const { groups, count, truncated } = await catalog.search(generation, q, limit, ctx.state.requestId);
         return {

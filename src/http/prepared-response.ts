@@ -1,0 +1,45 @@
+/**
+ * A shared cache may answer by itself for half a minute, and for five more while it fetches the next response: a snapshot
+ * is older than that anyway. While the service is down or answers 5xx, it may go on for a day (RFC 5861).
+ */
+const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
+
+/** Names and values of headers in turn, as in `rawHeaders` of Node: the form that is sent fastest. */
+export type RawHeaders = readonly string[];
+
+/** A response that is the same for every request, but for the headers of `RequestState.rawHeaders`. */
+export interface PreparedResponse {
+  status: number;
+  rawHeaders: RawHeaders;
+  body?: Buffer;
+}
+
+/** What every request for the same data receives, whether it has a body or is a 304. */
+function validators(etag: string): RawHeaders {
+  return ['ETag', etag, 'Cache-Control', CACHE_CONTROL, 'Vary', 'Accept-Encoding'];
+}
+
+/** 304: the client already has the response with this tag. */
+export function notModified(etag: string): PreparedResponse {
+  return { status: 304, rawHeaders: validators(etag) };
+}
+
+/**
+ * 200 with JSON.
+ * @param headers special to this response, such as `Content-Encoding`.
+ */
+export function jsonResponse(
+  etag: string,
+  body: Buffer,
+  headers: Readonly<Record<string, string>>,
+): PreparedResponse {
+  const rawHeaders = [
+    ...validators(etag),
+    ...Object.entries(headers).flat(),
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(body.length),
+  ];
+  return { status: 200, rawHeaders, body };
+}

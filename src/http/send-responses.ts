@@ -1,0 +1,31 @@
+import type { Middleware } from 'koa';
+import { PAGE_SECURITY_HEADERS, SECURITY_HEADERS } from './browser-policy.js';
+import type { RequestState } from './request-state.js';
+
+/**
+ * The outermost middleware: completes the headers of every response and sends it. Prepared responses are sent by one
+ * `writeHead`: setting their headers one by one takes as long as everything else that Koa does for them.
+ * @param stopping aborts when the server stops: clients are then told to use another connection.
+ */
+export function sendResponses(stopping: AbortSignal): Middleware<RequestState> {
+  return async (ctx, next) => {
+    await next();
+    const { res, state } = ctx;
+    const { prepared, rawHeaders } = state;
+    const status = prepared?.status ?? ctx.status;
+    // 304 stands for a response that had them.
+    if (status !== 304) {
+      rawHeaders.push(...(state.isPage === true ? PAGE_SECURITY_HEADERS : SECURITY_HEADERS));
+    }
+    if (stopping.aborted) rawHeaders.push('Connection', 'close');
+    if (prepared !== undefined) {
+      ctx.respond = false;
+      res.writeHead(status, [...prepared.rawHeaders, ...rawHeaders]);
+      res.end(prepared.body);
+      return;
+    }
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      res.setHeader(rawHeaders[i] as string, rawHeaders[i + 1] as string);
+    }
+  };
+}
