@@ -55,14 +55,14 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
 
 /** The IPv4 address itself, or the IPv6 network that limits are counted by, such as `2001:db8::/64`. */
 function limitKey(ip: string): string {
-  const address = ipaddr.parse(ip);
-  if (address.kind() === 'ipv4') return ip;
+  if (isIP(ip) === 4) return ip;
   const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBSCRIBER_BITS}`);
   return `${network.toString()}/${IPV6_SUBSCRIBER_BITS}`;
 }
 
+/** Writes IPv4-mapped IPv6 as IPv4, and every IPv6 address in one form. */
 function unwrap(ip: string): string {
-  return ipaddr.process(ip).toString();
+  return isIP(ip) === 4 ? ip : ipaddr.process(ip).toString();
 }
 
 function splitForwardedFor(header: string | string[] | undefined): string[] {

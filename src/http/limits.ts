@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import { Problem } from '../problem.js';
+import { BatchedLimiter } from './batched-limiter.js';
 import { InsuredLimiter, type Budget, type Count, type LimiterStore } from './insured-limiter.js';
-import { JointCount } from './joint-count.js';
 import type { RequestState } from './request-state.js';
 
 /** What is left of a budget. */
@@ -23,7 +23,7 @@ export interface RequestLimit {
 export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit {
   if (budget.points === 0) return { count: (_ctx, next) => next(), usage: () => Promise.resolve(null) };
   const limiter = new InsuredLimiter(budget, store);
-  const counts = new JointCount(limiter);
+  const counts = new BatchedLimiter(limiter);
   const { outcomes } = limiter.tally;
   const policy = `"${budget.name}";q=${budget.points};w=${budget.windowSeconds}`;
   return {

@@ -104,7 +104,7 @@ describe('Secrets', function () {
         await redis.configure({ requirepass: 'another-change-me' });
         try {
           // Who is connected already is not asked again.
-          await redis.client.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+          await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
           await program.prints(/WRONGPASS/, 10_000);
         } finally {
           await redis.configure({ requirepass: REDIS_PASSWORD });

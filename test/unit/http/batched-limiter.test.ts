@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { InsuredLimiter, type Count } from '../../../src/http/insured-limiter.js';
-import { JointCount } from '../../../src/http/joint-count.js';
+import { BatchedLimiter } from '../../../src/http/batched-limiter.js';
 import { createLogger } from '../../../src/log.js';
 
 const BUDGET = { name: 'test', points: 5, windowSeconds: 60 };
@@ -14,6 +14,18 @@ class SlowLimiter extends InsuredLimiter {
     super(BUDGET, STORE);
   }
 
+  /** What was sent in each write. */
+  get batches(): [key: string, points: number][][] {
+    return this.#ends.map((end, i) => this.seen.slice(this.#ends[i - 1] ?? 0, end));
+  }
+
+  readonly #ends: number[] = [];
+
+  override batch(consume: () => void): void {
+    super.batch(consume);
+    this.#ends.push(this.trips.length);
+  }
+
   override async consume(key: string, points: number, deadline: number): Promise<Count> {
     await new Promise<void>((resolve, reject) => {
       const arrive = (error?: Error) => (error === undefined ? resolve() : reject(error));
@@ -24,6 +36,8 @@ class SlowLimiter extends InsuredLimiter {
 
   async arrive(trip: number, error?: Error): Promise<void> {
     this.trips[trip]?.arrive(error);
+    // In one turn the requests that waited are scheduled, in the next they are sent.
+    await turn();
     await turn();
   }
 
@@ -37,11 +51,11 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('JointCount', () => {
+describe('BatchedLimiter', () => {
   const consumed = async (count: Promise<{ consumed: number }>) => (await count).consumed;
 
   it('counts each request by itself where they come one after the other', async () => {
-    const counts = new JointCount(new InsuredLimiter(BUDGET, STORE));
+    const counts = new BatchedLimiter(new InsuredLimiter(BUDGET, STORE));
     for (const expected of [1, 2, 3, 4, 5, 6, 7]) {
       const count = await counts.add('a');
       expect(count.consumed).to.equal(expected);
@@ -51,7 +65,7 @@ describe('JointCount', () => {
 
   it('lets those that come together, or during a trip, share one, each with a count of its own', async () => {
     const limiter = new SlowLimiter();
-    const counts = new JointCount(limiter);
+    const counts = new BatchedLimiter(limiter);
     const together = Promise.all([1, 2].map(() => consumed(counts.add('a'))));
     await turn();
     expect(limiter.seen).to.deep.equal([['a', 2]]);
@@ -68,7 +82,7 @@ describe('JointCount', () => {
 
   it('gives counts beyond the budget within one trip, so that exactly the budget passes', async () => {
     const limiter = new SlowLimiter();
-    const counts = new JointCount(limiter);
+    const counts = new BatchedLimiter(limiter);
     const all = Promise.all(Array.from({ length: 9 }, () => consumed(counts.add('a'))));
     await turn();
     await limiter.arrive(0);
@@ -77,7 +91,7 @@ describe('JointCount', () => {
 
   it('lets nobody wait longer for the trip before than for its own', async () => {
     const limiter = new SlowLimiter();
-    const counts = new JointCount(limiter);
+    const counts = new BatchedLimiter(limiter);
     const began = performance.now();
     void counts.add('a');
     await turn();
@@ -91,7 +105,7 @@ describe('JointCount', () => {
 
   it('does not let one client wait for another', async () => {
     const limiter = new SlowLimiter();
-    const counts = new JointCount(limiter);
+    const counts = new BatchedLimiter(limiter);
     void counts.add('a');
     const other = consumed(counts.add('b'));
     await turn();
@@ -102,7 +116,7 @@ describe('JointCount', () => {
 
   it('tells a failed trip to those who shared it, and goes on with the next', async () => {
     const limiter = new SlowLimiter();
-    const counts = new JointCount(limiter);
+    const counts = new BatchedLimiter(limiter);
     const outage = new Error('the store is away');
     const settled = Promise.allSettled([1, 2].map(() => consumed(counts.add('a'))));
     await turn();
@@ -116,9 +130,24 @@ describe('JointCount', () => {
     expect(await next).to.equal(1);
   });
 
+  it('sends the counts of all clients of one turn in one write', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new BatchedLimiter(limiter);
+    for (const key of ['a', 'b', 'a', 'c']) void counts.add(key);
+    await turn();
+    expect(limiter.batches).to.deep.equal([[['a', 2], ['b', 1], ['c', 1]]]); // prettier-ignore
+    // Those that waited while others were in flight share the next write.
+    for (const key of ['a', 'b']) void counts.add(key);
+    await turn();
+    for (const trip of [0, 1]) limiter.trips[trip]?.arrive();
+    await turn();
+    await turn();
+    expect(limiter.batches.slice(1)).to.deep.equal([[['a', 1], ['b', 1]]]); // prettier-ignore
+  });
+
   it('travels again after a pause', async () => {
     const limiter = new SlowLimiter();
-    const counts = new JointCount(limiter);
+    const counts = new BatchedLimiter(limiter);
     const first = consumed(counts.add('a'));
     await turn();
     await limiter.arrive(0);
