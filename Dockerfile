@@ -26,5 +26,6 @@ EXPOSE 3000
 # millions of names takes minutes, and Elasticsearch may be away.
 HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/ping`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# Without a shell or npm in between, so that SIGTERM reaches it.
-CMD ["node", "dist/main.js"]
+# Without a shell or npm in between, so that SIGTERM reaches it. Node 24 lets the young generation grow with the memory of
+# the machine; 16 MB, the limit of Node 20, costs searches nothing that could be measured, and saves about 90 MB.
+CMD ["node", "--max-semi-space-size=16", "dist/main.js"]

@@ -73,6 +73,11 @@ export async function hammer(
   return result.requests.average;
 }
 
+interface GetOptions {
+  headers?: Record<string, string>;
+  status?: number;
+}
+
 /** A bare client: as many connections as asked for, and the text of the answer. */
 export class BareClient {
   readonly #pool: Pool;
@@ -81,8 +86,9 @@ export class BareClient {
     this.#pool = new Pool(origin, { connections });
   }
 
-  get(path: string): Promise<string> {
-    return this.#send({ method: 'GET', path });
+  /** @param status that is expected. */
+  get(path: string, { headers = {}, status = 200 }: GetOptions = {}): Promise<string> {
+    return this.#send({ method: 'GET', path, headers }, status);
   }
 
   post(path: string, body: string): Promise<string> {
@@ -92,10 +98,11 @@ export class BareClient {
   close(): Promise<void> {
     return this.#pool.destroy();
   }
-  async #send(request: Dispatcher.RequestOptions): Promise<string> {
+
+  async #send(request: Dispatcher.RequestOptions, status = 200): Promise<string> {
     const { statusCode, body } = await this.#pool.request(request);
     const text = await body.text();
-    if (statusCode === 200) return text;
+    if (statusCode === status) return text;
     throw new Error(`${request.path} was answered ${statusCode}: ${text.slice(0, 300)}`);
   }
 }

@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { processorTime } from './processor-time.js';
 
 const SAMPLE_MS = 250;
 
 /** A server in a process of its own. It says its address as `"url"` in a line of JSON. */
 export class ServerProcess {
   url = '';
-  /** Where it shows its metrics, if it does. */
-  metricsUrl: string | undefined;
   /** The largest resident memory that was seen, in megabytes. */
   peakMegabytes = 0;
   readonly #child: ChildProcess;
@@ -34,16 +33,14 @@ export class ServerProcess {
     child.stdin.end(input);
     const server = new ServerProcess(child);
     for await (const line of createInterface({ input: child.stdout })) {
-      const { url, metricsUrl, level, msg } = JSON.parse(line) as {
+      const { url, level, msg } = JSON.parse(line) as {
         url?: string;
-        metricsUrl?: string;
         level?: number;
         msg?: string;
       };
       if (level !== undefined && level >= 50) throw new Error(`${script}: ${msg}`);
       if (url !== undefined) {
         server.url = url;
-        server.metricsUrl = metricsUrl;
         break;
       }
     }
@@ -52,10 +49,13 @@ export class ServerProcess {
     return server;
   }
 
-  /** The processor time that it has taken so far, by its own metrics. */
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  /** The processor time that it has used so far. */
   async cpuSeconds(): Promise<number> {
-    const text = await (await fetch(`${this.metricsUrl}/metrics`)).text();
-    return Number(/^process_cpu_seconds_total\{.*\} (\S+)$/m.exec(text)?.[1]);
+    return (await processorTime(this.pid)) / 1000;
   }
 
   async stop(): Promise<void> {

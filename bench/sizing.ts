@@ -112,7 +112,6 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
   const env = {
     ELASTICSEARCH_URL: elasticsearch,
     PORT: '0',
-    METRICS_PORT: '0',
     CACHE_MAX_BYTES: '0',
     RATE_LIMIT_POINTS: '0',
   };

@@ -22,6 +22,9 @@ run browser npm run --silent test:browser </dev/null
 
 run schemathesis npm run --silent test:schemathesis </dev/null
 
+# Alone, too: it compares processor times.
+run guard npm run --silent bench:guard </dev/null
+
 # The tests on this machine, one run after the other, and at the same time those on another Node and with the engines in
 # containers, because both mostly wait. The output of the latter follows at the end.
 set -m
@@ -38,4 +41,4 @@ set +m
 wait
 
 show containers-node-24 unit-node-24
-conclude browser schemathesis this-machine faults containers-node-24 unit-node-24
+conclude browser schemathesis guard this-machine faults containers-node-24 unit-node-24

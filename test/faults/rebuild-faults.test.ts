@@ -96,7 +96,7 @@ describe('A rebuild is killed', function () {
     return worker;
   }
 
-  /** Removes the lock of a killed process now: the tests that wait for it show that it expires. */
+  /** Removes the lock of a killed process now: the replica that is killed while it downloads shows that it expires. */
   async function endLock(): Promise<void> {
     const redis = new Redis((await engines()).redis.url);
     const ended = await redis.del(`${suite.service.slug}:rebuild:lock`);
@@ -147,6 +147,7 @@ describe('A rebuild is killed', function () {
       if (killed === 'worker') {
         await builder.prints(/the rebuild failed/, 5000);
         await expectReport(builder, worker);
+        await endLock();
       }
       held.release();
       await origin.close();
@@ -164,7 +165,9 @@ describe('A rebuild is killed', function () {
           ((await (await fetch(`${url}${REBUILD}`)).json()) as { phase: string }).phase === 'checking',
         'the check',
       );
-      await expectRecovery(builder, await kill(builder, 'replica'));
+      const worker = await kill(builder, 'replica');
+      await endLock();
+      await expectRecovery(builder, worker);
     } finally {
       await long.remove();
     }
@@ -230,6 +233,7 @@ describe('A rebuild is killed', function () {
         'the new data',
         3000,
       );
+      if (killed !== 'server') await endLock();
       await expectRecovery(builder, worker);
     });
   }

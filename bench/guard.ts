@@ -1,0 +1,212 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { writeDataset } from './dataset.js';
+import { withEngines } from './engines.js';
+import { LIMIT, load, searchPath, type Loaded } from './load.js';
+import { BareClient, throughput } from './measure.js';
+import { ServerProcess } from './processes.js';
+import { processorTime } from './processor-time.js';
+import { makeQueries } from './queries.js';
+
+/**
+ * `npm run bench:guard`: fails if a request or a loaded row costs over 20 % more than `bench/budget.json` allows. A cost is
+ * processor time over that of a baseline that does the least in the same run, because clocks and machines differ. Both
+ * take turns, and of each the cheapest turn counts: other load on the machine only ever adds. A cost over its limit is
+ * measured up to three times, each time on new processes.
+ */
+
+const TOLERANCE = 1.2;
+const ATTEMPTS = 3;
+const NAMES = 50_000;
+/** Rows of the load that is measured, and of a small one, whose cost, that of starting, is subtracted. */
+const MANY_ROWS = 100_000;
+const FEW_ROWS = 1_000;
+const LOAD_TURNS = 2;
+const TURNS = 15;
+const SECONDS_PER_TURN = 0.3;
+const WARM_UP_SECONDS = 2;
+const CONNECTIONS = 8;
+const QUERIES_PER_KIND = 200;
+
+interface Contender {
+  server: ServerProcess;
+  paths: readonly string[];
+  headers?: Record<string, string>;
+  status?: number;
+}
+
+/** The ratio of the processor time per request of two servers. */
+async function costPerRequest(subject: Contender, baseline: Contender): Promise<number> {
+  const sides = [subject, baseline].map(({ server, paths, headers = {}, status = 200 }) => {
+    const client = new BareClient(server.url, CONNECTIONS);
+    const run = async (seconds: number) => {
+      const before = await processorTime(server.pid);
+      let requests = 0;
+      await throughput(
+        paths,
+        (path) => (requests++, client.get(path, { headers, status })),
+        CONNECTIONS,
+        seconds,
+      );
+      return ((await processorTime(server.pid)) - before) / requests;
+    };
+    return { client, run, cheapest: Infinity };
+  });
+  for (const { run } of sides) await run(WARM_UP_SECONDS);
+  for (let turn = 0; turn < TURNS; turn++) {
+    for (const side of turn % 2 === 0 ? sides : sides.toReversed()) {
+      side.cheapest = Math.min(side.cheapest, await side.run(SECONDS_PER_TURN));
+    }
+  }
+  for (const { client } of sides) await client.close();
+  const [ours = NaN, floor = NaN] = sides.map(({ cheapest }) => cheapest);
+  return ours / floor;
+}
+
+/** What the measurements share: the engines, and a registry of generated names. */
+interface Setting {
+  env: Record<string, string>;
+  folder: string;
+  loaded: Loaded;
+  queries: string[];
+}
+
+/** Starts servers, compares them, and stops them. */
+async function compare(
+  subject: Promise<ServerProcess>,
+  baseline: Promise<ServerProcess>,
+  contenders: (ours: ServerProcess, floor: ServerProcess) => [Contender, Contender],
+): Promise<number> {
+  const servers = await Promise.all([subject, baseline]);
+  try {
+    return await costPerRequest(...contenders(...servers));
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+}
+
+function service({ env, loaded }: Setting, cacheBytes: number): Promise<ServerProcess> {
+  return ServerProcess.start('dist/main.js', {
+    ...env,
+    REGISTRY_SLUG: loaded.slug,
+    CACHE_MAX_BYTES: String(cacheBytes),
+  });
+}
+
+const CACHE_BYTES = 64 * 2 ** 20;
+
+/** Processor time of a process and its children, from start to end, in seconds. */
+async function timeOf(args: string[], env: Record<string, string>): Promise<number> {
+  const { PATH, HOME } = process.env;
+  const { stderr } = await promisify(execFile)(
+    'bash',
+    ['-c', 'TIMEFORMAT="%U %S"; time "$0" "$@" >/dev/null', process.execPath, ...args],
+    { cwd: fileURLToPath(new URL('..', import.meta.url)), env: { PATH, HOME, ...env } },
+  );
+  const [user, system] = (stderr.trim().split('\n').at(-1) ?? '').split(' ').map(Number);
+  return (user ?? NaN) + (system ?? NaN);
+}
+
+const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
+  'cached response ÷ bare Koa with the same bytes': async (setting) => {
+    const path = searchPath({ q: 'lib' });
+    const bytes = await (await fetch(setting.loaded.service.url + path)).text();
+    return compare(
+      service(setting, CACHE_BYTES),
+      ServerProcess.start('bench/bare-koa.ts', {}, bytes),
+      (ours, floor) => [
+        { server: ours, paths: [path] },
+        { server: floor, paths: ['/'] },
+      ],
+    );
+  },
+  '304 ÷ bare Koa {"ping":"pong"}': async (setting) => {
+    const path = searchPath({ q: 'lib' });
+    const etag = (await fetch(setting.loaded.service.url + path)).headers.get('ETag') ?? '';
+    return compare(
+      service(setting, CACHE_BYTES),
+      ServerProcess.start('bench/bare-koa.ts', {}, '{"ping":"pong"}'),
+      (ours, floor) => [
+        { server: ours, paths: [path], headers: { 'If-None-Match': etag }, status: 304 },
+        { server: floor, paths: ['/'] },
+      ],
+    );
+  },
+  'cold search ÷ bare Koa that relays the same requests': (setting) =>
+    compare(
+      service(setting, 0),
+      ServerProcess.start('bench/bare-relay.ts', {
+        ELASTICSEARCH_URL: setting.env['ELASTICSEARCH_URL'] as string,
+        INDEX: setting.loaded.index,
+        LIMIT: String(LIMIT),
+        CONNECTIONS: String(CONNECTIONS),
+      }),
+      (ours, floor) => [
+        { server: ours, paths: setting.queries },
+        { server: floor, paths: setting.queries },
+      ],
+    ),
+  'loaded row ÷ the same lines in bulk requests, unchecked': async ({ env, folder }) => {
+    const [few, many] = [join(folder, 'few.csv'), join(folder, 'many.csv')];
+    await Promise.all([writeDataset(few, FEW_ROWS), writeDataset(many, MANY_ROWS)]);
+    const load = (path: string) =>
+      timeOf(['dist/cli/rebuild.js', '--force', '--dataset', pathToFileURL(path).href], {
+        ...env,
+        REGISTRY_SLUG: 'guard-load',
+      });
+    const bareLoad = (path: string) => timeOf(['--import', 'tsx', 'bench/bare-load.ts', path], env);
+    const runs = [() => load(many), () => load(few), () => bareLoad(many), () => bareLoad(few)];
+    const cheapest = runs.map(() => Infinity);
+    for (let turn = 0; turn < LOAD_TURNS; turn++) {
+      for (const [i, run] of runs.entries()) cheapest[i] = Math.min(cheapest[i] as number, await run());
+    }
+    const [loaded = NaN, started = NaN, bareLoaded = NaN, bareStarted = NaN] = cheapest;
+    return (loaded - started) / (bareLoaded - bareStarted);
+  },
+};
+
+const budget = JSON.parse(await readFile(new URL('budget.json', import.meta.url), 'utf8')) as Record<
+  string,
+  number
+>;
+const only = process.argv[2] ?? '';
+let passed = 0;
+let failed = 0;
+await withEngines(async ({ elasticsearch, input }) => {
+  const env = {
+    ELASTICSEARCH_URL: elasticsearch.url,
+    PORT: '0',
+    RATE_LIMIT_POINTS: '0',
+    LOG_LEVEL: 'info',
+  };
+  const loaded = await load(NAMES, { env, folder: input });
+  const results = await (await fetch(`${loaded.service.url}/browse?limit=500`)).json();
+  const names = (results as { results: { name: string }[] }).results.map(({ name }) => name);
+  const setting = {
+    env,
+    folder: input,
+    loaded,
+    queries: makeQueries(names, QUERIES_PER_KIND).map(searchPath),
+  };
+  try {
+    for (const [name, measure] of Object.entries(COSTS)) {
+      if (!name.includes(only)) continue;
+      const allowed = (budget[name] ?? NaN) * TOLERANCE;
+      const costs: number[] = [];
+      do costs.push(await measure(setting));
+      while (Math.min(...costs) > allowed && costs.length < ATTEMPTS);
+      const isGood = Math.min(...costs) <= allowed;
+      if (isGood) passed++;
+      else failed++;
+      const measured = costs.map((cost) => cost.toFixed(2)).join(', ');
+      console.log(`${isGood ? '  ok   ' : '  OVER '} ${measured} (at most ${allowed.toFixed(2)})  ${name}`);
+    }
+  } finally {
+    await loaded.service.stop();
+  }
+});
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
