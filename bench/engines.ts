@@ -42,3 +42,11 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
     await rm(input, { recursive: true, force: true });
   }
 }
+
+/** The processor time that Elasticsearch has used so far, in milliseconds. */
+export async function elasticsearchTime(url: string): Promise<number> {
+  const { nodes } = (await (await fetch(`${url}/_nodes/stats/process`)).json()) as {
+    nodes: Record<string, { process: { cpu: { total_in_millis: number } } }>;
+  };
+  return Object.values(nodes).reduce((sum, { process: { cpu } }) => sum + cpu.total_in_millis, 0);
+}

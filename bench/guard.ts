@@ -3,19 +3,17 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { costPerRequest, repeated, type Contender } from './cost.js';
 import { writeDataset } from './dataset.js';
 import { withEngines } from './engines.js';
 import { LIMIT, load, searchPath, type Loaded } from './load.js';
-import { BareClient, throughput } from './measure.js';
 import { ServerProcess } from './processes.js';
-import { processorTime } from './processor-time.js';
 import { makeQueries } from './queries.js';
 
 /**
  * `npm run bench:guard`: fails if a request or a loaded row costs over 20 % more than `bench/budget.json` allows. A cost is
- * processor time over that of a baseline that does the least in the same run, because clocks and machines differ. Both
- * take turns, and of each the cheapest turn counts: other load on the machine only ever adds. A cost over its limit is
- * measured up to three times, each time on new processes.
+ * processor time over that of a baseline that does the least in the same run, because clocks and machines differ. A cost
+ * over its limit is measured up to three times, each time on new processes.
  */
 
 const TOLERANCE = 1.2;
@@ -25,53 +23,15 @@ const NAMES = 50_000;
 const MANY_ROWS = 100_000;
 const FEW_ROWS = 1_000;
 const LOAD_TURNS = 2;
-const TURNS = 15;
-const SECONDS_PER_TURN = 0.3;
-const WARM_UP_SECONDS = 2;
 const CONNECTIONS = 8;
-const QUERIES_PER_KIND = 200;
-
-interface Contender {
-  server: ServerProcess;
-  paths: readonly string[];
-  headers?: Record<string, string>;
-  status?: number;
-}
-
-/** The ratio of the processor time per request of two servers. */
-async function costPerRequest(subject: Contender, baseline: Contender): Promise<number> {
-  const sides = [subject, baseline].map(({ server, paths, headers = {}, status = 200 }) => {
-    const client = new BareClient(server.url, CONNECTIONS);
-    const run = async (seconds: number) => {
-      const before = await processorTime(server.pid);
-      let requests = 0;
-      await throughput(
-        paths,
-        (path) => (requests++, client.get(path, { headers, status })),
-        CONNECTIONS,
-        seconds,
-      );
-      return ((await processorTime(server.pid)) - before) / requests;
-    };
-    return { client, run, cheapest: Infinity };
-  });
-  for (const { run } of sides) await run(WARM_UP_SECONDS);
-  for (let turn = 0; turn < TURNS; turn++) {
-    for (const side of turn % 2 === 0 ? sides : sides.toReversed()) {
-      side.cheapest = Math.min(side.cheapest, await side.run(SECONDS_PER_TURN));
-    }
-  }
-  for (const { client } of sides) await client.close();
-  const [ours = NaN, floor = NaN] = sides.map(({ cheapest }) => cheapest);
-  return ours / floor;
-}
+const QUERIES_PER_KIND = 100;
 
 /** What the measurements share: the engines, and a registry of generated names. */
 interface Setting {
   env: Record<string, string>;
   folder: string;
   loaded: Loaded;
-  queries: string[];
+  queries: { path: string }[];
 }
 
 /** Starts servers, compares them, and stops them. */
@@ -82,7 +42,8 @@ async function compare(
 ): Promise<number> {
   const servers = await Promise.all([subject, baseline]);
   try {
-    return await costPerRequest(...contenders(...servers));
+    const cost = await costPerRequest(...contenders(...servers));
+    return cost.subject / cost.baseline;
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
   }
@@ -118,8 +79,8 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
       service(setting, CACHE_BYTES),
       ServerProcess.start('bench/bare-koa.ts', {}, bytes),
       (ours, floor) => [
-        { server: ours, paths: [path] },
-        { server: floor, paths: ['/'] },
+        { server: ours, requests: repeated({ path }) },
+        { server: floor, requests: repeated({ path: '/' }) },
       ],
     );
   },
@@ -130,8 +91,8 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
       service(setting, CACHE_BYTES),
       ServerProcess.start('bench/bare-koa.ts', {}, '{"ping":"pong"}'),
       (ours, floor) => [
-        { server: ours, paths: [path], headers: { 'If-None-Match': etag }, status: 304 },
-        { server: floor, paths: ['/'] },
+        { server: ours, requests: repeated({ path, headers: { 'If-None-Match': etag } }), status: 304 },
+        { server: floor, requests: repeated({ path: '/' }) },
       ],
     );
   },
@@ -145,8 +106,8 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
         CONNECTIONS: String(CONNECTIONS),
       }),
       (ours, floor) => [
-        { server: ours, paths: setting.queries },
-        { server: floor, paths: setting.queries },
+        { server: ours, requests: setting.queries },
+        { server: floor, requests: setting.queries },
       ],
     ),
   'loaded row ÷ the same lines in bulk requests, unchecked': async ({ env, folder }) => {
@@ -189,7 +150,7 @@ await withEngines(async ({ elasticsearch, input }) => {
     env,
     folder: input,
     loaded,
-    queries: makeQueries(names, QUERIES_PER_KIND).map(searchPath),
+    queries: makeQueries(names, QUERIES_PER_KIND).map((query) => ({ path: searchPath(query) })),
   };
   try {
     for (const [name, measure] of Object.entries(COSTS)) {

@@ -12,6 +12,10 @@ export class ServerProcess {
   url = '';
   /** The largest resident memory that was seen, in megabytes. */
   peakMegabytes = 0;
+  /** The same with its child processes, that is with the worker of a rebuild. */
+  peakMegabytesWithChildren = 0;
+  /** Where it serves its metrics, if it does. */
+  metricsUrl: string | undefined;
   readonly #child: ChildProcess;
   readonly #sampler: NodeJS.Timeout;
 
@@ -33,14 +37,16 @@ export class ServerProcess {
     child.stdin.end(input);
     const server = new ServerProcess(child);
     for await (const line of createInterface({ input: child.stdout })) {
-      const { url, level, msg } = JSON.parse(line) as {
+      const { url, metricsUrl, level, msg } = JSON.parse(line) as {
         url?: string;
+        metricsUrl?: string;
         level?: number;
         msg?: string;
       };
       if (level !== undefined && level >= 50) throw new Error(`${script}: ${msg}`);
       if (url !== undefined) {
         server.url = url;
+        server.metricsUrl = metricsUrl;
         break;
       }
     }
@@ -58,6 +64,13 @@ export class ServerProcess {
     return (await processorTime(this.pid)) / 1000;
   }
 
+  /** Time spent on garbage collection so far, in milliseconds; the service has to serve its metrics for that. */
+  async collectionTime(): Promise<number> {
+    const text = await (await fetch(`${this.metricsUrl}/metrics`)).text();
+    const sums = text.matchAll(/^nodejs_gc_duration_seconds_sum\{.*\} (\S+)$/gm);
+    return [...sums].reduce((total, [, seconds]) => total + Number(seconds) * 1000, 0);
+  }
+
   async stop(): Promise<void> {
     clearInterval(this.#sampler);
     if (this.#child.exitCode !== null) return;
@@ -66,11 +79,14 @@ export class ServerProcess {
   }
 
   async #sample(): Promise<void> {
-    const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(this.#child.pid)]).catch(
-      () => ({
-        stdout: '0',
-      }),
-    );
-    this.peakMegabytes = Math.max(this.peakMegabytes, Number(stdout) / 1024);
+    const args = ['-o', 'pid=,rss=', '-p', String(this.pid), '--ppid', String(this.pid)];
+    const { stdout } = await promisify(execFile)('ps', args).catch(() => ({ stdout: '' }));
+    const processes = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number));
+    let total = 0;
+    for (const [pid, kilobytes = 0] of processes) {
+      total += kilobytes / 1024;
+      if (pid === this.pid) this.peakMegabytes = Math.max(this.peakMegabytes, kilobytes / 1024);
+    }
+    this.peakMegabytesWithChildren = Math.max(this.peakMegabytesWithChildren, total);
   }
 }

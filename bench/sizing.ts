@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { generatedPackages } from './dataset.js';
-import { withEngines } from './engines.js';
+import { elasticsearchTime, withEngines } from './engines.js';
 import { load, searchPath, type Loaded } from './load.js';
 import { BareClient, median, throughput, type Way } from './measure.js';
 import { ServerProcess } from './processes.js';
@@ -37,14 +37,6 @@ interface Cost {
 
 const say = (line: string) => console.log(line);
 
-/** Tells how much processor time Elasticsearch has taken so far, in seconds. */
-async function elasticsearchCpu(url: string): Promise<number> {
-  const { nodes } = (await (await fetch(`${url}/_nodes/stats/process`)).json()) as {
-    nodes: Record<string, { process: { cpu: { total_in_millis: number } } }>;
-  };
-  return Object.values(nodes).reduce((sum, { process: { cpu } }) => sum + cpu.total_in_millis / 1000, 0);
-}
-
 /** The median over rounds of what a request costs. */
 async function costOf<T>(
   items: readonly T[],
@@ -55,10 +47,10 @@ async function costOf<T>(
   const rounds: Cost[] = [];
   await throughput(items, way, CONNECTIONS, SECONDS);
   for (let round = 0; round < ROUNDS; round++) {
-    const before = [await service.cpuSeconds(), await elasticsearchCpu(elasticsearch)] as const;
+    const before = [await service.cpuSeconds(), (await elasticsearchTime(elasticsearch)) / 1000] as const;
     let requests = 0;
     await throughput(items, (item) => (requests++, way(item)), CONNECTIONS, SECONDS);
-    const after = [await service.cpuSeconds(), await elasticsearchCpu(elasticsearch)] as const;
+    const after = [await service.cpuSeconds(), (await elasticsearchTime(elasticsearch)) / 1000] as const;
     const each = (i: 0 | 1) => ((after[i] - before[i]) * 1000) / requests;
     rounds.push({ service: each(0), elasticsearch: each(1) });
   }
@@ -156,7 +148,8 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
     const small = await loaded(SMALL, 'sizing-small');
     const sharded = await loaded(SMALL, 'sizing-shards', { INDEX_SHARDS: String(MANY_SHARDS) });
     const large = await loaded(LARGE, 'sizing-large');
-    const megabytesPerName = (large.service.peakMegabytes - small.service.peakMegabytes) / (LARGE - SMALL);
+    const megabytesPerName =
+      (large.service.peakMegabytesWithChildren - small.service.peakMegabytesWithChildren) / (LARGE - SMALL);
     const unlimited = await hot(large.slug, {});
     let limited: Awaited<ReturnType<typeof hot>> | undefined;
     const redisMs = await redisCost(redis, async () => {
@@ -166,7 +159,7 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
     return {
       bytesPerName: (await bytesOf(elasticsearch, large.index)) / LARGE,
       rowsPerSecond: LARGE / large.seconds,
-      loadBaseBytes: (small.service.peakMegabytes - megabytesPerName * SMALL) * 1e6,
+      loadBaseBytes: (small.service.peakMegabytesWithChildren - megabytesPerName * SMALL) * 1e6,
       loadBytesPerName: megabytesPerName * 1e6,
       cold: await cold(large),
       coldManyShards: await cold(sharded),

@@ -1,0 +1,34 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Way } from './measure.js';
+
+/** How often due requests are sent, in milliseconds: the resolution of the timers. */
+const TICK_MS = 1;
+
+/**
+ * Latencies at a constant arrival rate, in milliseconds. A request is sent when it is due, even if those before it are
+ * still in flight, and its latency counts from then: a server that stalls is charged for everything that waits
+ * meanwhile, which a client that waits for each response never sees (coordinated omission).
+ */
+export async function openLoop<T>(
+  items: readonly T[],
+  way: Way<T>,
+  requestsPerSecond: number,
+  seconds: number,
+): Promise<number[]> {
+  const latencies: number[] = [];
+  const responses: Promise<void>[] = [];
+  const interval = 1000 / requestsPerSecond;
+  const total = Math.floor(requestsPerSecond * seconds);
+  const began = performance.now();
+  while (responses.length < total) {
+    const due = Math.min(total, Math.floor((performance.now() - began) / interval));
+    while (responses.length < due) {
+      const dueAt = began + responses.length * interval;
+      const response = way(items[responses.length % items.length] as T);
+      responses.push(response.then(() => void latencies.push(performance.now() - dueAt)));
+    }
+    await pause(TICK_MS);
+  }
+  await Promise.all(responses);
+  return latencies;
+}
