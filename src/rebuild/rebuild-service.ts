@@ -195,21 +195,29 @@ export class RebuildService {
   /** Removes what a worker that was killed, or crashed, has left behind. Its lock expires. */
   async #cleanUp(worker: WorkerProcess, error: Error): Promise<Outcome> {
     const { client, lock, log, status } = this.context;
-    const outcome = failed(error);
+    const { generations } = this.options;
     const { index, lockOwner, report } = worker;
-    log.error(
-      { err: error, index, phase: report.phase },
-      'the rebuild failed; the previous snapshot stays in service',
-    );
+    await generations.refresh();
+    const isServed = index !== undefined && generations.current?.index === index;
+    const failure = isServed ? undefined : failed(error);
+    if (isServed)
+      log.warn({ err: error, index }, 'the process of the rebuild ended after its snapshot was served');
+    else {
+      log.error(
+        { err: error, index, phase: report.phase },
+        'the rebuild failed; the previous snapshot stays in service',
+      );
+    }
     // Once the lock has expired, the status is that of the rebuild that has taken over.
     const isPublished = lockOwner === undefined || (await lock.isHeldBy(lockOwner).catch(() => false));
-    if (isPublished) await status?.end(outcome.failure);
+    if (isPublished) await status?.end(failure?.failure);
     await removeOrphanedDownloads().catch((cause: unknown) => {
       log.warn(
         { err: cause },
         'the temporary files of a rebuild could not be removed; the next one tries again',
       );
     });
+    if (failure === undefined) return { index };
     if (index !== undefined) {
       await discard(client, index).catch((cause: unknown) => {
         log.error(
@@ -218,7 +226,7 @@ export class RebuildService {
         );
       });
     }
-    return outcome;
+    return failure;
   }
 
   #after(ms: number, action: () => Promise<void>): void {

@@ -233,6 +233,11 @@ describe('A rebuild is killed', function () {
         'the new data',
         3000,
       );
+      if (killed === 'worker') {
+        await builder.prints(/the process of the rebuild ended after its snapshot was served/, 5000);
+        const { body } = await request(`${await builder.url()}${REBUILD}`);
+        expect(body).to.include({ code: 'rebuilding', last_failure: null });
+      }
       if (killed !== 'server') await endLock();
       await expectRecovery(builder, worker);
     });
