@@ -4,8 +4,8 @@ import { PATIENCE_MS, type Count } from './insured-limiter.js';
 interface Counter {
   /** Uses points of a client. @param deadline when the store must have responded, by `performance.now()`. */
   consume(key: string, points: number, deadline: number): Promise<Count>;
-  /** Sends everything that `consume` sends in one write. */
-  batch(consume: () => void): void;
+  /** Sends in one write what `count` sends by calling `consume`. */
+  batch(count: () => void): void;
 }
 
 interface Waiting {
@@ -23,7 +23,8 @@ export class BatchedLimiter {
   /** Requests that are not sent yet, by the key of their client. */
   readonly #waiting = new Map<string, Waiting[]>();
   readonly #inFlight = new Set<string>();
-  #isScheduled = false;
+  /** Clients whose requests are sent in the next turn: of those in flight, none is looked at until its count is back. */
+  readonly #ready = new Set<string>();
 
   constructor(private readonly counter: Counter) {}
 
@@ -34,25 +35,22 @@ export class BatchedLimiter {
       const waiting = this.#waiting.get(key);
       if (waiting === undefined) this.#waiting.set(key, [request]);
       else waiting.push(request);
-      if (!this.#inFlight.has(key)) this.#schedule();
+      if (!this.#inFlight.has(key)) this.#schedule(key);
     });
   }
 
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.counter.batch(() => this.#send());
-    });
+  #schedule(key: string): void {
+    if (this.#ready.size === 0) setImmediate(() => this.counter.batch(() => this.#send()));
+    this.#ready.add(key);
   }
 
   #send(): void {
-    for (const [key, requests] of this.#waiting) {
-      if (this.#inFlight.has(key)) continue;
+    for (const key of this.#ready) {
+      const requests = this.#waiting.get(key) ?? [];
       this.#waiting.delete(key);
       void this.#count(key, requests);
     }
+    this.#ready.clear();
   }
 
   async #count(key: string, requests: Waiting[]): Promise<void> {
@@ -67,6 +65,6 @@ export class BatchedLimiter {
       for (const { reject } of requests) reject(error);
     }
     this.#inFlight.delete(key);
-    if (this.#waiting.has(key)) this.#schedule();
+    if (this.#waiting.has(key)) this.#schedule(key);
   }
 }

@@ -84,11 +84,11 @@ export class InsuredLimiter {
     return this.#insured(deadline, (limiter) => this.#consume(limiter, key, points));
   }
 
-  /** Sends the commands of all calls of `consume` within `consume` in one write: a write costs more than a command. */
-  batch(consume: () => void): void {
+  /** Sends in one write what `count` sends by calling `consume`: a write costs more than a command. */
+  batch(count: () => void): void {
     const { stream } = this.#redis ?? {};
     stream?.cork();
-    consume();
+    count();
     stream?.uncork();
   }
 
