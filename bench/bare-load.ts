@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { BareClient } from './measure.js';
 
 /**
- * What loading costs at least: reads a dataset line by line, without checks, and sends the names in bulk requests of
+ * Baseline of a load: reads a dataset line by line, without checks, and sends the names in bulk requests of
  * 2,000 documents to an index that it creates and deletes.
  */
 const [dataset = ''] = process.argv.slice(2);

@@ -7,14 +7,14 @@ const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-
 /** Names and values of headers in turn, as in `rawHeaders` of Node: the form that is sent fastest. */
 export type RawHeaders = readonly string[];
 
-/** A response that is the same for every request, but for the headers of `RequestState.rawHeaders`. */
+/** A response that many requests share. Each adds its own headers, those in `RequestState.rawHeaders`. */
 export interface PreparedResponse {
   status: number;
   rawHeaders: RawHeaders;
   body?: Buffer;
 }
 
-/** What every request for the same data receives, whether it has a body or is a 304. */
+/** Headers of both the 200 and the 304. */
 function validators(etag: string): RawHeaders {
   return ['ETag', etag, 'Cache-Control', CACHE_CONTROL, 'Vary', 'Accept-Encoding'];
 }
