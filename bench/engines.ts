@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import type { Engine } from '../src/local/engine.js';
 import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
-import { findPlaces, makeFolder } from '../src/local/places.js';
+import { findPlaces, makeFolder, type Identity } from '../src/local/places.js';
 
 const HEAP = '2g';
 
@@ -12,6 +13,8 @@ interface Bench {
   redis: Engine;
   /** For what is loaded. */
   input: string;
+  /** The user that engines run as; undefined for the caller's own. */
+  runAs: Identity | undefined;
 }
 
 /** Lends a real Elasticsearch and a real Redis to some work, and leaves nothing of them after it. */
@@ -35,11 +38,22 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
   const redis = await obtainRedis(options);
   const input = await mkdtemp(name);
   try {
-    await work({ elasticsearch, redis, input });
+    await work({ elasticsearch, redis, input, runAs: places.runAs });
   } finally {
     await Promise.all([elasticsearch.stop(), redis.stop()]);
     await rm(folder, { recursive: true, force: true });
     await rm(input, { recursive: true, force: true });
+  }
+}
+
+/** The processor time that Redis has used so far, in milliseconds. */
+export async function redisTime(url: string): Promise<number> {
+  const redis = new Redis(url);
+  try {
+    const seconds = (await redis.info('cpu')).matchAll(/^used_cpu_(?:sys|user):(\S+)/gm);
+    return [...seconds].reduce((sum, [, value]) => sum + Number(value) * 1000, 0);
+  } finally {
+    redis.disconnect();
   }
 }
 

@@ -1,0 +1,156 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeFolder } from '../../src/local/places.js';
+import type { RankedEntry } from '../../test/support/oracle.js';
+import { barChart } from '../chart.js';
+import { generatedPackages, writeDataset } from '../dataset.js';
+import { withEngines } from '../engines.js';
+import { LIMIT, load, searchPath } from '../load.js';
+import { BareClient, mean, median, percentile, throughput, type Way } from '../measure.js';
+import { makeQueries } from '../queries.js';
+import type { Peer } from './peer.js';
+import { startPostgresql } from './postgresql.js';
+import { startSqlite } from './sqlite.js';
+
+/**
+ * `npm run bench:peers`: the same searches on the service and on databases that can search for substrings, interleaved in
+ * one run. Every response must be equal. The service answers over HTTP, parsed, and without its cache.
+ */
+
+const SIZE = 1_000_000;
+const QUERIES_PER_KIND = 20;
+const ROUNDS = 9;
+/** Each engine searches for so long before the first round: some compile what they run often. */
+const WARM_UP_SECONDS = 30;
+const RESULTS = 'bench-peers.json';
+const CHART = 'docs/charts/peers.svg';
+const MEGABYTE = 1e6;
+
+await withEngines(async ({ elasticsearch, input, runAs }) => {
+  const env = {
+    ELASTICSEARCH_URL: elasticsearch.url,
+    PORT: '0',
+    CACHE_MAX_BYTES: '0',
+    RATE_LIMIT_POINTS: '0',
+    LOG_LEVEL: 'info',
+  };
+  const { service, index } = await load(SIZE, { env, folder: input });
+  const peers: Peer[] = [];
+  try {
+    peers.push(serviceAsPeer(service.url, `${elasticsearch.url}/${index}`));
+    peers.push(...(await startSqlite(generatedPackages(SIZE), input)));
+    const shared = makeFolder(join(input, 'postgresql'), runAs);
+    const dataset = join(shared, 'names.csv');
+    await chmod(input, 0o755);
+    await writeDataset(dataset, SIZE);
+    peers.push(await startPostgresql({ dataset, folder: shared, runAs }));
+    await compare(peers);
+  } finally {
+    await Promise.all(peers.map((peer) => peer.stop()));
+    await service.stop();
+  }
+});
+
+function serviceAsPeer(url: string, index: string): Peer {
+  const client = new BareClient(url, 1);
+  return {
+    name: 'This service, over HTTP',
+    search: async (q) => {
+      const { results } = JSON.parse(await client.get(searchPath({ q }))) as { results: RankedEntry[] };
+      return results;
+    },
+    bytes: async () => {
+      const stats = (await (await fetch(`${index}/_stats/store`)).json()) as {
+        _all: { primaries: { store: { size_in_bytes: number } } };
+      };
+      return stats._all.primaries.store.size_in_bytes;
+    },
+    stop: () => client.close(),
+  };
+}
+
+/** What one engine took for all queries of one round, in milliseconds. */
+interface Round {
+  mean: number;
+  p95: number;
+}
+
+async function compare(peers: Peer[]): Promise<void> {
+  const names: string[] = [];
+  for await (const { name } of generatedPackages(SIZE / 4)) names.push(name);
+  const queries = makeQueries(names, QUERIES_PER_KIND).map(({ q }) => q);
+  await checkEqual(peers, queries);
+  await report(peers, await measure(peers, queries));
+}
+
+/** @returns the rounds of each engine, in the order of `peers`. */
+async function measure(peers: Peer[], queries: string[]): Promise<Round[][]> {
+  const ways = peers.map((peer) => (q: string) => peer.search(q, LIMIT));
+  for (const way of ways) await throughput(queries, way, 1, WARM_UP_SECONDS);
+  const rounds = peers.map((): Round[] => []);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (let turn = 0; turn < ways.length; turn++) {
+      const peer = (round + turn) % ways.length;
+      const times = await timesOf(queries, ways[peer] as Way<string>);
+      rounds[peer]?.push({ mean: mean(times), p95: percentile(times, 0.95) });
+    }
+  }
+  return rounds;
+}
+
+/** @param rounds of each engine; those of the service first. */
+async function report(peers: Peer[], rounds: Round[][]): Promise<void> {
+  const [service = []] = rounds;
+  const results = await Promise.all(
+    peers.map(async ({ name, bytes }, peer) => {
+      const own = rounds[peer] ?? [];
+      const time = (statistic: keyof Round) => rounded(median(own.map((round) => round[statistic])));
+      // Ratios are taken within a round, in which both sides had the same machine.
+      const ratio = (statistic: keyof Round) =>
+        rounded(median(own.map((round, i) => round[statistic] / (service[i]?.[statistic] ?? NaN))));
+      return {
+        name,
+        'mean, ms': time('mean'),
+        'p95, ms': time('p95'),
+        'mean ÷ service': ratio('mean'),
+        'p95 ÷ service': ratio('p95'),
+        'on disk, MB': Math.round((await bytes()) / MEGABYTE),
+      };
+    }),
+  );
+  console.table(results);
+  const taken_at = new Date().toISOString();
+  await writeFile(RESULTS, `${JSON.stringify({ taken_at, node: process.version, results }, null, 2)}\n`);
+  await barChart(CHART, {
+    title: `Time per search, ${SIZE.toLocaleString('en')} names, ms`,
+    categories: results.map(({ name }) => name),
+    series: { mean: results.map((row) => row['mean, ms']), p95: results.map((row) => row['p95, ms']) },
+  });
+  console.log(`Written to ${RESULTS} and ${CHART}.`);
+}
+
+async function checkEqual([service, ...others]: Peer[], queries: string[]): Promise<void> {
+  for (const q of queries) {
+    const expected = JSON.stringify(await service?.search(q, LIMIT));
+    for (const { name, search } of others) {
+      if (JSON.stringify(await search(q, LIMIT)) !== expected)
+        throw new Error(`${name} has another answer to ${JSON.stringify(q)}`);
+    }
+  }
+  console.log(`  ok    ${queries.length} queries have the same results everywhere`);
+}
+
+/** How long each item takes, one after the other, in milliseconds. */
+async function timesOf<T>(items: readonly T[], way: Way<T>): Promise<number[]> {
+  const times: number[] = [];
+  for (const item of items) {
+    const began = performance.now();
+    await way(item);
+    times.push(performance.now() - began);
+  }
+  return times;
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(3));
+}
