@@ -15,16 +15,14 @@ interface Waiting {
 }
 
 /**
- * Counts requests in batches. The requests of one client that arrive in one turn of the event loop, or while an earlier
- * count of that client is in flight, share one command; the commands of all clients in one turn share one write. Each
- * request gets the count that it would have got alone, in order of arrival.
+ * Counts requests in batches, of which one is in flight at a time: what arrives meanwhile is in the next. A batch is one
+ * write, with one command for each client. Each request gets the count that it would have got alone, in order of arrival.
  */
 export class BatchedLimiter {
-  /** Requests that are not sent yet, by the key of their client. */
-  readonly #waiting = new Map<string, Waiting[]>();
-  readonly #inFlight = new Set<string>();
-  /** Clients whose requests are sent in the next turn: of those in flight, none is looked at until its count is back. */
-  readonly #ready = new Set<string>();
+  /** Requests of the next batch, by the key of their client. */
+  #waiting = new Map<string, Waiting[]>();
+  /** A batch is in flight, or about to be sent. */
+  #sending = false;
 
   constructor(private readonly counter: Counter) {}
 
@@ -35,26 +33,27 @@ export class BatchedLimiter {
       const waiting = this.#waiting.get(key);
       if (waiting === undefined) this.#waiting.set(key, [request]);
       else waiting.push(request);
-      if (!this.#inFlight.has(key)) this.#schedule(key);
+      if (this.#sending) return;
+      this.#sending = true;
+      // All requests that arrive in this turn of the event loop are in the first batch.
+      setImmediate(() => void this.#send());
     });
   }
 
-  #schedule(key: string): void {
-    if (this.#ready.size === 0) setImmediate(() => this.counter.batch(() => this.#send()));
-    this.#ready.add(key);
-  }
-
-  #send(): void {
-    for (const key of this.#ready) {
-      const requests = this.#waiting.get(key) ?? [];
-      this.#waiting.delete(key);
-      void this.#count(key, requests);
+  async #send(): Promise<void> {
+    while (this.#waiting.size > 0) {
+      const batch = this.#waiting;
+      this.#waiting = new Map();
+      const counts: Promise<void>[] = [];
+      this.counter.batch(() => {
+        for (const [key, requests] of batch) counts.push(this.#count(key, requests));
+      });
+      await Promise.all(counts);
     }
-    this.#ready.clear();
+    this.#sending = false;
   }
 
   async #count(key: string, requests: Waiting[]): Promise<void> {
-    this.#inFlight.add(key);
     // Of the request that has waited longest.
     const deadline = requests[0]?.deadline ?? 0;
     try {
@@ -64,7 +63,5 @@ export class BatchedLimiter {
     } catch (error) {
       for (const { reject } of requests) reject(error);
     }
-    this.#inFlight.delete(key);
-    if (this.#waiting.has(key)) this.#schedule(key);
   }
 }
