@@ -6,9 +6,10 @@ import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
 import { searchTiers, type SearchBody } from '../src/catalog/queries.js';
 import type { Engine } from '../src/local/engine.js';
 import { Oracle, type RankedEntry } from '../test/support/oracle.js';
+import { barChart } from './chart.js';
 import { generatedPackages } from './dataset.js';
-import { costPerRequest, repeated, type Contender } from './cost.js';
-import { elasticsearchTime, withEngines } from './engines.js';
+import { costPerRequest, repeated, timePerRequest, type Contender } from './cost.js';
+import { elasticsearchTime, redisTime, withEngines } from './engines.js';
 import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, type Loaded } from './load.js';
 import { BareClient, hammer, mean, median, percentile, race, throughput } from './measure.js';
 import { openLoop } from './open-loop.js';
@@ -26,7 +27,7 @@ const SIZES = QUICK ? [50_000, 250_000] : [250_000, 1_000_000, 4_000_000];
 const SMALLEST = Math.min(...SIZES);
 const LARGEST = Math.max(...SIZES);
 const ORACLE_SIZE = QUICK ? LARGEST : 1_000_000;
-const ROUNDS = QUICK ? 3 : 5;
+const ROUNDS = QUICK ? 3 : 9;
 const SECONDS = QUICK ? 2 : 4;
 const QUERIES_PER_KIND = QUICK ? 40 : 100;
 const ORACLE_QUERIES = 100;
@@ -43,6 +44,8 @@ const OPEN_LOOP_CONNECTIONS = 256;
 const CLIENTS = 10_000;
 /** Between the searches of a single reader during a rebuild, in milliseconds. */
 const SEARCH_PAUSE_MS = 5;
+/** Drawn by a full run alone. */
+const LATENCY_CHART = 'docs/charts/latency.svg';
 const RESULTS = 'bench-results.json';
 
 interface Figure {
@@ -177,30 +180,29 @@ async function coldSearch(
 }
 
 /** What an uncached search costs the service and Elasticsearch, and how much of it is garbage collection. */
-async function costsOfEach(service: ServerProcess, queries: Query[], elasticsearch: Engine): Promise<void> {
-  const client = new BareClient(service.url, CONNECTIONS);
-  const times = async () => {
-    const [own, collecting] = [await processorTime(service.pid), await service.collectionTime()];
-    return [own, collecting, await elasticsearchTime(elasticsearch.url)] as const;
-  };
-  let searches = 0;
-  const search = (query: Query) => (searches++, client.get(searchPath(query)));
-  const before = await times();
-  await throughput(queries, search, CONNECTIONS, ROUNDS * SECONDS);
-  const after = await times();
-  const [own, collecting, engine] = after.map((time, i) => time - (before[i] as number)) as [
-    number,
-    number,
-    number,
-  ];
-  note('processor time per cold search, ms: service', own / searches);
-  note('the same: Elasticsearch', engine / searches);
-  record('garbage collection, % of the processor time of the service', '≤', 12, (100 * collecting) / own);
-  await client.close();
+async function costsOfEach(server: ServerProcess, queries: Query[], elasticsearch: Engine): Promise<void> {
+  const requests = queries.map((query) => ({ path: searchPath(query) }));
+  const time = await timePerRequest(
+    { server, requests },
+    {
+      service: () => processorTime(server.pid),
+      elasticsearch: () => elasticsearchTime(elasticsearch.url),
+      collection: () => server.collectionTime(),
+    },
+  );
+  note('processor time per cold search, ms: service', time.service);
+  note('the same: Elasticsearch', time.elasticsearch);
+  record(
+    'garbage collection, % of the processor time of the service',
+    '≤',
+    12,
+    (100 * time.collection) / time.service,
+  );
 }
 
 /** Latencies of cold searches that arrive at constant rates. */
 async function latencies(service: ServerProcess, queries: Query[]): Promise<void> {
+  const quantiles: Record<string, number[]> = {};
   const client = new BareClient(service.url, OPEN_LOOP_CONNECTIONS);
   const search = (query: Query) => client.get(searchPath(query));
   const highest = await throughput(queries, search, CONNECTIONS, SECONDS);
@@ -208,10 +210,19 @@ async function latencies(service: ServerProcess, queries: Query[]): Promise<void
   for (const load of LOADS) {
     const times = await openLoop(queries, search, load * highest, OPEN_LOOP_SECONDS);
     for (const share of [0.5, 0.99, 0.999]) {
-      note(`at ${load * 100} % of it, open loop: p${share * 100}, ms`, percentile(times, share));
+      const quantile = `p${share * 100}`;
+      const time = percentile(times, share);
+      note(`at ${load * 100} % of it, open loop: ${quantile}, ms`, time);
+      (quantiles[quantile] ??= []).push(Number(time.toPrecision(2)));
     }
   }
   await client.close();
+  if (QUICK) return;
+  await barChart(LATENCY_CHART, {
+    title: `Uncached searches at a constant rate, ${LARGEST.toLocaleString('en')} names, ms`,
+    categories: LOADS.map((load) => `${Math.round(load * highest)} a second`),
+    series: quantiles,
+  });
 }
 
 /** Sends searches and parses the answers as any client would. */
@@ -313,6 +324,17 @@ async function hotSearch(env: Record<string, string>, redis: Engine): Promise<vo
     const cost = await costPerRequest(subject, baseline);
     record(figure, '≥', goal, cost.baseline / cost.subject);
   }
+  for (const [clients, contender] of [
+    ['one client', oneClient],
+    [`${CLIENTS} clients`, manyClients],
+  ] as const) {
+    const time = await timePerRequest(contender, {
+      service: () => processorTime(limited.pid),
+      redis: () => redisTime(redis.url),
+    });
+    note(`processor time per hot search with limits, ${clients}, µs: service`, 1000 * time.service);
+    note('the same: Redis', 1000 * time.redis);
+  }
   await Promise.all([unlimited, limited, koa, koaPing].map((server) => server.stop()));
 }
 
@@ -360,6 +382,29 @@ async function searchDuringRebuild(
   record(`search during a rebuild of ${REBUILT_SIZE} rows ÷ idle, p99`, '≤', 1.6, median(ratios));
 }
 
+/** What an uncached search costs a process that has rebuilt, beside a fresh one that serves the same index. */
+async function searchAfterRebuilds(
+  { service, slug }: Loaded,
+  env: Record<string, string>,
+  queries: Query[],
+): Promise<void> {
+  const fresh = await ServerProcess.start('dist/main.js', { ...env, REGISTRY_SLUG: slug });
+  const requests = queries.map((query) => ({ path: searchPath(query) }));
+  const cost = await costPerRequest({ server: service, requests }, { server: fresh, requests });
+  record(
+    `cold search after ${REBUILDS} rebuilds ÷ in a fresh process, processor time`,
+    '≤',
+    1.1,
+    cost.subject / cost.baseline,
+  );
+  const time = await timePerRequest(
+    { server: service, requests },
+    { service: () => processorTime(service.pid), collection: () => service.collectionTime() },
+  );
+  record('garbage collection after them, %', '≤', 12, (100 * time.collection) / time.service);
+  await fresh.stop();
+}
+
 /** Every answer must be that of a plain loop over all names. */
 async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void> {
   const packages = [];
@@ -394,15 +439,17 @@ await withEngines(async ({ elasticsearch, redis, input }) => {
     }
     const { service, seconds } = loaded.get(LARGEST) as Loaded;
     record(`load of ${LARGEST} rows, check to flip, rows a second`, '≥', 25_000, LARGEST / seconds);
-    record('peak memory of the server during that load, MB', '≤', 200, service.peakMegabytes);
     record('peak memory of server and worker, MB', '≤', 400, service.peakMegabytesWithChildren);
     const names: string[] = [];
     for await (const { name } of generatedPackages(SMALLEST)) names.push(name);
     const queries = makeQueries(names, QUERIES_PER_KIND);
     await checkAnswers(loaded.get(ORACLE_SIZE) as Loaded, queries);
     await coldSearch(loaded, queries, elasticsearch);
+    record('peak memory of the server, with the cold searches, MB', '≤', 200, service.peakMegabytes);
     await hotSearch(env, redis);
-    await searchDuringRebuild(loaded.get(REBUILT_SIZE) as Loaded, queries, elasticsearch.url);
+    const rebuilt = loaded.get(REBUILT_SIZE) as Loaded;
+    await searchDuringRebuild(rebuilt, queries, elasticsearch.url);
+    await searchAfterRebuilds(rebuilt, env, queries);
   } finally {
     await Promise.all([...loaded.values()].map(({ service }) => service.stop()));
   }

@@ -4,7 +4,7 @@ import type { ServerProcess } from './processes.js';
 
 const TURNS = 8;
 /** Before the turns that count, so that the code is compiled. */
-const WARM_UP_TURNS = 2;
+const WARM_UP_REQUESTS = 4000;
 const CONNECTIONS = 8;
 const REQUESTS_PER_TURN = 2000;
 
@@ -33,6 +33,37 @@ export interface Cost {
 }
 
 /**
+ * Sends the requests of a contender and reads clocks before and after.
+ * @param clocks each tells a time that has been used so far, in milliseconds.
+ * @returns what was used per request, by clock.
+ */
+export async function timePerRequest<Name extends string>(
+  { server, requests, status = 200 }: Contender,
+  clocks: Record<Name, () => Promise<number>>,
+): Promise<Record<Name, number>> {
+  const client = new BareClient(server.url, CONNECTIONS);
+  const read = () => Promise.all(Object.values<() => Promise<number>>(clocks).map((clock) => clock()));
+  await sendAll(client, requests, status);
+  const before = await read();
+  for (let turn = 0; turn < TURNS; turn++) await sendAll(client, requests, status);
+  const after = await read();
+  await client.close();
+  const used = Object.keys(clocks).map((name, i) => [
+    name,
+    ((after[i] as number) - (before[i] as number)) / (TURNS * requests.length),
+  ]);
+  return Object.fromEntries(used) as Record<Name, number>;
+}
+
+async function sendAll(client: BareClient, requests: readonly BenchRequest[], status: number): Promise<void> {
+  const left = requests.values();
+  const send = async () => {
+    for (const { path, headers = {} } of left) await client.get(path, { headers, status });
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, send));
+}
+
+/**
  * Measures the processor time per request of two servers in turns. Of each the cheapest turn counts: other load on the
  * machine only ever adds.
  */
@@ -41,16 +72,13 @@ export async function costPerRequest(subject: Contender, baseline: Contender): P
     const client = new BareClient(server.url, CONNECTIONS);
     const run = async () => {
       const before = await processorTime(server.pid);
-      const left = requests.values();
-      const send = async () => {
-        for (const { path, headers = {} } of left) await client.get(path, { headers, status });
-      };
-      await Promise.all(Array.from({ length: CONNECTIONS }, send));
+      await sendAll(client, requests, status);
       return ((await processorTime(server.pid)) - before) / requests.length;
     };
     return { client, run, cheapest: Infinity };
   });
-  for (let turn = -WARM_UP_TURNS; turn < TURNS; turn++) {
+  const warmUpTurns = Math.ceil(WARM_UP_REQUESTS / subject.requests.length);
+  for (let turn = -warmUpTurns; turn < TURNS; turn++) {
     for (const side of turn % 2 === 0 ? sides : sides.toReversed()) {
       const time = await side.run();
       if (turn >= 0) side.cheapest = Math.min(side.cheapest, time);
