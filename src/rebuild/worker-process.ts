@@ -36,21 +36,26 @@ export class WorkerProcess {
   readonly answer: Promise<WorkerAnswer>;
   /** Resolves when the process has ended. */
   readonly ended: Promise<WorkerEnd>;
-  readonly #child: ChildProcess;
+  /** Undefined if it could not be started. */
+  readonly #child: ChildProcess | undefined;
   #report: ProgressReport;
   #usage: ResourceUsage | undefined;
   #index: string | undefined;
   #lockOwner: string | undefined;
 
   constructor(input: WorkerInput, log: Logger, onProgress?: (report: ProgressReport) => void) {
-    const child = fork(WORKER, [], {
-      execArgv: [`--max-old-space-size=${HEAP_MB}`],
-      serialization: 'advanced',
-      // Only what Node itself reports of a crash goes there.
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    this.#child = child;
     this.#report = new Progress(input.startedAt).report;
+    let child: ChildProcess;
+    try {
+      child = forkWorker();
+    } catch (cause) {
+      // Node emits most errors of a spawn and throws the others, such as ENOMEM.
+      const error = couldNotStart(cause);
+      this.ended = Promise.resolve({ error });
+      this.answer = Promise.reject(error);
+      return;
+    }
+    this.#child = child;
     let silentSeconds = 0;
     const watching = setInterval(() => {
       if (++silentSeconds > SILENCE_SECONDS) child.kill('SIGKILL');
@@ -75,12 +80,7 @@ export class WorkerProcess {
     });
     this.ended = exitOf(child).then(
       (how) => end ?? { error: new WorkerFailed(`the process of the rebuild ended unexpectedly (${how})`) },
-      (cause: unknown) => {
-        const { message } = cause as Error;
-        return {
-          error: new WorkerFailed(`the process of the rebuild could not be started: ${message}`, { cause }),
-        };
-      },
+      (cause: unknown) => ({ error: couldNotStart(cause) }),
     );
     void this.ended.then(() => clearInterval(watching));
     const failed = this.ended.then((ended): WorkerAnswer => {
@@ -112,14 +112,28 @@ export class WorkerProcess {
   /** Stops the rebuild before its flip; it cleans up, and is killed if that takes too long. */
   stop(): void {
     this.#send({ type: 'stop' });
-    const late = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MS);
+    const late = setTimeout(() => this.#child?.kill('SIGKILL'), STOP_MS);
     void this.ended.then(() => clearTimeout(late));
   }
 
   #send(message: MessageToWorker): void {
     // One that could not be started, or has just ended, is reported by its end.
-    if (this.#child.connected) this.#child.send(message, () => undefined);
+    if (this.#child?.connected === true) this.#child.send(message, () => undefined);
   }
+}
+
+function forkWorker(): ChildProcess {
+  return fork(WORKER, [], {
+    execArgv: [`--max-old-space-size=${HEAP_MB}`],
+    serialization: 'advanced',
+    // Only what Node itself reports of a crash goes there.
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+}
+
+function couldNotStart(cause: unknown): WorkerFailed {
+  const { message } = cause as Error;
+  return new WorkerFailed(`the process of the rebuild could not be started: ${message}`, { cause });
 }
 
 /** Waits for the end of a process. @returns its signal or exit code. @throws why it could not be started. */

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { createRedis } from '../clients/redis.js';
 import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
@@ -44,7 +44,8 @@ function stop(): void {
 
 /** Searches come first: the scheduler prefers them, and the kernel ends this process before the server. */
 function yieldToServer(): void {
-  setPriority(NICENESS);
+  // Relative to the server, which may have been started with a niceness of its own: lowering it takes a privilege.
+  setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
   try {
     writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));
   } catch {
