@@ -41,7 +41,7 @@ export interface KeptAnswer extends Answer {
   etag: string;
   /** Without compression. */
   response: PreparedResponse;
-  encoded: Partial<Record<Encoding, Promise<PreparedResponse>>>;
+  encoded: Map<Encoding, Promise<PreparedResponse>>;
   /** Of those that are there. */
   encodedBytes: number;
 }
@@ -95,7 +95,14 @@ export class AnswerCache {
         .then((answer) => {
           const etag = etagOf(generation, request);
           const response = jsonResponse(etag, answer.body, answer.headers ?? {});
-          const kept = { ...answer, key, etag, response, encoded: {}, encodedBytes: 0 };
+          const kept = {
+            ...answer,
+            key,
+            etag,
+            response,
+            encoded: new Map<Encoding, Promise<PreparedResponse>>(),
+            encodedBytes: 0,
+          };
           this.#kept?.set(key, kept);
           return kept;
         })
@@ -105,19 +112,39 @@ export class AnswerCache {
     return coming;
   }
 
-  /** The response in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it. */
+  /**
+   * The response in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it.
+   * Failures are not kept.
+   */
   encode(answer: KeptAnswer, encoding: Encoding): Promise<PreparedResponse> | undefined {
     if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;
-    answer.encoded[encoding] ??= compressors[encoding](answer.body).then((body) => {
-      const kept = this.#kept?.peek(answer.key);
-      // It may have been dropped in the meantime. A copy, because the size of an equal object is not looked at again.
-      if (kept?.body === answer.body) {
-        this.#kept?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
-      }
-      return jsonResponse(answer.etag, body, { ...answer.headers, 'Content-Encoding': encoding });
-    });
-    return answer.encoded[encoding];
+    let response = answer.encoded.get(encoding);
+    if (response === undefined) {
+      response = this.#compress(answer, encoding).catch((error: unknown) => {
+        answer.encoded.delete(encoding);
+        throw error;
+      });
+      answer.encoded.set(encoding, response);
+    }
+    return response;
   }
+
+  async #compress(answer: KeptAnswer, encoding: Encoding): Promise<PreparedResponse> {
+    const body = exactCopy(await compressors[encoding](answer.body));
+    const kept = this.#kept?.peek(answer.key);
+    // It may have been dropped in the meantime. A copy, because the size of an equal object is not looked at again.
+    if (kept?.body === answer.body) {
+      this.#kept?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
+    }
+    return jsonResponse(answer.etag, body, { ...answer.headers, 'Content-Encoding': encoding });
+  }
+}
+
+/** zlib returns a slice of a chunk of 16 KiB, all of which would stay in memory. */
+function exactCopy(slice: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(slice.length);
+  slice.copy(copy);
+  return copy;
 }
 
 /**

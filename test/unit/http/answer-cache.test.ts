@@ -39,6 +39,27 @@ describe('AnswerCache', () => {
     );
   });
 
+  it('keeps no more of a compressed body than its bytes', async () => {
+    const cache = new AnswerCache(100_000);
+    const made = await cache.make('g1', 'r', () => Promise.resolve(body('a name '.repeat(1000))));
+    for (const encoding of ['br', 'gzip'] as const) {
+      const response = await cache.encode(made, encoding);
+      expect(response?.body?.length).to.be.within(10, 200);
+      expect(response?.body?.buffer.byteLength).to.equal(response?.body?.length);
+    }
+  });
+
+  it('compresses again after a failure', async () => {
+    const cache = new AnswerCache(100_000);
+    const made = await cache.make('g1', 'r', () => Promise.resolve(body('a name '.repeat(1000))));
+    const unusable = { ...made, body: { length: 7000 } as unknown as Buffer };
+    await cache.encode(unusable, 'gzip')?.then(
+      () => expect.fail('compressed what is no buffer'),
+      (error: unknown) => expect(error).to.be.an('error'),
+    );
+    expect((await cache.encode(made, 'gzip'))?.status).to.equal(200);
+  });
+
   it('keeps nothing at 0 bytes', async () => {
     const cache = new AnswerCache(0);
     await cache.make('g1', 'r', () => Promise.resolve(body('one')));
