@@ -8,6 +8,9 @@ interface Counter {
   batch(count: () => void): void;
 }
 
+/** A batch that takes longer does not delay the next one, in milliseconds: on a slow Redis, requests would miss their deadline. */
+const MAX_HOLD_MS = 10;
+
 interface Waiting {
   deadline: number;
   resolve: (count: Count) => void;
@@ -15,8 +18,8 @@ interface Waiting {
 }
 
 /**
- * Counts requests in batches, of which one is in flight at a time: what arrives meanwhile is in the next. A batch is one
- * write, with one command for each client. Each request gets the count that it would have got alone, in order of arrival.
+ * Counts requests in batches: what arrives while one is in flight is in the next. A batch is one write, with one command
+ * for each client. Each request gets the count that it would have got alone, in order of arrival.
  */
 export class BatchedLimiter {
   /** Requests of the next batch, by the key of their client. */
@@ -48,7 +51,7 @@ export class BatchedLimiter {
       this.counter.batch(() => {
         for (const [key, requests] of batch) counts.push(this.#count(key, requests));
       });
-      await Promise.all(counts);
+      await settledWithin(Promise.all(counts), MAX_HOLD_MS);
     }
     this.#sending = false;
   }
@@ -64,4 +67,12 @@ export class BatchedLimiter {
       for (const { reject } of requests) reject(error);
     }
   }
+}
+
+/** Waits for a promise that never rejects, or until the time is over. */
+async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
+  let late: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => (late = setTimeout(resolve, ms)));
+  await Promise.race([promise, timeout]);
+  clearTimeout(late);
 }

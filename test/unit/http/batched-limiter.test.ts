@@ -141,6 +141,20 @@ describe('BatchedLimiter', () => {
     expect(limiter.batches.slice(1)).to.deep.equal([[['a', 1], ['d', 1]]]); // prettier-ignore
   });
 
+  it('sends the next batch after ten milliseconds if one takes longer', async () => {
+    const limiter = new SlowLimiter();
+    const counts = new BatchedLimiter(limiter);
+    const slow = consumed(counts.add('a'));
+    await turn();
+    const next = consumed(counts.add('b'));
+    await new Promise((resolve) => setTimeout(resolve, 25));
+    expect(limiter.seen).to.deep.equal([['a', 1], ['b', 1]]); // prettier-ignore
+    await limiter.arrive(1);
+    expect(await next).to.equal(1);
+    await limiter.arrive(0);
+    expect(await slow).to.equal(1);
+  });
+
   it('travels again after a pause', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
