@@ -437,6 +437,9 @@ await withEngines(async ({ elasticsearch, redis, input }) => {
     for (const size of SIZES) {
       loaded.set(size, await load(size, { env, folder: input, keep: size === REBUILT_SIZE }));
     }
+    for (const [size, { engineTime }] of loaded) {
+      note(`processor time per row, load of ${size} rows, µs: Elasticsearch`, (1000 * engineTime) / size);
+    }
     const { service, seconds } = loaded.get(LARGEST) as Loaded;
     record(`load of ${LARGEST} rows, check to flip, rows a second`, '≥', 25_000, LARGEST / seconds);
     record('peak memory of server and worker, MB', '≤', 400, service.peakMegabytesWithChildren);

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { writeDataset } from './dataset.js';
+import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';
 
 /** Of every answer that is measured. */
@@ -18,6 +19,8 @@ export interface Loaded {
   index: string;
   /** From the start of the service until it was ready. */
   seconds: number;
+  /** Processor time that Elasticsearch used meanwhile, in milliseconds. */
+  engineTime: number;
 }
 
 interface LoadOptions {
@@ -41,6 +44,8 @@ export async function load(
     format: `  ${size.toLocaleString('en').padStart(9)} names {bar} {percentage}% {phase}`,
   });
   bar.start(size, 0, { phase: '' });
+  const elasticsearch = env['ELASTICSEARCH_URL'] as string;
+  const before = await elasticsearchTime(elasticsearch);
   const began = performance.now();
   const service = await ServerProcess.start('dist/main.js', {
     ...env,
@@ -53,15 +58,18 @@ export async function load(
     await health.arrayBuffer();
     if (health.ok) break;
     const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
+    // The load has failed, or it ended between the two requests.
+    if (progress.status === 202) throw new Error('a second rebuild began');
     const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
     bar.update(rows ?? 0, { phase });
     await pause(200);
   }
   const seconds = (performance.now() - began) / 1000;
+  const engineTime = (await elasticsearchTime(elasticsearch)) - before;
   bar.update(size, { phase: `${Math.round(size / seconds).toLocaleString('en')} rows/s` });
   bar.stop();
   if (!keep) await rm(path);
-  return { service, slug, seconds, index: await servedIndex(env['ELASTICSEARCH_URL'] as string, slug) };
+  return { service, slug, seconds, engineTime, index: await servedIndex(elasticsearch, slug) };
 }
 
 export async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
