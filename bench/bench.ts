@@ -10,7 +10,7 @@ import { barChart } from './chart.js';
 import { generatedPackages } from './dataset.js';
 import { costPerRequest, repeated, timePerRequest, type Contender } from './cost.js';
 import { elasticsearchTime, redisTime, withEngines } from './engines.js';
-import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, type Loaded } from './load.js';
+import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, uncachedEnv, type Loaded } from './load.js';
 import { BareClient, hammer, mean, median, percentile, race, throughput } from './measure.js';
 import { openLoop } from './open-loop.js';
 import { ServerProcess } from './processes.js';
@@ -426,13 +426,7 @@ async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void
 }
 
 await withEngines(async ({ elasticsearch, redis, input }) => {
-  const env = {
-    ELASTICSEARCH_URL: elasticsearch.url,
-    PORT: '0',
-    CACHE_MAX_BYTES: '0',
-    RATE_LIMIT_POINTS: '0',
-    LOG_LEVEL: 'info',
-  };
+  const env = uncachedEnv(elasticsearch.url);
   // Metrics cost a few microseconds per request, which shows where a request takes some tens of them.
   const withMetrics = { ...env, METRICS_PORT: '0' };
   const loaded = new Map<number, Loaded>();

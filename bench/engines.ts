@@ -64,3 +64,11 @@ export async function elasticsearchTime(url: string): Promise<number> {
   };
   return Object.values(nodes).reduce((sum, { process: { cpu } }) => sum + cpu.total_in_millis, 0);
 }
+
+/** The size of an index on disk, in bytes, of one copy. */
+export async function bytesOf(elasticsearch: string, index: string): Promise<number> {
+  const stats = (await (await fetch(`${elasticsearch}/${index}/_stats/store`)).json()) as {
+    _all: { primaries: { store: { size_in_bytes: number } } };
+  };
+  return stats._all.primaries.store.size_in_bytes;
+}

@@ -12,6 +12,17 @@ export const LIMIT = 250;
 
 export const SECRET = 'bench-change-me';
 
+/** Environment of a service on a free port that computes every response: no cache, no limits. */
+export function uncachedEnv(elasticsearch: string): Record<string, string> {
+  return {
+    ELASTICSEARCH_URL: elasticsearch,
+    PORT: '0',
+    CACHE_MAX_BYTES: '0',
+    RATE_LIMIT_POINTS: '0',
+    LOG_LEVEL: 'info',
+  };
+}
+
 /** A registry of generated names, and the service that has loaded it. */
 export interface Loaded {
   service: ServerProcess;

@@ -1,8 +1,7 @@
 import { writeFile } from 'node:fs/promises';
-import { Redis } from 'ioredis';
 import { generatedPackages } from './dataset.js';
-import { elasticsearchTime, withEngines } from './engines.js';
-import { load, searchPath, type Loaded } from './load.js';
+import { bytesOf, elasticsearchTime, redisTime, withEngines } from './engines.js';
+import { load, searchPath, uncachedEnv, type Loaded } from './load.js';
 import { BareClient, median, throughput, type Way } from './measure.js';
 import { ServerProcess } from './processes.js';
 import { makeQueries } from './queries.js';
@@ -60,27 +59,11 @@ async function costOf<T>(
   };
 }
 
-/** The size of an index on disk, in bytes, of one copy. */
-async function bytesOf(elasticsearch: string, index: string): Promise<number> {
-  const stats = (await (await fetch(`${elasticsearch}/${index}/_stats/store`)).json()) as {
-    _all: { primaries: { store: { size_in_bytes: number } } };
-  };
-  return stats._all.primaries.store.size_in_bytes;
-}
-
 /** What Redis took for each request, in milliseconds, while `work` made so many. */
 async function redisCost(url: string, work: () => Promise<number>): Promise<number> {
-  const redis = new Redis(url);
-  const cpu = async () => {
-    const info = await redis.info('cpu');
-    const part = (name: string) => Number(new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1]);
-    return part('used_cpu_sys') + part('used_cpu_user');
-  };
-  const before = await cpu();
+  const before = await redisTime(url);
   const requests = await work();
-  const after = await cpu();
-  redis.disconnect();
-  return ((after - before) * 1000) / requests;
+  return ((await redisTime(url)) - before) / requests;
 }
 
 interface Measured {
@@ -101,12 +84,7 @@ interface Measured {
 }
 
 async function measure(elasticsearch: string, redis: string, folder: string): Promise<Measured> {
-  const env = {
-    ELASTICSEARCH_URL: elasticsearch,
-    PORT: '0',
-    CACHE_MAX_BYTES: '0',
-    RATE_LIMIT_POINTS: '0',
-  };
+  const env = uncachedEnv(elasticsearch);
   const services: ServerProcess[] = [];
   const loaded = async (size: number, slug: string, more: Record<string, string> = {}): Promise<Loaded> => {
     const made = await load(size, { env: { ...env, ...more }, folder, slug });

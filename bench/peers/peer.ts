@@ -10,7 +10,7 @@ export interface Peer {
   stop: () => Promise<void>;
 }
 
-/** Placeholders of a statement, one for each of `patterns`. */
+/** The placeholders of a statement that stand for two of the values of `patterns`. */
 interface Placeholders {
   literal: string;
   prefix: string;

@@ -4,8 +4,8 @@ import { makeFolder } from '../../src/local/places.js';
 import type { RankedEntry } from '../../test/support/oracle.js';
 import { barChart } from '../chart.js';
 import { generatedPackages, writeDataset } from '../dataset.js';
-import { withEngines } from '../engines.js';
-import { LIMIT, load, searchPath } from '../load.js';
+import { bytesOf, withEngines } from '../engines.js';
+import { LIMIT, load, searchPath, uncachedEnv } from '../load.js';
 import { BareClient, mean, median, percentile, throughput, type Way } from '../measure.js';
 import { makeQueries } from '../queries.js';
 import type { Peer } from './peer.js';
@@ -14,30 +14,24 @@ import { startSqlite } from './sqlite.js';
 
 /**
  * `npm run bench:peers`: the same searches on the service and on databases that can search for substrings, interleaved in
- * one run. Every response must be equal. The service answers over HTTP, parsed, and without its cache.
+ * one run. All results must be equal. The service responds over HTTP, without its cache, and its JSON is parsed.
  */
 
 const SIZE = 1_000_000;
 const QUERIES_PER_KIND = 20;
 const ROUNDS = 9;
-/** Each engine searches for so long before the first round: some compile what they run often. */
+/** Warm-up of each engine before the first round, for just-in-time compilation. */
 const WARM_UP_SECONDS = 30;
 const RESULTS = 'bench-peers.json';
 const CHART = 'docs/charts/peers.svg';
 const MEGABYTE = 1e6;
 
 await withEngines(async ({ elasticsearch, input, runAs }) => {
-  const env = {
-    ELASTICSEARCH_URL: elasticsearch.url,
-    PORT: '0',
-    CACHE_MAX_BYTES: '0',
-    RATE_LIMIT_POINTS: '0',
-    LOG_LEVEL: 'info',
-  };
+  const env = uncachedEnv(elasticsearch.url);
   const { service, index } = await load(SIZE, { env, folder: input });
   const peers: Peer[] = [];
   try {
-    peers.push(serviceAsPeer(service.url, `${elasticsearch.url}/${index}`));
+    peers.push(serviceAsPeer(service.url, elasticsearch.url, index));
     peers.push(...(await startSqlite(generatedPackages(SIZE), input)));
     const shared = makeFolder(join(input, 'postgresql'), runAs);
     const dataset = join(shared, 'names.csv');
@@ -51,7 +45,7 @@ await withEngines(async ({ elasticsearch, input, runAs }) => {
   }
 });
 
-function serviceAsPeer(url: string, index: string): Peer {
+function serviceAsPeer(url: string, elasticsearch: string, index: string): Peer {
   const client = new BareClient(url, 1);
   return {
     name: 'This service, over HTTP',
@@ -59,12 +53,7 @@ function serviceAsPeer(url: string, index: string): Peer {
       const { results } = JSON.parse(await client.get(searchPath({ q }))) as { results: RankedEntry[] };
       return results;
     },
-    bytes: async () => {
-      const stats = (await (await fetch(`${index}/_stats/store`)).json()) as {
-        _all: { primaries: { store: { size_in_bytes: number } } };
-      };
-      return stats._all.primaries.store.size_in_bytes;
-    },
+    bytes: () => bytesOf(elasticsearch, index),
     stop: () => client.close(),
   };
 }
@@ -134,7 +123,7 @@ async function checkEqual([service, ...others]: Peer[], queries: string[]): Prom
     const expected = JSON.stringify(await service?.search(q, LIMIT));
     for (const { name, search } of others) {
       if (JSON.stringify(await search(q, LIMIT)) !== expected)
-        throw new Error(`${name} has another answer to ${JSON.stringify(q)}`);
+        throw new Error(`${name} returns other results for ${JSON.stringify(q)}`);
     }
   }
   console.log(`  ok    ${queries.length} queries have the same results everywhere`);

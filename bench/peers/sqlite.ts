@@ -17,8 +17,8 @@ const BY_INDEX = `SELECT ${COLUMNS} FROM packages
   WHERE no IN (SELECT rowid FROM names WHERE names MATCH :condition) ORDER BY ${BY_RANK_AND_NAME} LIMIT :limit`;
 
 /**
- * SQLite in this process, which spares it HTTP and a hop: once with FTS5's trigram index, which is scanned past where a
- * query is too short for it, and once without any.
+ * SQLite in this process, so that it pays neither for HTTP nor for a hop: once with FTS5's trigram index (queries too
+ * short for it scan all names), and once without an index.
  */
 export async function startSqlite(packages: AsyncIterable<PackageEntry>, folder: string): Promise<Peer[]> {
   const database = new DatabaseSync(join(folder, 'packages.sqlite'));
@@ -46,12 +46,13 @@ export async function startSqlite(packages: AsyncIterable<PackageEntry>, folder:
 
   const byScan = (q: string, limit: number) => {
     const { literal, prefix, infix } = patterns(q);
-    return scan.all({ literal, prefix, condition: infix, limit });
+    return scan.all({ literal, prefix, condition: infix, limit }) as RankedEntry[];
   };
   const byIndex = (q: string, limit: number) => {
     if (q.length < MIN_TRIGRAM_LENGTH) return byScan(q, limit);
     const { literal, prefix } = patterns(q);
-    return match.all({ literal, prefix, condition: `"${literal.replaceAll('"', '""')}"`, limit });
+    const condition = `"${literal.replaceAll('"', '""')}"`;
+    return match.all({ literal, prefix, condition, limit }) as RankedEntry[];
   };
   const close = () => {
     database.close();
@@ -60,19 +61,15 @@ export async function startSqlite(packages: AsyncIterable<PackageEntry>, folder:
   return [
     {
       name: 'SQLite, FTS5 trigram',
-      search: (q, limit) => Promise.resolve(plain(byIndex(q, limit))),
+      search: (q, limit) => Promise.resolve(byIndex(q, limit)),
       bytes: () => Promise.resolve(bytesWithIndex),
       stop: close,
     },
     {
       name: 'SQLite, LIKE',
-      search: (q, limit) => Promise.resolve(plain(byScan(q, limit))),
+      search: (q, limit) => Promise.resolve(byScan(q, limit)),
       bytes: () => Promise.resolve(bytesOfTable),
       stop: () => Promise.resolve(),
     },
   ];
-}
-
-function plain(rows: unknown[]): RankedEntry[] {
-  return rows as RankedEntry[];
 }
