@@ -1,7 +1,7 @@
 import Koa from 'koa';
-import { searchTierByTier } from '../src/catalog/catalog.js';
-import { multiSearch } from '../src/catalog/engine.js';
-import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
+import { searchTierByTier } from '../src/search/catalog.js';
+import { msearchRequest } from '../src/search/msearch.js';
+import { TierPredictor } from '../src/search/tier-predictor.js';
 import { BareClient } from './measure.js';
 import { serve } from './serve.js';
 
@@ -11,7 +11,7 @@ import { serve } from './serve.js';
  */
 const { ELASTICSEARCH_URL = '', INDEX = '', LIMIT = '', CONNECTIONS = '' } = process.env;
 const engine = new BareClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
-const odds = new FirstTierOdds();
+const odds = new TierPredictor();
 
 /** Base64 and the hits around it, over the JSON that the service makes of it. */
 const ENGINE_TO_SERVICE = 1.5;
@@ -22,7 +22,7 @@ app.use(async (ctx) => {
   let answer = '';
   await searchTierByTier(
     async (bodies) => {
-      const { path, body } = multiSearch(INDEX, bodies);
+      const { path, body } = msearchRequest(INDEX, bodies);
       answer = await engine.post(path, body);
       return answer
         .split('"timed_out"')

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { searchTierByTier } from '../src/catalog/catalog.js';
-import { multiSearch } from '../src/catalog/engine.js';
-import { FirstTierOdds } from '../src/catalog/first-tier-odds.js';
-import { searchTiers, type SearchBody } from '../src/catalog/queries.js';
+import { searchTierByTier } from '../src/search/catalog.js';
+import { msearchRequest } from '../src/search/msearch.js';
+import { TierPredictor } from '../src/search/tier-predictor.js';
+import { searchTiers, type SearchBody } from '../src/search/queries.js';
 import type { Engine } from '../src/local/engine.js';
 import { Oracle, type RankedEntry } from '../test/support/oracle.js';
 import { barChart } from './chart.js';
@@ -108,7 +108,7 @@ async function coldSearch(
   const engine = new BareClient(elasticsearch.url, CONNECTIONS);
   const ours = new BareClient(large.service.url, CONNECTIONS);
   const oursSmall = new BareClient(small.service.url, CONNECTIONS);
-  const odds = new FirstTierOdds();
+  const odds = new TierPredictor();
   const bare = ({ q }: Query) => searchTierByTier(parsedSearches(engine, large.index), 1, q, LIMIT, odds);
   const served = (query: Query) => ours.get(searchPath(query));
 
@@ -160,7 +160,7 @@ async function coldSearch(
   record(`the same, broad queries`, '≤', 1.1, (await ratio(broad, bySize, [mean]))[0] as number);
 
   const byScore = async ({ q }: Query) => {
-    const { path, body } = multiSearch(large.index, [sortedByScore(q)]);
+    const { path, body } = msearchRequest(large.index, [sortedByScore(q)]);
     JSON.parse(await engine.post(path, body));
   };
   record(
@@ -230,7 +230,7 @@ async function latencies(service: ServerProcess, queries: Query[]): Promise<void
 /** Sends searches and parses the answers as any client would. */
 function parsedSearches(engine: BareClient, index: string) {
   return async (bodies: SearchBody[]) => {
-    const { path, body } = multiSearch(index, bodies);
+    const { path, body } = msearchRequest(index, bodies);
     const { responses } = JSON.parse(await engine.post(path, body)) as {
       responses: { hits?: { hits?: never[] } }[];
     };

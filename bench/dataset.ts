@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
-import type { PackageEntry } from '../src/catalog/entry.js';
+import type { PackageEntry } from '../src/search/package-document.js';
 import { Fingerprints } from '../src/rebuild/fingerprints.js';
 import { registryNames } from './names.js';
 

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
-import { Catalog } from './catalog/catalog.js';
-import { Gate } from './catalog/gate.js';
-import { Generations } from './catalog/generation.js';
+import { Catalog } from './search/catalog.js';
+import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
+import { GenerationWatcher } from './search/generation-watcher.js';
 import { createReadClient } from './clients/elasticsearch.js';
 import { createRedis } from './clients/redis.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
@@ -37,7 +37,7 @@ export interface RunningServer {
   url: string;
   /** Where `/metrics` is served; undefined without METRICS_PORT. */
   metricsUrl: string | undefined;
-  generations: Generations;
+  generations: GenerationWatcher;
   rebuilds: RebuildService;
   /**
    * Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection.
@@ -74,10 +74,13 @@ export async function startServer(
   const { metricsPort } = config;
   const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, metrics?.searched);
-  const generations = new Generations(reader, alias, log);
+  const generations = new GenerationWatcher(reader, alias, log);
   const rebuildContext = createRebuildContext({ config, log, redis });
   const rebuilds = new RebuildService(rebuildContext, { generations, secrets, onProgress: onRebuild });
-  const gate = new Gate({ running: CONNECTIONS_PER_NODE * nodes.length, waiting: MAX_WAITING_SEARCHES });
+  const gate = new ConcurrencyLimiter({
+    running: CONNECTIONS_PER_NODE * nodes.length,
+    waiting: MAX_WAITING_SEARCHES,
+  });
   const cache = new AnswerCache(config.cacheMaxBytes);
   const counts: LimiterStore = { redis, slug, log, tallies: new Map() };
   const stopping = new AbortController();

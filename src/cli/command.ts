@@ -1,4 +1,4 @@
-import { Generations } from '../catalog/generation.js';
+import { GenerationWatcher } from '../search/generation-watcher.js';
 import { createReadClient } from '../clients/elasticsearch.js';
 import { requireElasticsearch } from '../clients/given-engines.js';
 import { createRedis } from '../clients/redis.js';
@@ -20,7 +20,7 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT];
 export interface CommandContext {
   rebuildContext: RebuildContext;
   secrets: readonly string[];
-  generations: Generations;
+  generations: GenerationWatcher;
   /** Aborts on SIGINT, SIGTERM and SIGHUP. */
   signal: AbortSignal;
 }
@@ -61,13 +61,13 @@ export function runCommand(
         ? undefined
         : await createRedis(config.redisUrl, log, 'no lock can be acquired');
     const reader = createReadClient({ nodes, apiKey });
-    const generations = new Generations(reader, aliasOf(config.registry.slug), log);
+    const generations = new GenerationWatcher(reader, aliasOf(config.registry.slug), log);
     const rebuildContext = createRebuildContext({ config, log, redis });
     const stopping = new AbortController();
     const forget = onStopSignal(() => stopping.abort());
     try {
       await generations.refresh();
-      if (generations.engine === 'unreachable') throw new Error(generations.trouble);
+      if (generations.engine === 'unreachable') throw new Error(generations.stateReason);
       return await command({ rebuildContext, secrets, generations, signal: stopping.signal });
     } finally {
       forget();

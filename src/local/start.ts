@@ -139,7 +139,7 @@ async function untilReady({ generations, rebuilds }: RunningServer, signal: Abor
     if (rebuilds.lastFailure !== undefined) {
       throw new LocalError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
-    if (generations.trouble !== undefined) throw new LocalError(generations.trouble);
+    if (generations.stateReason !== undefined) throw new LocalError(generations.stateReason);
     if (rebuilds.progress !== undefined) deadline = Date.now() + UNTIL_LOAD_MS;
     if (Date.now() > deadline) throw new LocalError('the snapshot was not loaded in time');
     await new Promise((resolve) => setTimeout(resolve, 100));

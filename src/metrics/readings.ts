@@ -1,5 +1,5 @@
-import type { Gate } from '../catalog/gate.js';
-import { ENGINE_STATES, type Generations } from '../catalog/generation.js';
+import type { ConcurrencyLimiter } from '../search/concurrency-limiter.js';
+import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watcher.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import type { ConnectionLimits } from '../http/connection-limits.js';
 import type { LimiterStore } from '../http/insured-limiter.js';
@@ -13,10 +13,10 @@ const REASON_LENGTH = 200;
 
 interface Watched {
   connections: ConnectionLimits;
-  gate: Gate;
+  gate: ConcurrencyLimiter;
   cache: AnswerCache;
   counts: Pick<LimiterStore, 'redis' | 'tallies'>;
-  generations: Generations;
+  generations: GenerationWatcher;
   rebuilds: RebuildService;
 }
 
@@ -45,7 +45,7 @@ function ofConnections(connections: ConnectionLimits): Reading[] {
   ];
 }
 
-function ofSearches(gate: Gate): Reading[] {
+function ofSearches(gate: ConcurrencyLimiter): Reading[] {
   return [
     gauge('searches_running', 'Searches that Elasticsearch works at', () => gate.running),
     gauge('searches_waiting', 'Searches that wait for their turn', () => gate.waiting),
@@ -91,7 +91,7 @@ function ofLimits({ redis, tallies }: Watched['counts']): Reading[] {
   ];
 }
 
-function ofGeneration(generations: Generations): Reading[] {
+function ofGeneration(generations: GenerationWatcher): Reading[] {
   return [
     state(
       'engine_state',

@@ -1,4 +1,4 @@
-import type { PackageEntry } from '../catalog/entry.js';
+import type { PackageEntry } from '../search/package-document.js';
 import type { Logger } from '../log.js';
 import { DatasetError } from './dataset-error.js';
 import { Fingerprints } from './fingerprints.js';

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import { encodeEntry, entryMembers, type PackageEntry } from '../catalog/entry.js';
+import { encodeEntry, entryMembers, type PackageEntry } from '../search/package-document.js';
 import type { CheckedDataset } from './check.js';
 import { facetsOf } from './facets.js';
 import { loadingAliasOf } from './index-names.js';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Generations } from '../catalog/generation.js';
+import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { discard } from './aliases.js';
 import { removeOrphanedDownloads } from './download.js';
 import { LockUnavailable } from './lock.js';
@@ -43,7 +43,7 @@ export type StartAnswer = { progress: ProgressReport; lastFailure: Failure | und
 );
 
 interface Options {
-  generations: Generations;
+  generations: GenerationWatcher;
   /** To be redacted in the log of the workers. */
   secrets: readonly string[];
   onProgress?: ((report: ProgressReport) => void) | undefined;

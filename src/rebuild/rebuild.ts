@@ -6,7 +6,7 @@ import {
   findGeneration,
   type FoundGeneration,
   type GenerationMeta,
-} from '../catalog/generation.js';
+} from '../search/generation-watcher.js';
 import type { Logger } from '../log.js';
 import { discard, flip, listBuilds, prune } from './aliases.js';
 import { checkDataset } from './check.js';

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import { findGeneration, isReadable } from '../catalog/generation.js';
+import { findGeneration, isReadable } from '../search/generation-watcher.js';
 import { swapWithPrevious } from './aliases.js';
 import { previousAliasOf } from './index-names.js';
 import { LockLost } from './lock.js';

@@ -1,11 +1,11 @@
 import type { Client } from '@elastic/elasticsearch';
-import { writeAnswer, type EntryGroup, type PackageEntry } from '../catalog/entry.js';
+import { writeResponseBody, type EntryGroup, type PackageEntry } from '../search/package-document.js';
 import type { SearchPool } from '../clients/search-pool.js';
 import { codePoints } from '../code-points.js';
-import { browseIndex, searchTierByTier } from '../catalog/catalog.js';
-import { runSearches } from '../catalog/engine.js';
-import type { SearchBody } from '../catalog/queries.js';
-import { findGeneration, isReadable, type Generation } from '../catalog/generation.js';
+import { browseIndex, searchTierByTier } from '../search/catalog.js';
+import { runSearches } from '../search/msearch.js';
+import type { SearchBody } from '../search/queries.js';
+import { findGeneration, isReadable, type Generation } from '../search/generation-watcher.js';
 import { DatasetError } from './dataset-error.js';
 import { countDocuments } from './indices.js';
 import { retry, type RetryOptions } from './retry.js';
@@ -60,5 +60,6 @@ export async function verify(
 
 /** The entries as a user will get them. */
 function read(groups: EntryGroup[]): PackageEntry[] {
-  return (JSON.parse(writeAnswer('{"results":[', groups).toString()) as { results: PackageEntry[] }).results;
+  return (JSON.parse(writeResponseBody('{"results":[', groups).toString()) as { results: PackageEntry[] })
+    .results;
 }

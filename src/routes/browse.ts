@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
-import type { Catalog } from '../catalog/catalog.js';
-import { writeAnswer } from '../catalog/entry.js';
+import type { Catalog } from '../search/catalog.js';
+import { writeResponseBody } from '../search/package-document.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import { browseParams, rememberingParser } from '../http/params.js';
 import { respond } from '../http/respond.js';
@@ -33,7 +33,7 @@ export function browse(catalog: Catalog, cache: AnswerCache): Handler {
     return catalog.read((generation) =>
       respond(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
         const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
-        return { body: writeAnswer(`{"page":${page},"limit":${limit},"results":[`, [entries]) };
+        return { body: writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]) };
       }),
     );
   };

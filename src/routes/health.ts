@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RETRY_HEADERS, type Operation } from '../http/openapi.js';
-import type { Generations } from '../catalog/generation.js';
+import type { GenerationWatcher } from '../search/generation-watcher.js';
 import type { Handler } from './handler.js';
 
 const RETRY_AFTER_SECONDS = '2';
@@ -30,7 +30,7 @@ export const healthOperation: Operation = {
  * `GET /health`: whether searches can be answered. 503 keeps this shape: `initializing` without a complete index,
  * `unavailable` while Elasticsearch does not answer.
  */
-export function health(generations: Generations): Handler {
+export function health(generations: GenerationWatcher): Handler {
   return (ctx) => {
     const { current, engine } = generations;
     const status = engine === 'present' ? 'ok' : engine === 'absent' ? 'initializing' : 'unavailable';

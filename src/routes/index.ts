@@ -1,7 +1,7 @@
 import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
-import type { Catalog } from '../catalog/catalog.js';
-import type { Generations } from '../catalog/generation.js';
+import type { Catalog } from '../search/catalog.js';
+import type { GenerationWatcher } from '../search/generation-watcher.js';
 import type { Config } from '../config.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
@@ -28,7 +28,7 @@ import { stats, statsOperation } from './stats.js';
 export interface RouteDeps {
   config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit'>;
   catalog: Catalog;
-  generations: Generations;
+  generations: GenerationWatcher;
   rebuilds: RebuildService;
   /** Where requests and wrong secrets are counted. */
   counts: LimiterStore;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { PHASES } from '../rebuild/progress.js';
-import type { Generations } from '../catalog/generation.js';
+import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { parseParams, rebuildParams } from '../http/params.js';
 import type { SecretCheck } from '../http/secret-check.js';
 import { searchUnavailable, unavailable } from '../problem.js';
@@ -54,7 +54,7 @@ export const rebuildOperation: Operation = {
 export function startRebuild(
   secrets: SecretCheck,
   rebuilds: RebuildService,
-  generations: Generations,
+  generations: GenerationWatcher,
   secret: string | undefined,
 ): Handler {
   return async (ctx) => {

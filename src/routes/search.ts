@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
-import type { Catalog } from '../catalog/catalog.js';
-import { writeAnswer } from '../catalog/entry.js';
+import type { Catalog } from '../search/catalog.js';
+import { writeResponseBody } from '../search/package-document.js';
 import type { AnswerCache } from '../http/answer-cache.js';
 import { rememberingParser, searchParams } from '../http/params.js';
 import { respond } from '../http/respond.js';
@@ -38,7 +38,7 @@ export function search(catalog: Catalog, cache: AnswerCache): Handler {
       respond(ctx, cache, generation.index, `search ${limit} ${q}`, async () => {
         const { groups, count, truncated } = await catalog.search(generation, q, limit, ctx.state.requestId);
         return {
-          body: writeAnswer(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
+          body: writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
           ...(truncated ? { headers: { 'X-Results-Truncated': 'true' } } : {}),
         };
       }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
-import type { Catalog } from '../catalog/catalog.js';
+import type { Catalog } from '../search/catalog.js';
 import { etagOf } from '../http/answer-cache.js';
 import { matches } from '../http/respond.js';
 import type { Handler } from './handler.js';

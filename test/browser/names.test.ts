@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 import { picture, says, settled, useBrowser } from '../support/browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';

@@ -24,7 +24,7 @@ describe('An index that an operator closes', function () {
       expectProblem(await suite.service.get(path), 503, 'search_unavailable');
     }
     await until(async () => (await health()) === 'unavailable', '/health to notice', 5000);
-    expect(server.generations.trouble).to.contain('is closed');
+    expect(server.generations.stateReason).to.contain('is closed');
     expectProblem(await suite.service.get('/search?q=alpha'), 503, 'search_unavailable');
     await elasticsearch.indices.open({ index });
     await until(async () => (await health()) === 'ok', '/health to recover', 5000);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 import { facetsOf } from '../../src/rebuild/facets.js';
 import { aliasOf, loadingAliasOf, newIndexName } from '../../src/rebuild/index-names.js';
 import { flip } from '../../src/rebuild/aliases.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { codePoints } from '../../src/code-points.js';
 import { trimWhiteSpace } from '../../src/white-space.js';
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { Oracle } from '../support/oracle.js';
 import { useService } from '../support/service.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { codePoints } from '../../src/code-points.js';
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 import { bundledPackages } from '../support/datasets.js';
 import { Oracle } from '../support/oracle.js';
 import { integer, pick, seededRandom } from '../support/random.js';

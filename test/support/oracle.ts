@@ -1,4 +1,4 @@
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 
 export interface RankedEntry extends PackageEntry {
   rank: 0 | 1 | 2;

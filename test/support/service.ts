@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Client } from '@elastic/elasticsearch';
 import { secretsIn } from '../../src/config-secrets.js';
 import { readConfig } from '../../src/config.js';
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 import { createLogger } from '../../src/log.js';
 import { aliasOf, isBuildOf } from '../../src/rebuild/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { PackageEntry } from '../../src/catalog/entry.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
 import { codePoints } from '../../src/code-points.js';
 import { BYPASS_SECONDS, BypassTokens } from '../../src/http/bypass-token.js';
 import { clientAddressReader } from '../../src/http/client-address.js';

@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { PackageEntry } from '../../../src/catalog/entry.js';
+import type { PackageEntry } from '../../../src/search/package-document.js';
 import { createLogger } from '../../../src/log.js';
 import { checkDataset, type CheckedDataset } from '../../../src/rebuild/check.js';
 import type { Row } from '../../../src/rebuild/rows.js';

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../../src/catalog/entry.js';
+import type { PackageEntry } from '../../../src/search/package-document.js';
 import type { CheckedDataset } from '../../../src/rebuild/check.js';
 import { createLogger } from '../../../src/log.js';
 import { loadDataset } from '../../../src/rebuild/load.js';

@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../../src/catalog/entry.js';
+import type { PackageEntry } from '../../../src/search/package-document.js';
 import { readRows, type Row } from '../../../src/rebuild/rows.js';
 import { packagesNamed, toCsv } from '../../support/datasets.js';
 import { integer, pick, seededRandom } from '../../support/random.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { browsePage, searchTiers } from '../../../src/catalog/queries.js';
+import { browsePage, searchTiers } from '../../../src/search/queries.js';
 
 /** Names have up to 512 bytes, and this character has four. */
 const startingWith = (q: string) => ({

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Gate } from '../../../src/catalog/gate.js';
+import { ConcurrencyLimiter } from '../../../src/search/concurrency-limiter.js';
 import { Problem } from '../../../src/problem.js';
 
 /** Tasks that end when the test says so. */
@@ -17,9 +17,9 @@ function tasks() {
   return { task, end, started };
 }
 
-describe('Gate', () => {
+describe('ConcurrencyLimiter', () => {
   it('runs so many tasks at a time, the others in their order', async () => {
-    const gate = new Gate({ running: 2, waiting: 10 });
+    const gate = new ConcurrencyLimiter({ running: 2, waiting: 10 });
     const { task, end, started } = tasks();
     const results = Promise.all([1, 2, 3, 4].map((id) => gate.run(task(id))));
     expect(started).to.deep.equal([1, 2]);
@@ -33,7 +33,7 @@ describe('Gate', () => {
   });
 
   it('refuses at once, 503 with Retry-After, what finds the queue full; later there is room again', async () => {
-    const gate = new Gate({ running: 1, waiting: 1 });
+    const gate = new ConcurrencyLimiter({ running: 1, waiting: 1 });
     const { task, end, started } = tasks();
     const first = gate.run(task(1));
     const second = gate.run(task(2));
@@ -51,7 +51,7 @@ describe('Gate', () => {
   });
 
   it('gives the place of a failed task to the next', async () => {
-    const gate = new Gate({ running: 1, waiting: 1 });
+    const gate = new ConcurrencyLimiter({ running: 1, waiting: 1 });
     const failing = gate.run(() => Promise.reject(new Error('broken')));
     const next = gate.run(() => Promise.resolve('done'));
     expect(await failing.catch((error: unknown) => (error as Error).message)).to.equal('broken');

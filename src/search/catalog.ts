@@ -1,11 +1,11 @@
 import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import { initializing, searchUnavailable } from '../problem.js';
-import { IndexGone, runSearches, type Hits } from './engine.js';
-import type { EntryGroup } from './entry.js';
-import type { Gate } from './gate.js';
-import type { Generation, Generations } from './generation.js';
-import { FirstTierOdds } from './first-tier-odds.js';
+import { IndexGoneError, runSearches, type Hits } from './msearch.js';
+import type { EntryGroup } from './package-document.js';
+import type { ConcurrencyLimiter } from './concurrency-limiter.js';
+import type { Generation, GenerationWatcher } from './generation-watcher.js';
+import { TierPredictor } from './tier-predictor.js';
 import { browsePage, searchTiers, type SearchBody } from './queries.js';
 
 /** The answer to a search: entries by rank, best first. */
@@ -30,12 +30,12 @@ const SLOW_MS = 500;
 
 /** Reads the current generation, only so many searches at a time. */
 export class Catalog {
-  readonly #odds = new FirstTierOdds();
+  readonly #predictor = new TierPredictor();
 
   constructor(
     private readonly pool: SearchPool,
-    private readonly generations: Generations,
-    private readonly gate: Gate,
+    private readonly generations: GenerationWatcher,
+    private readonly gate: ConcurrencyLimiter,
     private readonly log: Logger,
   ) {}
 
@@ -57,7 +57,7 @@ export class Catalog {
     try {
       return await answer(this.generation());
     } catch (error) {
-      if (!(error instanceof IndexGone)) throw asProblem(error);
+      if (!(error instanceof IndexGoneError)) throw asProblem(error);
     }
     await this.generations.refresh();
     try {
@@ -69,16 +69,18 @@ export class Catalog {
 
   /**
    * At most `limit` names of a generation that contain `q`, by rank and name.
-   * @throws {IndexGone} {EngineUnavailable}
+   * @throws {IndexGoneError} {EngineUnavailable}
    */
   search({ index, shards }: Generation, q: string, limit: number, requestId: string): Promise<SearchResults> {
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     return this.gate.run(() =>
-      this.#watch({ requestId, index, q, limit }, () => searchTierByTier(run, shards, q, limit, this.#odds)),
+      this.#logIfSlow({ requestId, index, q, limit }, () =>
+        searchTierByTier(run, shards, q, limit, this.#predictor),
+      ),
     );
   }
 
-  /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGone} {EngineUnavailable} */
+  /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGoneError} {EngineUnavailable} */
   async browse(
     { index, meta }: Generation,
     page: number,
@@ -88,14 +90,14 @@ export class Catalog {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
     return this.gate.run(() =>
-      this.#watch({ requestId, index, page, limit }, () =>
+      this.#logIfSlow({ requestId, index, page, limit }, () =>
         browseIndex(this.pool, index, from, limit, requestId),
       ),
     );
   }
 
   /** Logs what is slow, also where it fails in the end. */
-  async #watch<T>({ requestId, ...what }: SlowSearch, search: () => Promise<T>): Promise<T> {
+  async #logIfSlow<T>({ requestId, ...what }: SlowSearch, search: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {
       return await search();
@@ -107,7 +109,9 @@ export class Catalog {
 }
 
 function asProblem(error: unknown): unknown {
-  return error instanceof EngineUnavailable || error instanceof IndexGone ? searchUnavailable(error) : error;
+  return error instanceof EngineUnavailable || error instanceof IndexGoneError
+    ? searchUnavailable(error)
+    : error;
 }
 
 /** Runs searches side by side on one index, and returns the hits of each. */
@@ -123,15 +127,15 @@ export async function searchTierByTier(
   shards: number,
   q: string,
   limit: number,
-  odds = new FirstTierOdds(),
+  odds = new TierPredictor(),
 ): Promise<SearchResults> {
   // One more than asked for tells whether the answer is truncated, without counting every match.
   const [first, second] = searchTiers(q, limit + 1, shards);
-  const firstAlone = odds.areGood(q.length);
+  const firstAlone = odds.firstTierSuffices(q.length);
   const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
   if (startsWith === undefined) throw new Error('a search has no answer');
   const full = startsWith.entries.length > limit;
-  odds.learn(q.length, full);
+  odds.record(q.length, full);
   const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
 
   const others = elsewhere?.entries ?? [];

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { IndexGone, runSearches } from '../../../src/catalog/engine.js';
+import { IndexGoneError, runSearches } from '../../../src/search/msearch.js';
 import { EngineUnavailable, SearchPool } from '../../../src/clients/search-pool.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 
@@ -96,7 +96,7 @@ describe('runSearches', () => {
 
   it('tells an index that is gone, and a request that is refused', async () => {
     const gone = { error: { type: 'index_not_found_exception', reason: 'no such index' }, status: 404 };
-    expect(await ask(answering({ responses: [gone, gone] }))).to.be.instanceOf(IndexGone);
+    expect(await ask(answering({ responses: [gone, gone] }))).to.be.instanceOf(IndexGoneError);
     const refused = { error: { type: 'parsing_exception', reason: 'unknown query' }, status: 400 };
     const error = await ask(answering({ responses: [refused, refused] }));
     expect(error).to.be.instanceOf(Error).and.not.to.be.instanceOf(EngineUnavailable);

@@ -54,7 +54,7 @@ function encodeEnd(text: string): string {
  * none becomes an object.
  * @param before JSON up to and including the bracket that opens the array.
  */
-export function writeAnswer(before: string, groups: readonly EntryGroup[]): Buffer {
+export function writeResponseBody(before: string, groups: readonly EntryGroup[]): Buffer {
   let base64 = '';
   for (const { entries, rank } of groups) {
     const end = ENDS[rank ?? 'none'];

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
-import { searchTierByTier } from '../../../src/catalog/catalog.js';
-import type { Hits } from '../../../src/catalog/engine.js';
-import { FirstTierOdds } from '../../../src/catalog/first-tier-odds.js';
-import { searchTiers, type SearchBody } from '../../../src/catalog/queries.js';
+import { searchTierByTier } from '../../../src/search/catalog.js';
+import type { Hits } from '../../../src/search/msearch.js';
+import { TierPredictor } from '../../../src/search/tier-predictor.js';
+import { searchTiers, type SearchBody } from '../../../src/search/queries.js';
 
 const LIMIT = 3;
 const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);
 
 /** Searches an index of which each tier has so many names, the first of them exact; keeps what was asked for. */
-async function search(first: number, second: number, odds: FirstTierOdds) {
+async function search(first: number, second: number, odds: TierPredictor) {
   const asked: SearchBody[][] = [];
   const hits = (tier: string, count: number, exact: number): Hits => ({
     entries: Array.from({ length: Math.min(count, LIMIT + 1) }, (_, i) => `${tier}${i}`),
@@ -28,9 +28,9 @@ async function search(first: number, second: number, odds: FirstTierOdds) {
 }
 
 /** Odds for which the first tier of a query of three characters is likely to be full, or not. */
-function odds(good: boolean): FirstTierOdds {
-  const all = new FirstTierOdds();
-  for (let i = 0; i < 50; i++) all.learn(3, good);
+function odds(good: boolean): TierPredictor {
+  const all = new TierPredictor();
+  for (let i = 0; i < 50; i++) all.record(3, good);
   return all;
 }
 
@@ -67,7 +67,7 @@ describe('searchTierByTier', () => {
   });
 
   it('learns from what it finds', async () => {
-    const learning = new FirstTierOdds();
+    const learning = new TierPredictor();
     for (let i = 0; i < 20; i++) await search(9, 9, learning);
     expect((await search(9, 9, learning)).asked).to.deep.equal([[FIRST]]);
   });

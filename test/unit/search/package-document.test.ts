@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { encodeEntry, entryMembers, writeAnswer } from '../../../src/catalog/entry.js';
+import { encodeEntry, entryMembers, writeResponseBody } from '../../../src/search/package-document.js';
 import { packagesNamed } from '../../support/datasets.js';
 
 describe('writeAnswer', () => {
@@ -28,7 +28,7 @@ describe('writeAnswer', () => {
       { rank: 1 as const, entries: [] },
       { rank: 2 as const, entries: entries.slice(1) },
     ];
-    const answer = writeAnswer('{"query":"🚀","results":[', groups);
+    const answer = writeResponseBody('{"query":"🚀","results":[', groups);
     expect(JSON.parse(answer.toString())).to.deep.equal({
       query: '🚀',
       results: packages.map((entry, i) => ({ ...entry, rank: i === 0 ? 0 : 2 })),
@@ -36,13 +36,13 @@ describe('writeAnswer', () => {
   });
 
   it('leaves the rank out of a group without one', () => {
-    const answer = writeAnswer('{"results":[', [{ entries }]);
+    const answer = writeResponseBody('{"results":[', [{ entries }]);
     expect(JSON.parse(answer.toString())).to.deep.equal({ results: packages });
   });
 
   it('writes an empty array where there is no entry', () => {
     for (const groups of [[], [{ entries: [] }], [{ rank: 0 as const, entries: [] }]]) {
-      expect(writeAnswer('{"results":[', groups).toString()).to.equal('{"results":[]}');
+      expect(writeResponseBody('{"results":[', groups).toString()).to.equal('{"results":[]}');
     }
   });
 });

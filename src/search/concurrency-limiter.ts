@@ -2,7 +2,7 @@ import { unavailable } from '../problem.js';
 
 const RETRY_AFTER_SECONDS = 1;
 
-interface GateOptions {
+interface ConcurrencyLimiterOptions {
   /** How many tasks run at the same time. */
   running: number;
   /** How many more may wait for their turn. */
@@ -13,12 +13,12 @@ interface GateOptions {
  * Lets only so many tasks through at a time. What finds the queue full is refused at once: under overload a quick no is
  * worth more than an answer after everybody has given up.
  */
-export class Gate {
+export class ConcurrencyLimiter {
   #running = 0;
   #refused = 0;
   readonly #queue: (() => void)[] = [];
 
-  constructor(private readonly options: GateOptions) {}
+  constructor(private readonly options: ConcurrencyLimiterOptions) {}
 
   /** Tasks under way. */
   get running(): number {

@@ -3,8 +3,8 @@ import { EngineUnavailable, isTemporary, type SearchPool } from '../clients/sear
 import { EXACT, type SearchBody } from './queries.js';
 
 /** The index is gone: it was pruned after a flip that this replica has not seen yet. */
-export class IndexGone extends Error {
-  override readonly name = 'IndexGone';
+export class IndexGoneError extends Error {
+  override readonly name = 'IndexGoneError';
 }
 
 /** The type of the error for an index that an operator closed: searches succeed again once it is opened. */
@@ -22,7 +22,7 @@ export interface Hits {
  * For the requests of the client that users wait for: a retry follows at once. The client's own pause is up to two
  * seconds, which is all the time there is.
  */
-export const WITHOUT_PAUSE = { retryBackoff: () => 0 };
+export const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
 
 /** What is kept of an answer: the hits, and what tells a whole answer from a partial one. */
 const FILTER_PATH = [
@@ -36,7 +36,7 @@ const FILTER_PATH = [
   .map((path) => `responses.${path}`)
   .join(',');
 
-interface MultiSearchAnswer {
+interface MsearchResponse {
   responses: {
     status: number;
     error?: { type: string; reason: string };
@@ -50,7 +50,7 @@ interface MultiSearchAnswer {
 const HEADER = JSON.stringify({ preference: '_local' });
 
 /** The request that runs searches side by side: its path and its newline-delimited body. */
-export function multiSearch(index: string, bodies: SearchBody[]): { path: string; body: string } {
+export function msearchRequest(index: string, bodies: SearchBody[]): { path: string; body: string } {
   return {
     path: `/${index}/_msearch?filter_path=${FILTER_PATH}`,
     body: bodies.map((body) => `${HEADER}\n${JSON.stringify(body)}\n`).join(''),
@@ -60,7 +60,7 @@ export function multiSearch(index: string, bodies: SearchBody[]): { path: string
 /**
  * Runs searches side by side in one request and returns the hits of each.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
- * @throws {IndexGone} when there is no such index.
+ * @throws {IndexGoneError} when there is no such index.
  * @throws {EngineUnavailable} when the engine does not answer in time, or a shard failed or ran out of time.
  */
 export async function runSearches(
@@ -69,9 +69,9 @@ export async function runSearches(
   bodies: SearchBody[],
   opaqueId: string,
 ): Promise<Hits[]> {
-  const { path, body } = multiSearch(index, bodies);
+  const { path, body } = msearchRequest(index, bodies);
   const text = await pool.post(path, body, opaqueId);
-  return scanAnswer(text, bodies.length) ?? parseAnswer(text, index);
+  return scanResponse(text, bodies.length) ?? parseResponse(text, index);
 }
 
 const WHOLE = '"timed_out":false';
@@ -87,7 +87,7 @@ const BETWEEN_EXACT = `${AFTER_EXACT}},${BEFORE_ENTRY}`;
  * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
  * between quotes is the engine's. Undefined for any other form, which is then parsed.
  */
-function scanAnswer(text: string, searches: number): Hits[] | undefined {
+function scanResponse(text: string, searches: number): Hits[] | undefined {
   const [, ...answers] = text.split(WHOLE);
   if (answers.length !== searches) return undefined;
   if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
@@ -109,10 +109,10 @@ function scanHits(answer: string): Hits {
   return { entries, exact };
 }
 
-function parseAnswer(text: string, index: string): Hits[] {
-  const { responses } = JSON.parse(text) as MultiSearchAnswer;
+function parseResponse(text: string, index: string): Hits[] {
+  const { responses } = JSON.parse(text) as MsearchResponse;
   return responses.map((response) => {
-    if (response.error?.type === 'index_not_found_exception') throw new IndexGone(index);
+    if (response.error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
     if (response.error) {
       const description = `${response.error.type}: ${response.error.reason}`;
       throw isTemporary(response.status) || response.error.type === INDEX_CLOSED
@@ -131,7 +131,7 @@ function parseAnswer(text: string, index: string): Hits[] {
 }
 
 /** Calls the engine by its client. @throws {EngineUnavailable} in place of the client's own errors that will pass. */
-export async function reach<T>(call: () => Promise<T>): Promise<T> {
+export async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Logger } from '../log.js';
 import { describeRefusal } from '../clients/elasticsearch.js';
 import { EngineUnavailable } from '../clients/search-pool.js';
-import { reach, WITHOUT_PAUSE } from './engine.js';
+import { callElasticsearch, IMMEDIATE_RETRY } from './msearch.js';
 
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
 const POLL_MS = 1000;
@@ -66,10 +66,10 @@ const UNREADABLE =
   'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
 /** Knows which generation is current: looks every second, and at once when asked to. */
-export class Generations {
+export class GenerationWatcher {
   #current: Generation | undefined;
   #state: EngineState = 'unknown';
-  #trouble: string | undefined;
+  #stateReason: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
@@ -91,8 +91,8 @@ export class Generations {
   }
 
   /** Why the state is `unreachable` or `unusable`, in one line for an operator; undefined otherwise. */
-  get trouble(): string | undefined {
-    return this.#trouble;
+  get stateReason(): string | undefined {
+    return this.#stateReason;
   }
 
   /** Looks once, then every second until `stop()`. */
@@ -152,10 +152,11 @@ export class Generations {
   }
 
   #enter(state: EngineState, trouble?: string, details = {}): void {
-    if (trouble !== undefined && trouble !== this.#trouble) this.log.error(details, trouble);
-    if (trouble === undefined && this.#trouble !== undefined) this.log.info('Elasticsearch answers again');
+    if (trouble !== undefined && trouble !== this.#stateReason) this.log.error(details, trouble);
+    if (trouble === undefined && this.#stateReason !== undefined)
+      this.log.info('Elasticsearch answers again');
     this.#state = state;
-    this.#trouble = trouble;
+    this.#stateReason = trouble;
   }
 }
 
@@ -168,8 +169,8 @@ export async function findGeneration(
   alias: string,
   options: Pick<TransportRequestOptions, 'signal'> = {},
 ): Promise<FoundGeneration | undefined> {
-  const look = () => client.indices.get(lookAt(alias), { ...WITHOUT_PAUSE, ...options });
-  const found = await reach(look).catch(emptyWhereAbsent);
+  const look = () => client.indices.get(lookAt(alias), { ...IMMEDIATE_RETRY, ...options });
+  const found = await callElasticsearch(look).catch(emptyWhereAbsent);
   const [index, ...others] = Object.keys(found).sort().reverse();
   if (index === undefined) return undefined;
   if (others.length > 0) {

@@ -1,5 +1,5 @@
 import { codePoints } from '../code-points.js';
-import { MAX_NAME_BYTES } from './entry.js';
+import { MAX_NAME_BYTES } from './package-document.js';
 
 /**
  * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that
