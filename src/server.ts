@@ -7,10 +7,10 @@ import { createReadClient } from './clients/elasticsearch.js';
 import { createRedis } from './clients/redis.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
-import { AnswerCache } from './http/answer-cache.js';
+import { ResponseCache } from './http/response-cache.js';
 import { HttpServer } from './http/http-server.js';
 import { BypassTokens } from './http/bypass-token.js';
-import type { LimiterStore } from './http/insured-limiter.js';
+import type { RateLimiterDeps } from './http/rate-limit/failover-limiter.js';
 import type { Logger } from './log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
@@ -81,8 +81,8 @@ export async function startServer(
     running: CONNECTIONS_PER_NODE * nodes.length,
     waiting: MAX_WAITING_SEARCHES,
   });
-  const cache = new AnswerCache(config.cacheMaxBytes);
-  const counts: LimiterStore = { redis, slug, log, tallies: new Map() };
+  const cache = new ResponseCache(config.cacheMaxBytes);
+  const counts: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const stopping = new AbortController();
   const app = createApp({
     config,
@@ -93,7 +93,7 @@ export async function startServer(
     cache,
     generations,
     rebuilds,
-    counts,
+    rateLimiter: counts,
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
 

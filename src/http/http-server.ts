@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Problem } from '../problem.js';
+import type { Problem } from './problem.js';
 import { ConnectionLimits } from './connection-limits.js';
-import { rawProblem } from './direct-response.js';
+import { rawProblem } from './problem-response.js';
 import { heldRequestClass } from './pipelining.js';
 import {
   checkRequest,

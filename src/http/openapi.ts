@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { problemBody, type ProblemCode } from '../problem.js';
+import { problemBody, type ProblemCode } from './problem.js';
 import { REQUEST_ID } from './request-id.js';
 
 /** An answer other than a problem. */
-export interface AnswerDescription {
+export interface ResponseDescription {
   description: string;
   /** Of the body. */
   schema: z.ZodType;
@@ -18,7 +18,7 @@ export interface Operation {
   description?: string;
   /** Of its query string: the same that parses it. */
   params?: z.ZodObject;
-  answers: Record<number, AnswerDescription>;
+  responses: Record<number, ResponseDescription>;
   problems: readonly ProblemCode[];
   /** Members of a problem beside the usual ones. */
   members?: Partial<Record<ProblemCode, { shape: z.ZodRawShape; example: Json }>>;
@@ -92,7 +92,7 @@ const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: stri
 };
 
 /** Problems that every request may be answered with, whatever its path. */
-const OF_ANY_REQUEST = [
+const PROBLEMS_OF_ANY_REQUEST = [
   'malformed_request',
   'not_found',
   'method_not_allowed',
@@ -127,7 +127,7 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
       description:
         'A snapshot of all package names of a registry: page by page, and by any part of the name. HEAD works as GET, ' +
         'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every request may be ' +
-        `answered with ${OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``).join(', ')}.`,
+        `answered with ${PROBLEMS_OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``).join(', ')}.`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     // Relative to the document, which may lie below a path of a proxy.
@@ -151,7 +151,7 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
 }
 
 function describe(path: string, { operation, limited }: DescribedEndpoint): Json {
-  const { summary, description, params, answers } = operation;
+  const { summary, description, params, responses: answers } = operation;
   const headers = limited ? LIMIT_HEADERS : {};
   const described = Object.entries(answers).map(([status, answer]) => [
     status,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Problem } from '../problem.js';
+import { Problem } from './problem.js';
 import { isChunked } from './pipelining.js';
 
 /** The start line and all headers of a request, in bytes. A larger one is answered 431. */

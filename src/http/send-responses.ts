@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
-import { PAGE_SECURITY_HEADERS, SECURITY_HEADERS } from './browser-policy.js';
-import type { RequestState } from './request-state.js';
+import { PAGE_SECURITY_HEADERS, SECURITY_HEADERS } from './security-headers.js';
+import type { RequestState } from './request-context.js';
 
 /**
  * The outermost middleware: completes the headers of every response and sends it. Prepared responses are sent by one

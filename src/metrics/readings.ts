@@ -1,8 +1,8 @@
 import type { ConcurrencyLimiter } from '../search/concurrency-limiter.js';
 import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watcher.js';
-import type { AnswerCache } from '../http/answer-cache.js';
+import type { ResponseCache } from '../http/response-cache.js';
 import type { ConnectionLimits } from '../http/connection-limits.js';
-import type { LimiterStore } from '../http/insured-limiter.js';
+import type { RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
 import { builtAt } from '../rebuild/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
@@ -14,8 +14,8 @@ const REASON_LENGTH = 200;
 interface Watched {
   connections: ConnectionLimits;
   gate: ConcurrencyLimiter;
-  cache: AnswerCache;
-  counts: Pick<LimiterStore, 'redis' | 'tallies'>;
+  cache: ResponseCache;
+  counts: Pick<RateLimiterDeps, 'redis' | 'stats'>;
   generations: GenerationWatcher;
   rebuilds: RebuildService;
 }
@@ -53,7 +53,7 @@ function ofSearches(gate: ConcurrencyLimiter): Reading[] {
   ];
 }
 
-function ofCache(cache: AnswerCache): Reading[] {
+function ofCache(cache: ResponseCache): Reading[] {
   return [
     counter(
       'cache_requests_total',
@@ -66,14 +66,14 @@ function ofCache(cache: AnswerCache): Reading[] {
   ];
 }
 
-function ofLimits({ redis, tallies }: Watched['counts']): Reading[] {
+function ofLimits({ redis, stats: stats }: Watched['counts']): Reading[] {
   return [
     counter(
       'limit_requests_total',
       'Requests that a budget applies to, by what became of them',
       ['budget', 'outcome'],
       () =>
-        [...tallies].flatMap(([budget, { outcomes }]) =>
+        [...stats].flatMap(([budget, { outcomes }]) =>
           tally(outcomes).map(([n, outcome = '']): Sample => [n, budget, outcome]),
         ),
     ),
@@ -81,7 +81,7 @@ function ofLimits({ redis, tallies }: Watched['counts']): Reading[] {
       'limit_fallbacks_total',
       'Trips to Redis that failed or took too long, so that this process counted for itself',
       ['budget'],
-      () => [...tallies].map(([budget, { fallbacks }]) => [fallbacks, budget]),
+      () => [...stats].map(([budget, { fallbacks }]) => [fallbacks, budget]),
     ),
     gauge(
       'redis_connected',

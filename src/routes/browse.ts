@@ -3,15 +3,15 @@ import type { Operation } from '../http/openapi.js';
 import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
-import type { AnswerCache } from '../http/answer-cache.js';
-import { browseParams, rememberingParser } from '../http/params.js';
-import { respond } from '../http/respond.js';
+import type { ResponseCache } from '../http/response-cache.js';
+import { browseParams, memoizedParser } from '../http/query-params.js';
+import { respondFromCache } from '../http/cached-response.js';
 import type { Handler } from './handler.js';
 
 export const browseOperation: Operation = {
   summary: 'All packages by number, page by page',
   params: browseParams,
-  answers: {
+  responses: {
     200: {
       description: 'A page.',
       schema: z.strictObject({
@@ -26,12 +26,12 @@ export const browseOperation: Operation = {
 };
 
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
-export function browse(catalog: Catalog, cache: AnswerCache): Handler {
-  const parse = rememberingParser(browseParams);
+export function browse(catalog: Catalog, cache: ResponseCache): Handler {
+  const parse = memoizedParser(browseParams);
   return (ctx) => {
     const { page, limit } = parse(ctx.querystring);
     return catalog.read((generation) =>
-      respond(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
+      respondFromCache(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
         const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
         return { body: writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]) };
       }),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BYPASS_SECONDS } from '../http/bypass-token.js';
-import type { RequestLimit } from '../http/limits.js';
+import type { RateLimit } from '../http/rate-limit/middleware.js';
 import type { Handler } from './handler.js';
 
 /**
@@ -37,7 +37,7 @@ const address = z.union([z.ipv4(), z.ipv6()]);
 
 export const debugIpOperation: Operation = {
   summary: 'As whom a client is limited, and why',
-  answers: {
+  responses: {
     200: {
       description:
         'What the service knows of the client. Of the headers, those that explain this have their values; the others, and ' +
@@ -74,10 +74,10 @@ export const debugIpOperation: Operation = {
 };
 
 /** `GET /debug-ip`: as whom a user is limited, and why. */
-export function debugIp(reading: RequestLimit): Handler {
+export function debugIp(reading: RateLimit): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state.client;
-    const { ip, peer, forwardedFor, believed, key } = address;
+    const { ip, peer, forwardedFor, trustedHops: believed, key } = address;
     ctx.set('Cache-Control', 'no-store');
     ctx.body = {
       ip,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { BYPASS_SECONDS, type BypassTokens } from '../http/bypass-token.js';
-import { parseParams, secretParams } from '../http/params.js';
-import type { SecretCheck } from '../http/secret-check.js';
+import { parseParams, secretParams } from '../http/query-params.js';
+import type { SecretAuth } from '../http/secret-auth.js';
 import type { Handler } from './handler.js';
 
 const USAGE = 'Send it with each request as the header X-Bypass-Token.';
@@ -10,7 +10,7 @@ const USAGE = 'Send it with each request as the header X-Bypass-Token.';
 export const getBypassOperation: Operation = {
   summary: 'A token that skips the rate limits for an hour',
   params: secretParams,
-  answers: {
+  responses: {
     200: {
       description: 'The token, to be sent with each request.',
       schema: z.strictObject({
@@ -29,10 +29,10 @@ export const getBypassOperation: Operation = {
 };
 
 /** `GET /get-bypass?secret=`: a token that skips the rate limits for an hour. */
-export function getBypass(secrets: SecretCheck, tokens: BypassTokens, secret: string | undefined): Handler {
+export function getBypass(secrets: SecretAuth, tokens: BypassTokens, secret: string | undefined): Handler {
   return async (ctx) => {
     const params = parseParams(secretParams, ctx.querystring);
-    await secrets.check(ctx, params.secret, secret);
+    await secrets.authorize(ctx, params.secret, secret);
     ctx.body = {
       bypass_token: tokens.issue(),
       valid_for_seconds: BYPASS_SECONDS,

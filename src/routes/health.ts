@@ -9,7 +9,7 @@ const total_packages = z.int().nonnegative();
 
 export const healthOperation: Operation = {
   summary: 'Whether searches can be answered',
-  answers: {
+  responses: {
     200: {
       description: 'They can.',
       schema: z.strictObject({ status: z.literal('ok'), total_packages }),

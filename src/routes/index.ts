@@ -3,15 +3,15 @@ import type { Middleware } from 'koa';
 import type { Catalog } from '../search/catalog.js';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
 import type { Config } from '../config.js';
-import type { AnswerCache } from '../http/answer-cache.js';
+import type { ResponseCache } from '../http/response-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
-import type { Budget, LimiterStore } from '../http/insured-limiter.js';
-import { anyOrigin, confidential, partOfPage, preflight } from '../http/browser-policy.js';
-import { requestLimit, type RequestLimit } from '../http/limits.js';
+import type { RateLimitPolicy, RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
+import { allowAnyOrigin, confidential, markAsPage, preflight } from '../http/security-headers.js';
+import { createRateLimit, type RateLimit } from '../http/rate-limit/middleware.js';
 import type { Operation } from '../http/openapi.js';
-import type { RequestState } from '../http/request-state.js';
-import { SecretCheck } from '../http/secret-check.js';
-import { Problem } from '../problem.js';
+import type { RequestState } from '../http/request-context.js';
+import { SecretAuth } from '../http/secret-auth.js';
+import { Problem } from '../http/problem.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import { browse, browseOperation } from './browse.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
@@ -20,7 +20,7 @@ import type { Handler } from './handler.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';
-import { pageFiles, servePageFile } from './page.js';
+import { staticFiles, serveStaticFile } from './static-files.js';
 import { rebuildOperation, startRebuild } from './rebuild.js';
 import { search, searchOperation } from './search.js';
 import { stats, statsOperation } from './stats.js';
@@ -31,31 +31,31 @@ export interface RouteDeps {
   generations: GenerationWatcher;
   rebuilds: RebuildService;
   /** Where requests and wrong secrets are counted. */
-  counts: LimiterStore;
+  rateLimiter: RateLimiterDeps;
   tokens: BypassTokens;
-  cache: AnswerCache;
+  cache: ResponseCache;
 }
 
 /** Of `/debug-ip`: enough for a person who wants to know why; too little to be worth a flood. */
-const DEBUG_BUDGET: Budget = { name: 'debug', points: 30, windowSeconds: 60 };
+const DEBUG_BUDGET: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds: 60 };
 
 interface Endpoint {
   operation: Operation;
   handler: Handler;
   /** What its requests are counted by; without one they are free. */
-  limit?: RequestLimit;
+  limit?: RateLimit;
   /** Whether pages of every origin may read it. */
   open: boolean;
 }
 
 /** All endpoints: the one place that decides what is limited and how, and who may read it. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, generations, rebuilds, counts, tokens, cache } = deps;
+  const { config, catalog, generations, rebuilds, rateLimiter: counts, tokens, cache } = deps;
   const { slug } = config.registry;
-  const reading = requestLimit({ name: 'reading', ...config.rateLimit }, counts);
-  const debugging = requestLimit(DEBUG_BUDGET, counts);
+  const reading = createRateLimit({ name: 'reading', ...config.rateLimit }, counts);
+  const debugging = createRateLimit(DEBUG_BUDGET, counts);
   // These count wrong secrets instead of requests.
-  const secrets = new SecretCheck(counts);
+  const secrets = new SecretAuth(counts);
 
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping(), open: true },
@@ -89,10 +89,14 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 
   // A path is the one that is written above, to the letter.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const [readable, secret, asked] = [anyOrigin(), confidential(), preflight()];
+  const [readable, secret, asked] = [allowAnyOrigin(), confidential(), preflight()];
   for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
     if (open) router.options(path, asked);
-    router.get(path, ...[open ? readable : secret, limit?.count].filter((one) => one !== undefined), handler);
+    router.get(
+      path,
+      ...[open ? readable : secret, limit?.enforce].filter((one) => one !== undefined),
+      handler,
+    );
   }
   return router;
 }
@@ -101,15 +105,15 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
  * The page that people see; its files are free, and for this origin alone. A router of its own, which is asked after that
  * of the endpoints: a router looks at all of its paths for each request, and most are searches.
  */
-export function createPageRouter(): Router<RequestState> {
+export function createStaticRouter(): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const shown = partOfPage();
-  for (const [path, file] of pageFiles()) router.get(path, shown, servePageFile(file));
+  const shown = markAsPage();
+  for (const [path, file] of staticFiles()) router.get(path, shown, serveStaticFile(file));
   return router;
 }
 
 /** Comes after the routers: answers 405 to what has found its path there, and no way for its method. */
-export const refuseOtherMethods: Middleware<RequestState, RouterContext> = (ctx, next) => {
+export const methodNotAllowed: Middleware<RequestState, RouterContext> = (ctx, next) => {
   if (ctx.matched === undefined || ctx.matched.length === 0) return next();
   throw new Problem(405, 'method_not_allowed', 'this path answers GET and HEAD only', {
     headers: { Allow: 'GET, HEAD' },

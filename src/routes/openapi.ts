@@ -4,7 +4,7 @@ import type { Handler } from './handler.js';
 
 export const openApiOperation: Operation = {
   summary: 'This document',
-  answers: {
+  responses: {
     200: {
       description: 'OpenAPI 3.1, of all endpoints.',
       schema: z.looseObject({ openapi: z.literal('3.1.0') }),

@@ -5,7 +5,7 @@ import type { Handler } from './handler.js';
 export const pingOperation: Operation = {
   summary: 'Whether the process is alive',
   description: 'Answers in every state.',
-  answers: {
+  responses: {
     200: {
       description: 'It is.',
       schema: z.strictObject({ ping: z.literal('pong') }),

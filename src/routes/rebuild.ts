@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
-import { parseParams, rebuildParams } from '../http/params.js';
-import type { SecretCheck } from '../http/secret-check.js';
-import { searchUnavailable, unavailable } from '../problem.js';
+import { parseParams, rebuildParams } from '../http/query-params.js';
+import type { SecretAuth } from '../http/secret-auth.js';
+import { searchUnavailable, unavailable } from '../http/problem.js';
 import { LockUnavailable } from '../rebuild/lock.js';
 import type { RebuildService, StartAnswer } from '../rebuild/rebuild-service.js';
 import { WorkerFailed } from '../rebuild/worker-process.js';
@@ -39,7 +39,7 @@ export const rebuildOperation: Operation = {
   description:
     'The snapshot before it is served until the new one is complete, and served on where that fails.',
   params: rebuildParams,
-  answers: {
+  responses: {
     202: {
       description: 'It has begun.',
       schema: z.strictObject({ status: z.literal('rebuilding'), ...progressMembers }),
@@ -52,14 +52,14 @@ export const rebuildOperation: Operation = {
 
 /** `GET /rebuild?secret=&force=`: begins a rebuild in the background. */
 export function startRebuild(
-  secrets: SecretCheck,
+  secrets: SecretAuth,
   rebuilds: RebuildService,
   generations: GenerationWatcher,
   secret: string | undefined,
 ): Handler {
   return async (ctx) => {
     const params = parseParams(rebuildParams, ctx.querystring);
-    await secrets.check(ctx, params.secret, secret);
+    await secrets.authorize(ctx, params.secret, secret);
     if (generations.engine === 'unreachable') throw searchUnavailable();
     const answer = await rebuilds.start({ force: params.force === 'true' }).catch((error: unknown) => {
       throw unavailable('search_unavailable', whyNot(error), RETRY_AFTER_SECONDS);

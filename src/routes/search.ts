@@ -3,9 +3,9 @@ import type { Operation } from '../http/openapi.js';
 import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
-import type { AnswerCache } from '../http/answer-cache.js';
-import { rememberingParser, searchParams } from '../http/params.js';
-import { respond } from '../http/respond.js';
+import type { ResponseCache } from '../http/response-cache.js';
+import { memoizedParser, searchParams } from '../http/query-params.js';
+import { respondFromCache } from '../http/cached-response.js';
 import type { Handler } from './handler.js';
 
 export const searchOperation: Operation = {
@@ -14,7 +14,7 @@ export const searchOperation: Operation = {
     '`rank` is 0 where the name equals the query, 1 where it starts with it, 2 where it contains it; within a rank, ' +
     'names are in order.',
   params: searchParams,
-  answers: {
+  responses: {
     200: {
       description: 'The first of them, best rank first.',
       schema: z.strictObject({
@@ -30,12 +30,12 @@ export const searchOperation: Operation = {
 };
 
 /** `GET /search?q=&limit=`: names that contain the query, by rank and name. */
-export function search(catalog: Catalog, cache: AnswerCache): Handler {
-  const parse = rememberingParser(searchParams);
+export function search(catalog: Catalog, cache: ResponseCache): Handler {
+  const parse = memoizedParser(searchParams);
   return (ctx) => {
     const { q, limit } = parse(ctx.querystring);
     return catalog.read((generation) =>
-      respond(ctx, cache, generation.index, `search ${limit} ${q}`, async () => {
+      respondFromCache(ctx, cache, generation.index, `search ${limit} ${q}`, async () => {
         const { groups, count, truncated } = await catalog.search(generation, q, limit, ctx.state.requestId);
         return {
           body: writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../search/catalog.js';
-import { etagOf } from '../http/answer-cache.js';
-import { matches } from '../http/respond.js';
+import { etagOf } from '../http/response-cache.js';
+import { matches } from '../http/cached-response.js';
 import type { Handler } from './handler.js';
 
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);
   return {
     summary: 'How many packages there are, of which registry, as of when',
-    answers: {
+    responses: {
       200: {
         description: 'About the snapshot that is served.',
         schema: z.strictObject({ [total]: z.int().nonnegative(), source: z.string(), note: z.string() }),

@@ -1,6 +1,6 @@
 import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
-import { initializing, searchUnavailable } from '../problem.js';
+import { initializing, searchUnavailable } from '../http/problem.js';
 import { IndexGoneError, runSearches, type Hits } from './msearch.js';
 import type { EntryGroup } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';

@@ -1,4 +1,4 @@
-import { unavailable } from '../problem.js';
+import { unavailable } from '../http/problem.js';
 
 const RETRY_AFTER_SECONDS = 1;
 

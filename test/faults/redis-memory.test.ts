@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { parse } from 'yaml';
-import { InsuredLimiter } from '../../src/http/insured-limiter.js';
+import { FailoverLimiter } from '../../src/http/rate-limit/failover-limiter.js';
 import { createLogger } from '../../src/log.js';
 import { StatusStore } from '../../src/rebuild/status-store.js';
 import { RedisLock } from '../../src/rebuild/lock.js';
@@ -104,7 +104,7 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
     const report = { phase: 'loading' as const, rows: 1, total: 2, startedAt: new Date().toISOString() };
     const unpublish = status.publish(() => report, held.lost);
     const budget = { name: 'reading', points: 1000, windowSeconds: WINDOW_SECONDS };
-    const limiter = new InsuredLimiter(budget, { redis: service, slug: 'registry', log, tallies: new Map() });
+    const limiter = new FailoverLimiter(budget, { redis: service, slug: 'registry', log, stats: new Map() });
 
     let most = 0;
     let counted = 0;

@@ -6,10 +6,10 @@ import fc from 'fast-check';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { codePoints } from '../../src/code-points.js';
 import { BYPASS_SECONDS, BypassTokens } from '../../src/http/bypass-token.js';
-import { clientAddressReader } from '../../src/http/client-address.js';
-import { browseParams, parseParams, searchParams } from '../../src/http/params.js';
+import { clientIpReader } from '../../src/http/client-ip.js';
+import { browseParams, parseParams, searchParams } from '../../src/http/query-params.js';
 import { createLogger } from '../../src/log.js';
-import { Problem } from '../../src/problem.js';
+import { Problem } from '../../src/http/problem.js';
 import { checkDataset } from '../../src/rebuild/check.js';
 import { readCsv } from '../../src/rebuild/csv.js';
 import { DatasetError } from '../../src/rebuild/dataset-error.js';
@@ -127,7 +127,7 @@ describe('Whatever comes in', function () {
 
   describe('X-Forwarded-For', () => {
     const TRUSTED = ['10.0.0.0/8', 'fd00::/8'];
-    const read = clientAddressReader(TRUSTED);
+    const read = clientIpReader(TRUSTED);
     const hop = fc.oneof(
       fc.ipV4(),
       fc.ipV6(),
@@ -153,7 +153,7 @@ describe('Whatever comes in', function () {
       fc.assert(
         fc.property(fc.array(hop, { maxLength: 6 }), fc.ipV4(), (forged, real) => {
           fc.pre(!real.startsWith('10.'));
-          const { ip, key, believed } = from('10.9.9.9', [...forged, real, '10.0.0.2']);
+          const { ip, key, trustedHops: believed } = from('10.9.9.9', [...forged, real, '10.0.0.2']);
           expect(ip).to.equal(real);
           expect(key).to.equal(real);
           expect(believed).to.deep.equal([real, '10.0.0.2']);

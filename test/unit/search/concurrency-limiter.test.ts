@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ConcurrencyLimiter } from '../../../src/search/concurrency-limiter.js';
-import { Problem } from '../../../src/problem.js';
+import { Problem } from '../../../src/http/problem.js';
 
 /** Tasks that end when the test says so. */
 function tasks() {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { encodeEntry, entryMembers, writeResponseBody } from '../../../src/search/package-document.js';
 import { packagesNamed } from '../../support/datasets.js';
 
-describe('writeAnswer', () => {
+describe('writeResponseBody', () => {
   // Of every length modulo three, in bytes, and with everything that JSON escapes.
   const packages = packagesNamed([
     'a',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { TierPredictor } from '../../../src/search/tier-predictor.js';
 
-describe('FirstTierOdds', () => {
+describe('TierPredictor', () => {
   it('are not good before anything is known', () => {
     expect(new TierPredictor().firstTierSuffices(2)).to.be.false;
   });

@@ -1,18 +1,18 @@
-import { etagOf, type Answer, type AnswerCache, type Encoding } from './answer-cache.js';
+import { etagOf, type RenderedResponse, type ResponseCache, type Encoding } from './response-cache.js';
 import { notModified } from './prepared-response.js';
-import type { Context } from './request-state.js';
+import type { Context } from './request-context.js';
 
 /**
  * Answers a request that is answered the same as long as a generation lives: 304 where the client has it, from the cache
  * where that has it, and by `make` otherwise.
  * @param request the normalised request: equal ones have equal answers.
  */
-export async function respond(
+export async function respondFromCache(
   ctx: Context,
-  cache: AnswerCache,
+  cache: ResponseCache,
   generation: string,
   request: string,
-  make: () => Promise<Answer>,
+  make: () => Promise<RenderedResponse>,
 ): Promise<void> {
   let answer = cache.get(generation, request);
   const condition = ctx.req.headers['if-none-match'];
@@ -24,7 +24,7 @@ export async function respond(
       return;
     }
   }
-  if (answer === undefined) answer = await cache.make(generation, request, make);
+  if (answer === undefined) answer = await cache.getOrCreate(generation, request, make);
   else cache.counts.hit++;
   const encoding = encodingFor(ctx);
   const encoded = encoding && (await cache.encode(answer, encoding));

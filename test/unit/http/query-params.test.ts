@@ -7,8 +7,8 @@ import {
   rebuildParams,
   searchParams,
   secretParams,
-} from '../../../src/http/params.js';
-import { Problem } from '../../../src/problem.js';
+} from '../../../src/http/query-params.js';
+import { Problem } from '../../../src/http/problem.js';
 
 type Schema = Parameters<typeof parseParams>[0];
 

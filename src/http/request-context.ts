@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { BypassTokens } from './bypass-token.js';
-import type { ClientAddress, ReadClientAddress } from './client-address.js';
+import type { ClientIp, ReadClientIp } from './client-ip.js';
 import type { PreparedResponse } from './prepared-response.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
@@ -22,16 +22,16 @@ export type Context = ParameterizedContext<RequestState>;
 
 /** Who asks, and with what right. Found out when first asked for: most requests need neither. */
 export class Client {
-  #address: ClientAddress | undefined;
+  #address: ClientIp | undefined;
   #bypassSecondsLeft: number | undefined;
 
   constructor(
     private readonly request: IncomingMessage,
-    private readonly readAddress: ReadClientAddress,
+    private readonly readAddress: ReadClientIp,
     private readonly tokens: BypassTokens,
   ) {}
 
-  get address(): ClientAddress {
+  get address(): ClientIp {
     return (this.#address ??= this.readAddress(this.request));
   }
 
@@ -47,7 +47,7 @@ export class Client {
 }
 
 /** Gives each request its client and its id. */
-export function identify(readAddress: ReadClientAddress, tokens: BypassTokens): Middleware<RequestState> {
+export function requestContext(readAddress: ReadClientIp, tokens: BypassTokens): Middleware<RequestState> {
   return (ctx, next) => {
     const requestId = requestIdOf(ctx.req);
     ctx.state.client = new Client(ctx.req, readAddress, tokens);

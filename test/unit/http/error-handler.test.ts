@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import Koa from 'koa';
 import { pino } from 'pino';
 import { HttpServer } from '../../../src/http/http-server.js';
-import { problems, uncaught } from '../../../src/http/problems.js';
-import type { RequestState } from '../../../src/http/request-state.js';
+import { errorHandler, uncaughtErrorHandler } from '../../../src/http/error-handler.js';
+import type { RequestState } from '../../../src/http/request-context.js';
 import { expectProblem } from '../../support/expect-problem.js';
 import { getRequest, RawConnection } from '../../support/raw-connection.js';
 import { request } from '../../support/service.js';
 
 const log = pino({ level: 'silent' });
 
-describe('uncaught', () => {
+describe('uncaughtErrorHandler', () => {
   const failures: [what: string, middleware: Koa.Middleware<RequestState>][] = [
     [
       'an error before the middleware that writes problems',
@@ -51,8 +51,8 @@ describe('uncaught', () => {
     it(`answers with a problem to ${what}, and the server goes on`, async () => {
       const app = new Koa<RequestState>();
       app.use(middleware);
-      app.use(problems(log));
-      app.context.onerror = uncaught(log);
+      app.use(errorHandler(log));
+      app.context.onerror = uncaughtErrorHandler(log);
       const respond = app.callback();
       const server = new HttpServer((message, response) => void respond(message, response), 10);
       const url = await server.listen(0, '127.0.0.1');
@@ -79,7 +79,7 @@ describe('uncaught', () => {
       res.write('a');
       throw new Error('late');
     });
-    app.context.onerror = uncaught(log);
+    app.context.onerror = uncaughtErrorHandler(log);
     const respond = app.callback();
     const server = new HttpServer((message, response) => void respond(message, response), 10);
     const client = await RawConnection.open(await server.listen(0, '127.0.0.1'));

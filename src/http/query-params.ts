@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { codePoints } from '../code-points.js';
-import { invalidParameter } from '../problem.js';
+import { invalidParameter } from './problem.js';
 import { trimWhiteSpace } from '../white-space.js';
 
 const BROWSE_LIMIT = { default: 200, max: 500 } as const;
@@ -117,22 +117,22 @@ export function parseParams<Schema extends z.ZodObject>(
 }
 
 /** How many query strings are remembered, and how long they may be. */
-const REMEMBERED = 5000;
-const REMEMBERED_LENGTH = 256;
+const MAX_MEMOIZED = 5000;
+const MAX_MEMOIZED_LENGTH = 256;
 
 /**
  * `parseParams` that remembers what it has parsed: popular requests come as the same text again and again.
  * @returns frozen parameters.
  */
-export function rememberingParser<Schema extends z.ZodObject>(
+export function memoizedParser<Schema extends z.ZodObject>(
   schema: Schema,
 ): (querystring: string) => Readonly<z.output<Schema>> {
-  const remembered = new LRUCache<string, Readonly<z.output<Schema>>>({ max: REMEMBERED });
+  const remembered = new LRUCache<string, Readonly<z.output<Schema>>>({ max: MAX_MEMOIZED });
   return (querystring) => {
     const known = remembered.get(querystring);
     if (known !== undefined) return known;
     const params = Object.freeze(parseParams(schema, querystring));
-    if (querystring.length <= REMEMBERED_LENGTH) remembered.set(querystring, params);
+    if (querystring.length <= MAX_MEMOIZED_LENGTH) remembered.set(querystring, params);
     return params;
   };
 }

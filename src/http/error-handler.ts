@@ -1,15 +1,15 @@
 import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
-import { Problem, problemBody } from '../problem.js';
-import { sendProblem } from './direct-response.js';
+import { Problem, problemBody } from './problem.js';
+import { sendProblem } from './problem-response.js';
 import { requestIdOf } from './request-id.js';
-import type { Context, RequestState } from './request-state.js';
+import type { Context, RequestState } from './request-context.js';
 
 /**
  * Turns what is thrown below it into `application/problem+json` (RFC 9457).
  * An error that is not a `Problem` is a defect: logged whole, answered as a bare 500 `internal`.
  */
-export function problems(log: Logger): Middleware<RequestState> {
+export function errorHandler(log: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
     try {
       await next();
@@ -47,7 +47,7 @@ export const notFound: Middleware<RequestState> = () => {
  * Makes the handler of errors that no middleware has caught, such as those while the response is sent: Koa's own one
  * answers in plain text.
  */
-export function uncaught(log: Logger) {
+export function uncaughtErrorHandler(log: Logger) {
   return function (this: Context, error: unknown): void {
     // Koa calls it after each response, too.
     if (error === null || error === undefined) return;

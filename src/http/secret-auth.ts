@@ -1,19 +1,23 @@
-import { Problem } from '../problem.js';
-import { InsuredLimiter, type Budget, type LimiterStore } from './insured-limiter.js';
-import { rateLimited } from './limits.js';
-import type { Context } from './request-state.js';
-import { isSecret } from './secrets.js';
+import { Problem } from './problem.js';
+import {
+  FailoverLimiter,
+  type RateLimitPolicy,
+  type RateLimiterDeps,
+} from './rate-limit/failover-limiter.js';
+import { rateLimited } from './rate-limit/middleware.js';
+import type { Context } from './request-context.js';
+import { secretsEqual } from './secrets.js';
 
 /** Wrong secrets that an address may send. */
-const WRONG_SECRETS: Budget = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
+const WRONG_SECRETS: RateLimitPolicy = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
 
 /** Checks the secrets of all endpoints that have one: wrong ones are counted together. */
-export class SecretCheck {
-  readonly #wrong: InsuredLimiter;
+export class SecretAuth {
+  readonly #wrong: FailoverLimiter;
   readonly #last = new Map<string, Promise<void>>();
 
-  constructor(store: LimiterStore) {
-    this.#wrong = new InsuredLimiter(WRONG_SECRETS, store);
+  constructor(store: RateLimiterDeps) {
+    this.#wrong = new FailoverLimiter(WRONG_SECRETS, store);
   }
 
   /**
@@ -21,21 +25,21 @@ export class SecretCheck {
    * whatever is sent then. 403 also for what a browser requests for a page of another site: that is not counted, as such
    * a page could lock its visitor out with wrong secrets.
    */
-  async check(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
+  async authorize(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
     if (isCrossSite(ctx)) throw forbidden();
     const { address, bypassSecondsLeft } = ctx.state.client;
-    const isRight = isSecret(given, configured);
-    if (bypassSecondsLeft > 0) this.#wrong.tally.outcomes.bypassed++;
+    const isRight = secretsEqual(given, configured);
+    if (bypassSecondsLeft > 0) this.#wrong.stats.outcomes.bypassed++;
     else {
-      await this.#inTurn(address.key, () => this.#count(address.key, isRight));
+      await this.#serialize(address.key, () => this.#count(address.key, isRight));
     }
     if (!isRight) throw forbidden();
   }
 
   /** @throws {Problem} 429 */
   async #count(key: string, isRight: boolean): Promise<void> {
-    const before = await this.#wrong.used(key);
-    const { outcomes } = this.#wrong.tally;
+    const before = await this.#wrong.peek(key);
+    const { outcomes } = this.#wrong.stats;
     if (before.consumed >= WRONG_SECRETS.points) {
       outcomes.limited++;
       throw rateLimited(before, 'too many wrong secrets from this address');
@@ -45,7 +49,7 @@ export class SecretCheck {
   }
 
   /** One guess of an address after the other: of many at once, none is heard before those before it are counted. */
-  #inTurn(key: string, guess: () => Promise<void>): Promise<void> {
+  #serialize(key: string, guess: () => Promise<void>): Promise<void> {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(guess);
     const last = turn
       .catch(() => undefined)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
-import { problemBody, type Problem } from '../problem.js';
-import { SECURITY_HEADERS } from './browser-policy.js';
+import { problemBody, type Problem } from './problem.js';
+import { SECURITY_HEADERS } from './security-headers.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
 /** Sends a problem in place of a response that has failed, as the last one of its connection. */

@@ -1,18 +1,18 @@
 import type Router from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
-import type { RequestState } from './request-state.js';
+import type { RequestState } from './request-context.js';
 
 /** Told of each answer: the path of its endpoint, its status, and how long it took in seconds. */
-export type OnAnswer = (route: string, status: number, seconds: number) => void;
+export type OnResponse = (route: string, status: number, seconds: number) => void;
 
 /** What has no route is one route, so that nobody can make up routes without end. */
-const NO_ROUTE = 'none';
+const UNMATCHED_ROUTE = 'none';
 
 /** Gives an account of each answer: to whom it may concern, and to the log at level `debug`. */
-export function accounts(
+export function accessLog(
   routers: readonly Router<RequestState>[],
-  onAnswer: OnAnswer | undefined,
+  onAnswer: OnResponse | undefined,
   log: Logger,
 ): Middleware<RequestState> {
   const routes = new Set(routers.flatMap(({ stack }) => stack.map(({ path }) => path)));
@@ -20,7 +20,7 @@ export function accounts(
     const began = performance.now();
     await next();
     const ms = performance.now() - began;
-    onAnswer?.(routes.has(ctx.path) ? ctx.path : NO_ROUTE, ctx.status, ms / 1000);
+    onAnswer?.(routes.has(ctx.path) ? ctx.path : UNMATCHED_ROUTE, ctx.status, ms / 1000);
     // Not the query: it may hold a secret.
     const { method, path, status } = ctx;
     log.debug({ request_id: ctx.state.requestId, method, path, status, ms }, 'answered');

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { clientAddressReader } from '../../../src/http/client-address.js';
+import { clientIpReader } from '../../../src/http/client-ip.js';
 
 const TRUSTED = ['10.0.0.0/8', '192.168.1.1', 'fd00::/8'];
 
@@ -9,27 +9,27 @@ function request(remoteAddress: string | undefined, forwardedFor?: string): Inco
   return { socket: { remoteAddress }, headers } as unknown as IncomingMessage;
 }
 
-describe('clientAddressReader', () => {
-  const read = clientAddressReader(TRUSTED);
+describe('clientIpReader', () => {
+  const read = clientIpReader(TRUSTED);
 
   it('takes the other end of the connection without X-Forwarded-For', () => {
     expect(read(request('203.0.113.5'))).to.deep.equal({
       ip: '203.0.113.5',
       peer: '203.0.113.5',
       forwardedFor: [],
-      believed: [],
+      trustedHops: [],
       key: '203.0.113.5',
     });
     expect(read(request('10.0.0.1')).ip).to.equal('10.0.0.1');
     expect(read(request('10.0.0.1', '')).forwardedFor).to.deep.equal([]);
   });
 
-  it('shows the whole header, believed or not', () => {
+  it('shows the whole header, trusted or not', () => {
     expect(read(request('10.0.0.1', '198.51.100.1,  203.0.113.5 , 10.0.0.2'))).to.deep.equal({
       ip: '203.0.113.5',
       peer: '10.0.0.1',
       forwardedFor: ['198.51.100.1', '203.0.113.5', '10.0.0.2'],
-      believed: ['203.0.113.5', '10.0.0.2'],
+      trustedHops: ['203.0.113.5', '10.0.0.2'],
       key: '203.0.113.5',
     });
     expect(read(request('203.0.113.5', 'a,,b')).forwardedFor).to.deep.equal(['a', '', 'b']);
@@ -88,7 +88,7 @@ describe('clientAddressReader', () => {
   });
 
   it('says what of the header was believed', () => {
-    const believed: [peer: string, forwardedFor: string, believed: string[]][] = [
+    const trustedHops: [peer: string, forwardedFor: string, believed: string[]][] = [
       ['203.0.113.5', '198.51.100.1', []],
       ['10.0.0.1', '198.51.100.1', ['198.51.100.1']],
       ['10.0.0.1', '198.51.100.1, nonsense, 10.0.0.2', ['10.0.0.2']],
@@ -96,12 +96,12 @@ describe('clientAddressReader', () => {
       ['10.0.0.1', '10.0.0.3, ::ffff:10.0.0.2', ['10.0.0.3', '10.0.0.2']],
     ];
     for (const [peer, forwardedFor, expected] of believed) {
-      expect(read(request(peer, forwardedFor)).believed, forwardedFor).to.deep.equal(expected);
+      expect(read(request(peer, forwardedFor)).trustedHops, forwardedFor).to.deep.equal(expected);
     }
   });
 
   it('trusts nobody without trusted proxies', () => {
-    const distrustful = clientAddressReader([]);
+    const distrustful = clientIpReader([]);
     for (const peer of ['10.0.0.1', '127.0.0.1', '::1']) {
       expect(distrustful(request(peer, '203.0.113.5')).ip).to.equal(peer);
     }
@@ -112,7 +112,7 @@ describe('clientAddressReader', () => {
       ip: '203.0.113.5',
       peer: '203.0.113.5',
       forwardedFor: [],
-      believed: [],
+      trustedHops: [],
       key: '203.0.113.5',
     });
     expect(read(request('::FFFF:CB00:7105')).key).to.equal('203.0.113.5');

@@ -30,13 +30,13 @@ const compressors = {
 export type Encoding = keyof typeof compressors;
 
 /** What a handler makes: JSON and its special headers. */
-export interface Answer {
+export interface RenderedResponse {
   body: Buffer;
   headers?: Record<string, string>;
 }
 
 /** An answer as it is kept, with the compressed responses that were asked for so far. */
-export interface KeptAnswer extends Answer {
+export interface CachedResponse extends RenderedResponse {
   key: string;
   etag: string;
   /** Without compression. */
@@ -59,16 +59,16 @@ export interface CacheCounts {
  * with its generation, so that an old one is never served as new. Bounded in bytes; equal requests at the same time are
  * answered by one.
  */
-export class AnswerCache {
+export class ResponseCache {
   /** So far; `respond` counts what is not made here. */
   readonly counts: CacheCounts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
-  readonly #kept: LRUCache<string, KeptAnswer> | undefined;
-  readonly #coming = new Map<string, Promise<KeptAnswer>>();
+  readonly #entries: LRUCache<string, CachedResponse> | undefined;
+  readonly #inFlight = new Map<string, Promise<CachedResponse>>();
 
   /** @param maxBytes of all answers together; 0 keeps none. */
   constructor(readonly maxBytes: number) {
     if (maxBytes === 0) return;
-    this.#kept = new LRUCache({
+    this.#entries = new LRUCache({
       maxSize: maxBytes,
       sizeCalculation: sizeOf,
     });
@@ -76,18 +76,22 @@ export class AnswerCache {
 
   /** Of all answers that are kept. */
   get bytes(): number {
-    return this.#kept?.calculatedSize ?? 0;
+    return this.#entries?.calculatedSize ?? 0;
   }
 
   /** The answer to `request` in `generation`, if it is kept. */
-  get(generation: string, request: string): KeptAnswer | undefined {
-    return this.#kept?.get(keyOf(generation, request));
+  get(generation: string, request: string): CachedResponse | undefined {
+    return this.#entries?.get(keyOf(generation, request));
   }
 
   /** Makes an answer and keeps it; who asks for the same meanwhile gets the same. Failures are not kept. */
-  make(generation: string, request: string, make: () => Promise<Answer>): Promise<KeptAnswer> {
+  getOrCreate(
+    generation: string,
+    request: string,
+    make: () => Promise<RenderedResponse>,
+  ): Promise<CachedResponse> {
     const key = keyOf(generation, request);
-    let coming = this.#coming.get(key);
+    let coming = this.#inFlight.get(key);
     if (coming !== undefined) this.counts.shared++;
     else {
       this.counts.miss++;
@@ -103,11 +107,11 @@ export class AnswerCache {
             encoded: new Map<Encoding, Promise<PreparedResponse>>(),
             encodedBytes: 0,
           };
-          this.#kept?.set(key, kept);
+          this.#entries?.set(key, kept);
           return kept;
         })
-        .finally(() => this.#coming.delete(key));
-      this.#coming.set(key, coming);
+        .finally(() => this.#inFlight.delete(key));
+      this.#inFlight.set(key, coming);
     }
     return coming;
   }
@@ -116,7 +120,7 @@ export class AnswerCache {
    * The response in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it.
    * Failures are not kept.
    */
-  encode(answer: KeptAnswer, encoding: Encoding): Promise<PreparedResponse> | undefined {
+  encode(answer: CachedResponse, encoding: Encoding): Promise<PreparedResponse> | undefined {
     if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;
     let response = answer.encoded.get(encoding);
     if (response === undefined) {
@@ -129,12 +133,12 @@ export class AnswerCache {
     return response;
   }
 
-  async #compress(answer: KeptAnswer, encoding: Encoding): Promise<PreparedResponse> {
+  async #compress(answer: CachedResponse, encoding: Encoding): Promise<PreparedResponse> {
     const body = exactCopy(await compressors[encoding](answer.body));
-    const kept = this.#kept?.peek(answer.key);
+    const kept = this.#entries?.peek(answer.key);
     // It may have been dropped in the meantime. A copy, because the size of an equal object is not looked at again.
     if (kept?.body === answer.body) {
-      this.#kept?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
+      this.#entries?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
     }
     return jsonResponse(answer.etag, body, { ...answer.headers, 'Content-Encoding': encoding });
   }
@@ -161,6 +165,6 @@ function keyOf(generation: string, request: string): string {
   return `${generation} ${request}`;
 }
 
-function sizeOf({ body, encodedBytes }: KeptAnswer, key: string): number {
+function sizeOf({ body, encodedBytes }: CachedResponse, key: string): number {
   return OVERHEAD_BYTES + 2 * key.length + body.length + encodedBytes;
 }

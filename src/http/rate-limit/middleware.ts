@@ -1,8 +1,13 @@
 import type { Middleware } from 'koa';
 import { Problem } from '../problem.js';
 import { BatchedLimiter } from './batched-limiter.js';
-import { InsuredLimiter, type Budget, type Count, type LimiterStore } from './insured-limiter.js';
-import type { RequestState } from './request-state.js';
+import {
+  FailoverLimiter,
+  type RateLimitPolicy,
+  type RateLimitState,
+  type RateLimiterDeps,
+} from './failover-limiter.js';
+import type { RequestState } from '../request-context.js';
 
 /** What is left of a budget. */
 export interface Usage {
@@ -12,22 +17,22 @@ export interface Usage {
 }
 
 /** A limit on the requests of each client. */
-export interface RequestLimit {
+export interface RateLimit {
   /** Counts the request, and answers 429 beyond the budget; a valid bypass token is not counted. */
-  count: Middleware<RequestState>;
+  enforce: Middleware<RequestState>;
   /** What is left for a client, without using any of it; null where there is no limit. */
   usage(key: string): Promise<Usage | null>;
 }
 
 /** Makes the limit of one budget; 0 points let everything pass. */
-export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit {
-  if (budget.points === 0) return { count: (_ctx, next) => next(), usage: () => Promise.resolve(null) };
-  const limiter = new InsuredLimiter(budget, store);
+export function createRateLimit(budget: RateLimitPolicy, store: RateLimiterDeps): RateLimit {
+  if (budget.points === 0) return { enforce: (_ctx, next) => next(), usage: () => Promise.resolve(null) };
+  const limiter = new FailoverLimiter(budget, store);
   const counts = new BatchedLimiter(limiter);
-  const { outcomes } = limiter.tally;
+  const { outcomes } = limiter.stats;
   const policy = `"${budget.name}";q=${budget.points};w=${budget.windowSeconds}`;
   return {
-    count: async (ctx, next) => {
+    enforce: async (ctx, next) => {
       if (ctx.state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
       else {
         const count = await counts.add(ctx.state.client.address.key);
@@ -48,7 +53,7 @@ export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit 
       await next();
     },
     usage: async (key) => {
-      const used = await limiter.used(key);
+      const used = await limiter.peek(key);
       return {
         limit: budget.points,
         remaining: Math.max(0, budget.points - used.consumed),
@@ -59,11 +64,11 @@ export function requestLimit(budget: Budget, store: LimiterStore): RequestLimit 
 }
 
 /** 429 until the window ends. */
-export function rateLimited(count: Count, detail: string): Problem {
+export function rateLimited(count: RateLimitState, detail: string): Problem {
   return new Problem(429, 'rate_limited', detail, { headers: { 'Retry-After': String(seconds(count)) } });
 }
 
 /** Until the window ends, rounded up. */
-function seconds({ msBeforeNext }: Count): number {
+function seconds({ msBeforeNext }: RateLimitState): number {
   return Math.max(1, Math.ceil(msBeforeNext / 1000));
 }

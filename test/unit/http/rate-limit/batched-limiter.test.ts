@@ -1,13 +1,13 @@
 import { expect } from 'chai';
-import { InsuredLimiter, type Count } from '../../../src/http/insured-limiter.js';
-import { BatchedLimiter } from '../../../src/http/batched-limiter.js';
-import { createLogger } from '../../../src/log.js';
+import { FailoverLimiter, type RateLimitState } from '../../../../src/http/rate-limit/failover-limiter.js';
+import { BatchedLimiter } from '../../../../src/http/rate-limit/batched-limiter.js';
+import { createLogger } from '../../../../src/log.js';
 
 const BUDGET = { name: 'test', points: 5, windowSeconds: 60 };
-const STORE = { redis: undefined, slug: 'test', log: createLogger('silent', false), tallies: new Map() };
+const STORE = { redis: undefined, slug: 'test', log: createLogger('silent', false), stats: new Map() };
 
 /** A limiter of 5 points whose trips end when they are told to. */
-class SlowLimiter extends InsuredLimiter {
+class SlowLimiter extends FailoverLimiter {
   readonly trips: { key: string; points: number; deadline: number; arrive: (error?: Error) => void }[] = [];
 
   constructor() {
@@ -26,7 +26,7 @@ class SlowLimiter extends InsuredLimiter {
     this.#ends.push(this.trips.length);
   }
 
-  override async consume(key: string, points: number, deadline: number): Promise<Count> {
+  override async consume(key: string, points: number, deadline: number): Promise<RateLimitState> {
     await new Promise<void>((resolve, reject) => {
       const arrive = (error?: Error) => (error === undefined ? resolve() : reject(error));
       this.trips.push({ key, points, deadline, arrive });
@@ -53,7 +53,7 @@ describe('BatchedLimiter', () => {
   const consumed = async (count: Promise<{ consumed: number }>) => (await count).consumed;
 
   it('counts each request by itself where they come one after the other', async () => {
-    const counts = new BatchedLimiter(new InsuredLimiter(BUDGET, STORE));
+    const counts = new BatchedLimiter(new FailoverLimiter(BUDGET, STORE));
     for (const expected of [1, 2, 3, 4, 5, 6, 7]) {
       const count = await counts.add('a');
       expect(count.consumed).to.equal(expected);

@@ -6,7 +6,7 @@ import proxyAddr from 'proxy-addr';
 /** Bits of an IPv6 address that one subscriber is usually given whole (RFC 6177), so that the rest cannot dodge a limit. */
 const IPV6_SUBSCRIBER_BITS = 64;
 
-export interface ClientAddress {
+export interface ClientIp {
   /** The client as the limits see it: IPv4-mapped IPv6 is written as IPv4. */
   ip: string;
   /** The other end of the connection. */
@@ -14,21 +14,21 @@ export interface ClientAddress {
   /** `X-Forwarded-For` as received, left to right; empty without one. */
   forwardedFor: string[];
   /** The end of it that was believed: the client, and the trusted proxies after it. */
-  believed: string[];
+  trustedHops: string[];
   /** What limits are counted by: the IPv4 address, or the /64 of an IPv6 one. */
   key: string;
 }
 
-export type ReadClientAddress = (request: IncomingMessage) => ClientAddress;
+export type ReadClientIp = (request: IncomingMessage) => ClientIp;
 
 /**
  * Makes the function that tells who asks. `X-Forwarded-For` is walked from the right, and believed only as long as the
  * hop that wrote it is trusted; an entry that is no address ends the walk at the hop before it.
  * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
-export function clientAddressReader(trustedProxies: readonly string[]): ReadClientAddress {
+export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
   const trusted = proxyAddr.compile([...trustedProxies]);
-  const read: ReadClientAddress = (request) => {
+  const read: ReadClientIp = (request) => {
     const hops = proxyAddr.all(request, trusted);
     const last = hops.findLastIndex((hop) => isIP(hop) !== 0);
     const ip = unwrap(hops[last] ?? '0.0.0.0');
@@ -36,7 +36,7 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
       ip,
       peer: unwrap(request.socket.remoteAddress ?? '0.0.0.0'),
       forwardedFor: splitForwardedFor(request.headers['x-forwarded-for']),
-      believed: hops
+      trustedHops: hops
         .slice(1, last + 1)
         .map(unwrap)
         .reverse(),
@@ -44,7 +44,7 @@ export function clientAddressReader(trustedProxies: readonly string[]): ReadClie
     };
   };
   // Without the header, all requests of a connection come from the same client.
-  const ofConnections = new WeakMap<Socket, ClientAddress>();
+  const ofConnections = new WeakMap<Socket, ClientIp>();
   return (request) => {
     if (request.headers['x-forwarded-for'] !== undefined) return read(request);
     let address = ofConnections.get(request.socket);

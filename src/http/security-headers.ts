@@ -4,7 +4,7 @@ import helmet, { type HelmetOptions } from 'helmet';
 import type { Middleware } from 'koa';
 import type { RawHeaders } from './prepared-response.js';
 import { REQUEST_ID } from './request-id.js';
-import type { RequestState } from './request-state.js';
+import type { RequestState } from './request-context.js';
 
 /** What a script of another origin may read beside the usual headers. */
 const EXPOSED = [
@@ -78,7 +78,7 @@ const CORS_HEADERS: RawHeaders = [
 ];
 
 /** Marks an answer as a part of the page that people see. */
-export function partOfPage(): Middleware<RequestState> {
+export function markAsPage(): Middleware<RequestState> {
   return (ctx, next) => {
     ctx.state.isPage = true;
     return next();
@@ -86,7 +86,7 @@ export function partOfPage(): Middleware<RequestState> {
 }
 
 /** Lets pages of every origin read an answer. */
-export function anyOrigin(): Middleware<RequestState> {
+export function allowAnyOrigin(): Middleware<RequestState> {
   return (ctx, next) => {
     ctx.state.rawHeaders.push(...CORS_HEADERS);
     return next();

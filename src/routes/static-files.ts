@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { encodingFor, matches } from '../http/respond.js';
+import { encodingFor, matches } from '../http/cached-response.js';
 import type { Handler } from './handler.js';
 
 /** Where the build puts the page: the scripts that it makes of src/page, and the rest as it is. */
@@ -20,7 +20,7 @@ const TYPES: Partial<Record<string, string>> = {
 const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
 
 /** A file of the page as it is kept: it is small, and made ready once. */
-interface PageFile {
+interface StaticFile {
   type: string;
   etag: string;
   identity: Buffer;
@@ -32,7 +32,7 @@ interface PageFile {
  * The page that people see: its files by their paths.
  * @throws {Error} where the page has not been built.
  */
-export function pageFiles(): [path: string, file: PageFile][] {
+export function staticFiles(): [path: string, file: StaticFile][] {
   return readdirSync(FOLDER).flatMap((name) => {
     const type = TYPES[extname(name)];
     if (type === undefined) return [];
@@ -49,7 +49,7 @@ export function pageFiles(): [path: string, file: PageFile][] {
 }
 
 /** Serves a file of the page. Browsers ask each time whether it is still the same, so that a new version is seen whole. */
-export function servePageFile({ type, etag, ...bodies }: PageFile): Handler {
+export function serveStaticFile({ type, etag, ...bodies }: StaticFile): Handler {
   return (ctx) => {
     ctx.set({ 'Cache-Control': 'no-cache', ETag: etag, Vary: 'Accept-Encoding' });
     if (matches(ctx.get('If-None-Match'), etag)) {

@@ -1,19 +1,19 @@
-import { PATIENCE_MS, type Count } from './insured-limiter.js';
+import { REDIS_TIMEOUT_MS, type RateLimitState } from './failover-limiter.js';
 
 /** A store that counts the points of clients. */
 interface Counter {
   /** Uses points of a client. @param deadline when the store must have responded, by `performance.now()`. */
-  consume(key: string, points: number, deadline: number): Promise<Count>;
+  consume(key: string, points: number, deadline: number): Promise<RateLimitState>;
   /** Sends in one write what `count` sends by calling `consume`. */
   batch(count: () => void): void;
 }
 
 /** A batch that takes longer does not delay the next one, in milliseconds: on a slow Redis, requests would miss their deadline. */
-const MAX_HOLD_MS = 10;
+const MAX_WAIT_FOR_BATCH_MS = 10;
 
 interface Waiting {
   deadline: number;
-  resolve: (count: Count) => void;
+  resolve: (count: RateLimitState) => void;
   reject: (error: unknown) => void;
 }
 
@@ -30,9 +30,9 @@ export class BatchedLimiter {
   constructor(private readonly counter: Counter) {}
 
   /** Counts one request. @throws what the store throws; that a budget is used up is no error. */
-  add(key: string): Promise<Count> {
+  add(key: string): Promise<RateLimitState> {
     return new Promise((resolve, reject) => {
-      const request = { resolve, reject, deadline: performance.now() + PATIENCE_MS };
+      const request = { resolve, reject, deadline: performance.now() + REDIS_TIMEOUT_MS };
       const waiting = this.#waiting.get(key);
       if (waiting === undefined) this.#waiting.set(key, [request]);
       else waiting.push(request);
@@ -51,7 +51,7 @@ export class BatchedLimiter {
       this.counter.batch(() => {
         for (const [key, requests] of batch) counts.push(this.#count(key, requests));
       });
-      await settledWithin(Promise.all(counts), MAX_HOLD_MS);
+      await settledWithin(Promise.all(counts), MAX_WAIT_FOR_BATCH_MS);
     }
     this.#sending = false;
   }
