@@ -2,12 +2,12 @@ import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { PackageEntry } from '../src/search/package-document.js';
-import { Fingerprints } from '../src/rebuild/fingerprints.js';
+import { FingerprintSet } from '../src/rebuild/fingerprint-set.js';
 import { registryNames } from './names.js';
 
 /** The first `count` packages of the generated registry, numbered from 1. */
 export async function* generatedPackages(count: number): AsyncGenerator<PackageEntry> {
-  const seen = await Fingerprints.create();
+  const seen = await FingerprintSet.create();
   const names = registryNames();
   for (let no = 1; no <= count; no++) {
     let name = names.next().value;

@@ -1,13 +1,13 @@
 import { GenerationWatcher } from '../search/generation-watcher.js';
 import { createReadClient } from '../clients/elasticsearch.js';
-import { requireElasticsearch } from '../clients/given-engines.js';
+import { checkElasticsearch } from '../clients/connection-check.js';
 import { createRedis } from '../clients/redis.js';
 import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig } from '../config.js';
 import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
 import { aliasOf } from '../rebuild/index-names.js';
-import { LockUnavailable } from '../rebuild/lock.js';
+import { LockUnavailableError } from '../rebuild/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../redact.js';
 import { onStopSignal } from './stop-signals.js';
@@ -38,7 +38,9 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
     process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
     const reason = createRedactor(secrets)((error as Error).message);
     console.error(
-      error instanceof LockUnavailable ? `${reason}: it tells whether another rebuild is running` : reason,
+      error instanceof LockUnavailableError
+        ? `${reason}: it tells whether another rebuild is running`
+        : reason,
     );
   }
 }
@@ -55,7 +57,7 @@ export function runCommand(
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
     const log = createLogger(level, process.stdout.isTTY, { secrets });
     const { nodes, apiKey } = config.elasticsearch;
-    await requireElasticsearch({ nodes, apiKey });
+    await checkElasticsearch({ nodes, apiKey });
     const redis =
       config.redisUrl === undefined
         ? undefined

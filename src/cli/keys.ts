@@ -1,6 +1,10 @@
 import { parseArgs } from 'node:util';
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { createAdministratorClient, describeRefusal, describeSilence } from '../clients/elasticsearch.js';
+import {
+  createAdministratorClient,
+  describeAuthError,
+  describeConnectionError,
+} from '../clients/elasticsearch.js';
 import { ConfigError, readAdministrator, readConfig } from '../config.js';
 import { aliasOf } from '../rebuild/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
@@ -103,8 +107,8 @@ async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
     return EXIT.done;
   } catch (error) {
     const refusal =
-      describeRefusal(error, 'ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD') ??
-      describeSilence(error);
+      describeAuthError(error, 'ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD') ??
+      describeConnectionError(error);
     throw refusal === undefined ? error : new Error(refusal, { cause: error });
   } finally {
     await client.close();

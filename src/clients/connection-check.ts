@@ -1,6 +1,6 @@
 import { errors } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
-import { createReadClient, describeSilence, type ElasticsearchAccess } from './elasticsearch.js';
+import { createReadClient, describeConnectionError, type ElasticsearchAccess } from './elasticsearch.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
@@ -8,19 +8,19 @@ const ELASTICSEARCH_MAJOR = 9;
 const REDIS_TIMEOUT_MS = 3000;
 
 /** What is wrong with an engine whose address was given, in one line for the person at the terminal. */
-export class EngineRefused extends Error {
-  override readonly name = 'EngineRefused';
+export class ConnectionCheckError extends Error {
+  override readonly name = 'ConnectionCheckError';
 }
 
 /**
  * Asks who answers at `ELASTICSEARCH_URL`, for those who wait at a terminal: a server goes on trying instead.
- * @throws {EngineRefused} unless it is an Elasticsearch 9 that accepts us.
+ * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts us.
  */
-export async function requireElasticsearch(access: ElasticsearchAccess): Promise<void> {
+export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
     const { version } = await client.info();
-    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) throw another(`version ${version.number}`);
+    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) throw wrongServer(`version ${version.number}`);
   } catch (error) {
     const described = describe(error, access);
     if (described !== undefined) throw described;
@@ -31,19 +31,19 @@ export async function requireElasticsearch(access: ElasticsearchAccess): Promise
 
 /** Undefined where the key has no right to ask this, and needs none. */
 function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
-  if (error instanceof errors.ProductNotSupportedError) return another('something else');
+  if (error instanceof errors.ProductNotSupportedError) return wrongServer('something else');
   if (error instanceof errors.ResponseError) {
     if (error.statusCode === 403) return undefined;
-    if (error.statusCode === 401) return new EngineRefused(describeUnknown(nodes, apiKey));
+    if (error.statusCode === 401) return new ConnectionCheckError(describeUnknown(nodes, apiKey));
     // One of version 8 answers 400 to a client of version 9.
-    return another(`what answered ${error.statusCode}`);
+    return wrongServer(`what answered ${error.statusCode}`);
   }
-  const silence = describeSilence(error);
-  return silence === undefined ? (error as Error) : new EngineRefused(silence, { cause: error });
+  const silence = describeConnectionError(error);
+  return silence === undefined ? (error as Error) : new ConnectionCheckError(silence, { cause: error });
 }
 
-function another(found: string): EngineRefused {
-  return new EngineRefused(
+function wrongServer(found: string): ConnectionCheckError {
+  return new ConnectionCheckError(
     `ELASTICSEARCH_URL leads to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
   );
 }
@@ -56,8 +56,8 @@ function describeUnknown(nodes: readonly string[], apiKey: string | undefined): 
     : 'Elasticsearch asks who is there: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
 }
 
-/** Asks for an answer at `REDIS_URL`. @throws {EngineRefused} */
-export async function requireRedis(url: string): Promise<void> {
+/** Asks for an answer at `REDIS_URL`. @throws {ConnectionCheckError} */
+export async function checkRedis(url: string): Promise<void> {
   const redis = new Redis(url, {
     lazyConnect: true,
     connectTimeout: REDIS_TIMEOUT_MS,
@@ -74,7 +74,7 @@ export async function requireRedis(url: string): Promise<void> {
     // A refused database does not keep ioredis from connecting.
     if (reason !== undefined) throw new Error(reason);
   } catch (error) {
-    throw new EngineRefused(
+    throw new ConnectionCheckError(
       `Redis does not answer at REDIS_URL (${reason ?? (error as Error).message}): start it, or correct the address`,
       { cause: error },
     );

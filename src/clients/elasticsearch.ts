@@ -45,7 +45,7 @@ export function createAdministratorClient(
  * Says in one line that Elasticsearch refuses the credentials of a variable, without naming them or anything of the
  * cluster. Undefined for every other error.
  */
-export function describeRefusal(error: unknown, variable: string): string | undefined {
+export function describeAuthError(error: unknown, variable: string): string | undefined {
   const response =
     error instanceof Error && error.cause instanceof errors.ResponseError ? error.cause : error;
   if (!(response instanceof errors.ResponseError)) return undefined;
@@ -55,7 +55,7 @@ export function describeRefusal(error: unknown, variable: string): string | unde
 }
 
 /** Says in one line that nothing answers where Elasticsearch should, and why. Undefined for every other error. */
-export function describeSilence(error: unknown): string | undefined {
+export function describeConnectionError(error: unknown): string | undefined {
   if (!(error instanceof errors.ConnectionError || error instanceof errors.TimeoutError)) return undefined;
   // OpenSSL's reasons end with a line end.
   return `Elasticsearch does not answer at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 
 /** A first start of Kibana takes a minute or two, in milliseconds. */
-const PATIENCE_MS = 300_000;
+const READY_TIMEOUT_MS = 300_000;
 const POLL_MS = 1000;
 /** No answer of its status for so long is none, in milliseconds. */
 const STATUS_TIMEOUT_MS = 10_000;
@@ -61,7 +61,7 @@ export class Kibana {
    * @param say is told what it waits for, each time that is something else.
    * @throws {Error} that says why it does not, after `patienceMs`; at once where the key is refused.
    */
-  async ready(say: (what: string) => void, patienceMs = PATIENCE_MS): Promise<void> {
+  async ready(say: (what: string) => void, patienceMs = READY_TIMEOUT_MS): Promise<void> {
     const began = performance.now();
     let said: string | undefined;
     for (;;) {

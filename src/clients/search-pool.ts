@@ -10,18 +10,18 @@ export const CONNECTIONS_PER_NODE = 16;
 /** No answer for so long is a failure, in milliseconds: it is told within two seconds. */
 const TIMEOUT_MS = 1500;
 /** The same where there is another node to ask, which then has as long. */
-const TIMEOUT_BEFORE_ANOTHER_MS = 800;
+const FAILOVER_TIMEOUT_MS = 800;
 
 /** A node that could not be reached, or could not answer, is left alone for so long, in milliseconds, as long as there is another. */
-const PENALTY_MS = 3000;
+const NODE_BACKOFF_MS = 3000;
 
 /** Elasticsearch cannot be reached, or cannot answer at the moment. */
-export class EngineUnavailable extends Error {
-  override readonly name = 'EngineUnavailable';
+export class EngineUnavailableError extends Error {
+  override readonly name = 'EngineUnavailableError';
 }
 
 /** A node that starts, or has no master, or a proxy before it. Not 429: a node that is busy is not helped by more. */
-export const NODE_AWAY = [502, 503, 504];
+export const RETRYABLE_STATUSES = [502, 503, 504];
 
 /** What became of a search that was sent to a node: answered, not for now, or not ever. */
 export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
@@ -30,7 +30,7 @@ export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
 export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) => void;
 
 /** This node did not answer, or not in time. */
-class NodeAway extends EngineUnavailable {}
+class NodeUnavailableError extends EngineUnavailableError {}
 
 interface Node {
   /** Such as `http://127.0.0.1:9200`. */
@@ -57,7 +57,7 @@ export class SearchPool {
     { nodes, apiKey }: ElasticsearchAccess,
     private readonly onSearch: OnSearch = () => undefined,
   ) {
-    this.#timeoutMs = nodes.length > 1 ? TIMEOUT_BEFORE_ANOTHER_MS : TIMEOUT_MS;
+    this.#timeoutMs = nodes.length > 1 ? FAILOVER_TIMEOUT_MS : TIMEOUT_MS;
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
@@ -89,14 +89,14 @@ export class SearchPool {
    * node could not answer, or not in time, where there is another.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @returns the body of the answer.
-   * @throws {EngineUnavailable} for failures that will pass, {Error} for requests that the engine refuses.
+   * @throws {EngineUnavailableError} for failures that will pass, {Error} for requests that the engine refuses.
    */
   async post(path: string, body: string, opaqueId: string): Promise<string> {
     const node = this.#next();
     return this.#send(node, path, body, opaqueId).catch((error: unknown) => {
-      const elsewhere = error instanceof NodeAway && this.#nodes.length > 1;
+      const elsewhere = error instanceof NodeUnavailableError && this.#nodes.length > 1;
       if (!isConnectionLost(error) && !elsewhere) throw asUnavailable(error);
-      node.avoidUntil = Date.now() + PENALTY_MS;
+      node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
       return this.#send(this.#next(), path, body, opaqueId).catch((again: unknown) => {
         throw asUnavailable(again);
       });
@@ -132,8 +132,8 @@ export class SearchPool {
         return text;
       }
       const description = `Elasticsearch answered ${status}: ${text.slice(0, 500)}`;
-      if (NODE_AWAY.includes(status)) throw new NodeAway(description);
-      if (isTemporary(status)) throw new EngineUnavailable(description);
+      if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description);
+      if (isRetryable(status)) throw new EngineUnavailableError(description);
       outcome = 'refused';
       throw new Error(description);
     } finally {
@@ -144,7 +144,7 @@ export class SearchPool {
 
 /**
  * undici's `request` with the text of the body, but for the streams and their promises: a sixth of its time.
- * @throws {NodeAway} without a whole answer after `timeoutMs`.
+ * @throws {NodeUnavailableError} without a whole answer after `timeoutMs`.
  */
 function exchange(
   pool: Pool,
@@ -153,11 +153,11 @@ function exchange(
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined;
-    let expired: NodeAway | undefined;
+    let expired: NodeUnavailableError | undefined;
     let status = 0;
     const chunks: Buffer[] = [];
     const late = setTimeout(() => {
-      expired = new NodeAway(`no answer within ${timeoutMs} ms`);
+      expired = new NodeUnavailableError(`no answer within ${timeoutMs} ms`);
       controller?.abort(expired);
       reject(expired);
     }, timeoutMs);
@@ -186,7 +186,7 @@ function exchange(
 }
 
 /** Statuses that say that the same request may go through later. A 401 or 403 is a wrong key: an operator can mend it. */
-export function isTemporary(status: number): boolean {
+export function isRetryable(status: number): boolean {
   return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
 }
 
@@ -199,5 +199,5 @@ function isConnectionLost(error: unknown): boolean {
 function asUnavailable(error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   const ofTransport = typeof code === 'string' && (code.startsWith('E') || code.startsWith('UND_ERR_'));
-  return ofTransport ? new EngineUnavailable(message, { cause: error }) : error;
+  return ofTransport ? new EngineUnavailableError(message, { cause: error }) : error;
 }

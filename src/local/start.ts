@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import lockfile from 'proper-lockfile';
-import { EngineRefused, requireElasticsearch, requireRedis } from '../clients/given-engines.js';
+import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../clients/connection-check.js';
 import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
 import { describeCrash, endOnCrash } from '../crash.js';
@@ -61,8 +61,8 @@ async function obtainEngines(
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
   const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
-  if (elasticsearch !== undefined) await requireElasticsearch(draft.elasticsearch);
-  if (redis !== undefined) await requireRedis(redis);
+  if (elasticsearch !== undefined) await checkElasticsearch(draft.elasticsearch);
+  if (redis !== undefined) await checkRedis(redis);
   if (elasticsearch !== undefined && redis !== undefined) return {};
 
   const places = findPlaces(env);
@@ -182,7 +182,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   } catch (error) {
     if (!stopping.signal.aborted) {
       const expected =
-        error instanceof LocalError || error instanceof ConfigError || error instanceof EngineRefused;
+        error instanceof LocalError || error instanceof ConfigError || error instanceof ConnectionCheckError;
       complain(expected ? `\n${error.message}` : describeCrash(error, secrets));
       process.exitCode = 1;
     }

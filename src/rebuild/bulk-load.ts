@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { encodeEntry, entryMembers, type PackageEntry } from '../search/package-document.js';
-import type { CheckedDataset } from './check.js';
-import { facetsOf } from './facets.js';
+import type { ValidatedDataset } from './validate.js';
+import { kibanaFieldsOf } from './kibana-fields.js';
 import { loadingAliasOf } from './index-names.js';
 import { retry, RetryableError, type RetryOptions } from './retry.js';
 import type { Row } from './rows.js';
@@ -13,10 +13,10 @@ const BULK_LENGTH = 1_000_000;
  * it does wait, and has a processor free for them: their slowest searches take half as long, the load a third longer.
  */
 const IN_FLIGHT = 2;
-const IN_FLIGHT_BESIDE_READERS = 1;
+const THROTTLED_IN_FLIGHT = 1;
 interface LoadOptions extends RetryOptions {
   /** Whether another index is being searched meanwhile. */
-  besideReaders: boolean;
+  throttled: boolean;
   /** Told how many packages are in the index. */
   onRows: (rows: number) => void;
 }
@@ -26,11 +26,11 @@ interface LoadOptions extends RetryOptions {
  * is sent twice changes nothing.
  * @throws {Error} when a single document is not in the index at the end.
  */
-export async function loadDataset(
+export async function bulkLoad(
   client: Client,
   index: string,
   rows: AsyncIterable<Row[]>,
-  dataset: CheckedDataset,
+  dataset: ValidatedDataset,
   options: LoadOptions,
 ): Promise<void> {
   let loaded = 0;
@@ -42,7 +42,7 @@ export async function loadDataset(
       options.onRows((loaded += count));
     }
   };
-  const length = options.besideReaders ? IN_FLIGHT_BESIDE_READERS : IN_FLIGHT;
+  const length = options.throttled ? THROTTLED_IN_FLIGHT : IN_FLIGHT;
   const outcomes = await Promise.allSettled(Array.from({ length }, sender));
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   if (loaded !== dataset.total) throw new Error(`${loaded} of ${dataset.total} packages were loaded`);
@@ -57,7 +57,7 @@ interface BulkRequest {
 
 async function* bulkRequests(
   rows: AsyncIterable<Row[]>,
-  dataset: CheckedDataset,
+  dataset: ValidatedDataset,
 ): AsyncGenerator<BulkRequest> {
   let body = '';
   let count = 0;
@@ -78,12 +78,12 @@ async function* bulkRequests(
 /** The fields of mappings/packages.json: the entry's own and its facets, for people, and the answer's JSON beside them. */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
-  const facets = JSON.stringify(facetsOf(entry.name)).slice(1, -1);
+  const facets = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);
   const document = `{${members},"ordinal":${ordinal},${facets},"entry":"${encodeEntry(members)}"}`;
   return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
 }
 
-interface BulkAnswer {
+interface BulkResponse {
   errors: boolean;
   items?: { index: { error: { type: string; reason: string } } }[];
 }
@@ -92,7 +92,7 @@ interface BulkAnswer {
 const FILTER_PATH = 'errors,items.*.error';
 
 /** What Elasticsearch says of a document that it has no room or no shard for at the moment. */
-const TOO_BUSY = [
+const RETRYABLE_REJECTIONS = [
   'es_rejected_execution_exception',
   'circuit_breaking_exception',
   'unavailable_shards_exception',
@@ -108,15 +108,15 @@ async function send(client: Client, index: string, body: string, options: LoadOp
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
   await retry(async (signal) => {
-    const response = await client.transport.request<BulkAnswer>(
+    const response = await client.transport.request<BulkResponse>(
       { method: 'POST', path, querystring, bulkBody: body },
       { signal, maxRetries: 0 },
     );
     if (!response.errors) return;
     const rejections = (response.items ?? []).map(({ index: { error } }) => error);
-    const rejection = rejections.find(({ type }) => !TOO_BUSY.includes(type)) ?? rejections[0];
+    const rejection = rejections.find(({ type }) => !RETRYABLE_REJECTIONS.includes(type)) ?? rejections[0];
     const message = `Elasticsearch refused a document: ${rejection?.type}: ${rejection?.reason}`;
-    throw rejection !== undefined && TOO_BUSY.includes(rejection.type)
+    throw rejection !== undefined && RETRYABLE_REJECTIONS.includes(rejection.type)
       ? new RetryableError(message)
       : new Error(message);
   }, options);

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { DatasetError } from './dataset-error.js';
 import { quote } from './reason.js';
-import { waitFor, type Patience } from './transfer-limits.js';
+import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
 
 /** Redirects that are followed, as many as download sites chain. A further one fails the download. */
 const MAX_REDIRECTS = 5;
@@ -65,7 +65,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   body.on('error', () => undefined);
   return {
     body,
-    takenAt: plausible(found.mtime),
+    takenAt: plausibleDate(found.mtime),
     bytes: found.size,
     validators: undefined,
   };
@@ -78,7 +78,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
  */
 export async function openHttp(
   url: string,
-  patience: Patience,
+  patience: TransferTimeouts,
   known: Validators | undefined,
 ): Promise<DatasetOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
@@ -93,11 +93,11 @@ export async function openHttp(
     if (statusCode !== 200) {
       throw new DatasetError(`the dataset's server answered ${statusCode} instead of 200`);
     }
-    requireReadable(headers['content-encoding']);
+    assertReadableEncoding(headers['content-encoding']);
     const { etag, 'last-modified': lastModified, 'content-length': length } = headers;
     return {
       body,
-      takenAt: plausible(parseHttpDate(lastModified)),
+      takenAt: plausibleDate(parseHttpDate(lastModified)),
       bytes: length === undefined ? undefined : Number(length),
       validators:
         etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
@@ -112,7 +112,11 @@ export async function openHttp(
  * Requests `url` and follows redirects, without reading their bodies.
  * @returns the first response that is not a redirect, or the one after `MAX_REDIRECTS`.
  */
-async function follow(url: URL, headers: OutgoingHttpHeaders, patience: Patience): Promise<IncomingMessage> {
+async function follow(
+  url: URL,
+  headers: OutgoingHttpHeaders,
+  patience: TransferTimeouts,
+): Promise<IncomingMessage> {
   let address = url;
   for (let redirects = 0; ; redirects++) {
     const response = await get(address, headers, patience);
@@ -137,7 +141,7 @@ async function follow(url: URL, headers: OutgoingHttpHeaders, patience: Patience
 async function get(
   address: URL,
   headers: OutgoingHttpHeaders,
-  { windowMs, signal }: Patience,
+  { windowMs, signal }: TransferTimeouts,
 ): Promise<IncomingMessage> {
   const send = address.protocol === 'https:' ? requestHttps : requestHttp;
   const request = send(address, { headers, agent: false });
@@ -161,7 +165,7 @@ async function get(
       `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
     );
   try {
-    return await waitFor(responded, windowMs, signal, tooLate);
+    return await withTimeout(responded, windowMs, signal, tooLate);
   } catch (error) {
     request.destroy();
     throw error;
@@ -173,7 +177,7 @@ function conditions({ etag, lastModified }: Validators): Record<string, string> 
   return lastModified === undefined ? {} : { 'if-modified-since': lastModified };
 }
 
-function requireReadable(encoding = 'identity'): void {
+function assertReadableEncoding(encoding = 'identity'): void {
   if (READABLE_ENCODINGS.includes(encoding.trim().toLowerCase())) return;
   throw new DatasetError(
     `the dataset's server sent it with the content encoding ${quote(encoding)}: only gzip can be read`,
@@ -196,7 +200,7 @@ function parseHttpDate(text = ''): Date {
  * The date itself, or now where it is invalid, in the future, or not after 1970, which file systems and servers use for
  * "unknown". Never later than now.
  */
-function plausible(date: Date): Date {
+function plausibleDate(date: Date): Date {
   const now = Date.now();
   const time = date.getTime();
   const isPlausible = time > 0 && time <= now + MAX_CLOCK_SKEW_MS;

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import { DatasetError } from './dataset-error.js';
-import { atMost } from './transfer-limits.js';
+import { limitBytes } from './transfer-limits.js';
 
 /**
  * Bytes of text per chunk. Parsing and indexing one chunk blocks the event loop for some milliseconds, in which no
@@ -25,7 +25,7 @@ export async function* readText(path: string, maxBytes: number): AsyncGenerator<
     throw new DatasetError('this is a zip archive or a spreadsheet: save it as CSV, plain or gzip');
   }
   const isGzip = start >>> 16 === GZIP;
-  yield* isGzip ? atMost(maxBytes, gunzip(path)) : createReadStream(path, { highWaterMark: CHUNK_BYTES });
+  yield* isGzip ? limitBytes(maxBytes, gunzip(path)) : createReadStream(path, { highWaterMark: CHUNK_BYTES });
 }
 
 async function* gunzip(path: string): AsyncGenerator<Buffer> {
@@ -48,7 +48,7 @@ async function* gunzip(path: string): AsyncGenerator<Buffer> {
   } finally {
     file.destroy();
   }
-  await requirePadding(path, decompressed.bytesWritten);
+  await assertOnlyPadding(path, decompressed.bytesWritten);
 }
 
 /**
@@ -56,7 +56,7 @@ async function* gunzip(path: string): AsyncGenerator<Buffer> {
  * members.
  * @param from the end of the last member.
  */
-async function requirePadding(path: string, from: number): Promise<void> {
+async function assertOnlyPadding(path: string, from: number): Promise<void> {
   for await (const chunk of createReadStream(path, { start: from }) as AsyncIterable<Buffer>) {
     if (chunk.some((byte) => byte !== 0)) {
       throw new DatasetError('the gzip is cut off or damaged: its end is followed by other data');

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
 import { openFile, openHttp, type Validators } from './dataset-origin.js';
 import { readText } from './dataset-text.js';
-import { withoutAddresses } from './without-addresses.js';
-import { atMinimumRate, atMost, requireRoom, whileRoom } from './transfer-limits.js';
+import { redactAddresses } from './redact-addresses.js';
+import { enforceMinimumRate, limitBytes, assertFreeSpace, limitByFreeSpace } from './transfer-limits.js';
 
 /** The folders of temporary files begin with it; the number of their process and the time of its start follow. */
 const FOLDER = 'package-registry-search-snapshot-';
@@ -17,7 +17,7 @@ const LIMITS = {
   /** Maximum size of the file as it comes, and of its text, in bytes: forty times a registry of 4,000,000 names. */
   maxBytes: 16 * 2 ** 30,
   /** Free space to leave to other users of the file system, in bytes: enough for logs and other temporary files. */
-  roomForOthers: 64 * 2 ** 20,
+  reservedBytes: 64 * 2 ** 20,
   /** Timeout of the response headers, and of the minimum progress of the body, in milliseconds. */
   windowMs: 30_000,
 };
@@ -54,7 +54,7 @@ export async function download(
   signal: AbortSignal,
   { timeoutMs, known, ...bounds }: DownloadOptions,
 ): Promise<Snapshot | undefined> {
-  const { maxBytes, roomForOthers, windowMs } = { ...LIMITS, ...bounds };
+  const { maxBytes, reservedBytes: roomForOthers, windowMs } = { ...LIMITS, ...bounds };
   await removeOrphanedDownloads();
   const folder = await mkdtemp(join(tmpdir(), OWN));
   const remove = () => rm(folder, { recursive: true, force: true });
@@ -70,9 +70,9 @@ export async function download(
     }
     const hash = createHash('sha256');
     try {
-      await requireRoom(folder, roomForOthers, origin.bytes ?? 0);
-      const accepted = atMost(maxBytes, atMinimumRate(origin.body, patience));
-      await writeFile(path, hashed(whileRoom(accepted, folder, roomForOthers), hash));
+      await assertFreeSpace(folder, roomForOthers, origin.bytes ?? 0);
+      const accepted = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
+      await writeFile(path, hashed(limitByFreeSpace(accepted, folder, roomForOthers), hash));
     } finally {
       origin.body.destroy();
     }
@@ -102,7 +102,7 @@ function tooLate(timeoutMs: number): DatasetError {
 
 /** Node calls a connection that ends before the response does just "aborted". */
 function describe(error: Error): string {
-  return error.message === 'aborted' ? 'the connection was closed before the end' : withoutAddresses(error);
+  return error.message === 'aborted' ? 'the connection was closed before the end' : redactAddresses(error);
 }
 
 async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {

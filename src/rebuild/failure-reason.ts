@@ -1,8 +1,8 @@
 import { errors } from '@elastic/elasticsearch';
-import { describeRefusal } from '../clients/elasticsearch.js';
+import { describeAuthError } from '../clients/elasticsearch.js';
 import { DatasetError } from './dataset-error.js';
 import { truncateReason } from './reason.js';
-import { withoutAddresses } from './without-addresses.js';
+import { redactAddresses } from './redact-addresses.js';
 
 /** The reason of a failed rebuild, as clients see it: the addresses of the engines are in the log only. */
 export function publicReason(error: Error): string {
@@ -10,7 +10,7 @@ export function publicReason(error: Error): string {
 }
 
 function describe(error: Error): string {
-  const refusal = describeRefusal(error, 'ELASTICSEARCH_REBUILD_API_KEY');
+  const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) return refusal;
   // Its message may quote the dataset, whose URLs are no secret.
   if (error instanceof DatasetError) return error.message;
@@ -19,7 +19,7 @@ function describe(error: Error): string {
     error instanceof errors.ConnectionError ||
     error instanceof errors.NoLivingConnectionsError ||
     error instanceof errors.TimeoutError;
-  return silent ? 'Elasticsearch does not respond' : withoutAddresses(error);
+  return silent ? 'Elasticsearch does not respond' : redactAddresses(error);
 }
 
 /** Omits the message, in which Elasticsearch names its nodes and a proxy its host. */

@@ -13,14 +13,14 @@ const FIRST_PLACES = 2 ** 8;
  * A set of texts that keeps a hash of 64 bits of each: it never forgets one, and takes a new one for an old one about
  * once in 2,000,000 sets of 4,000,000 texts. So what it calls seen has to be confirmed, and what it calls new is new.
  */
-export class Fingerprints {
+export class FingerprintSet {
   readonly #parts = Array.from({ length: PARTS }, () => new PairSet());
 
   private constructor(private readonly h64: (text: string) => bigint) {}
 
-  static async create(): Promise<Fingerprints> {
+  static async create(): Promise<FingerprintSet> {
     const hashes = await xxhash();
-    return new Fingerprints((text) => hashes.h64(text));
+    return new FingerprintSet((text) => hashes.h64(text));
   }
 
   /** Adds `text`. @returns false where it seems to be in the set already. */

@@ -1,5 +1,5 @@
 /** What a package is counted by in Kibana; no search of the service touches it. */
-export interface Facets {
+export interface KibanaFields {
   /** The first character (code point); Elasticsearch lower-cases it. */
   initial: string;
   /** `@scope` of `@scope/name`. */
@@ -15,7 +15,7 @@ const NO_SCOPE = '(none)';
 const LEAD_SURROGATE = /[\ud800-\udbff]/g;
 
 /** @param name not empty, and well-formed Unicode, as decoded UTF-8 is. */
-export function facetsOf(name: string): Facets {
+export function kibanaFieldsOf(name: string): KibanaFields {
   return {
     initial: String.fromCodePoint(name.codePointAt(0) as number),
     scope: scopeOf(name) ?? NO_SCOPE,

@@ -11,17 +11,17 @@ const LOCK_MS = 10_000;
 const RENEWALS = 4;
 
 /** Redis is configured and does not answer, so that nobody can tell whether another replica is rebuilding. */
-export class LockUnavailable extends Error {
-  override readonly name = 'LockUnavailable';
+export class LockUnavailableError extends Error {
+  override readonly name = 'LockUnavailableError';
 }
 
 function throwUnavailable(cause: unknown): never {
-  throw new LockUnavailable('Redis does not answer', { cause });
+  throw new LockUnavailableError('Redis does not answer', { cause });
 }
 
 /** The lock expired or was taken over before the work was done. */
-export class LockLost extends Error {
-  override readonly name = 'LockLost';
+export class LockLostError extends Error {
+  override readonly name = 'LockLostError';
 
   constructor() {
     super('the lock was lost: another replica may be rebuilding');
@@ -40,11 +40,11 @@ export interface HeldLock {
 
 /** Lets one rebuild of a registry run at a time. */
 export interface RebuildLock {
-  /** @returns undefined if another rebuild has it. @throws {LockUnavailable} */
+  /** @returns undefined if another rebuild has it. @throws {LockUnavailableError} */
   acquire(): Promise<HeldLock | undefined>;
-  /** Whether a rebuild has it at this moment. @throws {LockUnavailable} */
+  /** Whether a rebuild has it at this moment. @throws {LockUnavailableError} */
   isHeld(): Promise<boolean>;
-  /** Whether the rebuild of this name has it. @throws {LockUnavailable} */
+  /** Whether the rebuild of this name has it. @throws {LockUnavailableError} */
   isHeldBy(owner: string): Promise<boolean>;
 }
 

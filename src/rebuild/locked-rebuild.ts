@@ -1,5 +1,5 @@
 import type { StatusStore } from './status-store.js';
-import { LockLost, type HeldLock } from './lock.js';
+import { LockLostError, type HeldLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
 import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
 
@@ -46,7 +46,7 @@ async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOption
       log.info({ phase }, 'the rebuild was stopped; the previous snapshot stays in service');
       return { stopped: true };
     }
-    const outcome = failed(held.lost.aborted ? new LockLost() : (error as Error));
+    const outcome = failed(held.lost.aborted ? new LockLostError() : (error as Error));
     const { reason } = outcome.failure;
     log.error({ err: error, reason, phase }, 'the rebuild failed; the previous snapshot stays in service');
     return outcome;

@@ -2,12 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { discard } from './aliases.js';
 import { removeOrphanedDownloads } from './download.js';
-import { LockUnavailable } from './lock.js';
+import { LockUnavailableError } from './lock.js';
 import { failed, type Failure, type Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
-import { WorkerFailed, WorkerProcess } from './worker-process.js';
+import { WorkerFailedError, WorkerProcess } from './worker-process.js';
 
 /** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
@@ -36,7 +36,7 @@ export interface Success {
 }
 
 /** The answer to a request for a rebuild. */
-export type StartAnswer = { progress: ProgressReport; lastFailure: Failure | undefined } & (
+export type StartResult = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
   /** One is running, here or on another replica, and this is its progress. */
   | { accepted: false }
@@ -86,10 +86,10 @@ export class RebuildService {
 
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
-   * @throws {LockUnavailable} if Redis does not tell whether one is running.
-   * @throws {WorkerFailed} if its process could not be started, which counts as a failed rebuild.
+   * @throws {LockUnavailableError} if Redis does not tell whether one is running.
+   * @throws {WorkerFailedError} if its process could not be started, which counts as a failed rebuild.
    */
-  async start(options: StartOptions): Promise<StartAnswer> {
+  async start(options: StartOptions): Promise<StartResult> {
     const { status, lock } = this.context;
     // One that is only starting may learn that another replica has the lock.
     await this.#worker?.answer.catch(() => undefined);
@@ -99,7 +99,7 @@ export class RebuildService {
     const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
     if (running !== undefined) return { accepted: false, progress: running, lastFailure };
 
-    if (this.#stopping.signal.aborted) throw new WorkerFailed('the server is stopping');
+    if (this.#stopping.signal.aborted) throw new WorkerFailedError('the server is stopping');
     const { config, log } = this.context;
     const { secrets, onProgress } = this.options;
     const input = { config, options, startedAt: new Date(), logLevel: log.level, secrets };
@@ -114,7 +114,7 @@ export class RebuildService {
     });
     if (answer === 'started') return { accepted: true, outcome, progress: worker.report, lastFailure };
     this.#worker = undefined;
-    if (answer === 'lock-unavailable') throw new LockUnavailable('Redis does not answer');
+    if (answer === 'lock-unavailable') throw new LockUnavailableError('Redis does not answer');
     return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
   }
 

@@ -9,15 +9,15 @@ import {
 } from '../search/generation-watcher.js';
 import type { Logger } from '../log.js';
 import { discard, flip, listBuilds, prune } from './aliases.js';
-import { checkDataset } from './check.js';
+import { validateDataset } from './validate.js';
 import { download } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
 import { newIndexName, previousAliasOf } from './index-names.js';
-import { loadDataset } from './load.js';
+import { bulkLoad } from './bulk-load.js';
 import { seal } from './merge.js';
 import type { Progress } from './progress.js';
 import { readRows } from './rows.js';
-import { refuseShrunken, verify } from './verify.js';
+import { assertNotShrunk, verify } from './verify.js';
 
 export interface RebuildDeps {
   client: Client;
@@ -70,12 +70,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     };
 
     progress.enter('checking');
-    const dataset = await checkDataset(rows, {
+    const dataset = await validateDataset(rows, {
       maxBadRows: config.dataset.maxBadRows,
       log,
       onRows: (count) => progress.count(count),
     });
-    if (!options.force) refuseShrunken(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
+    if (!options.force) assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
     const meta: GenerationMeta = {
       schema_version: 1,
       total: dataset.total,
@@ -92,8 +92,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       progress.enter('creating');
       await createIndex(client, index, config.index.shards, meta, signal);
       progress.enter('loading', dataset.total);
-      await loadDataset(client, index, rows(), dataset, {
-        besideReaders: served !== undefined,
+      await bulkLoad(client, index, rows(), dataset, {
+        throttled: served !== undefined,
         onRows: (count) => progress.count(count),
         ...step,
       });

@@ -17,7 +17,7 @@ const ADDRESSES = [
 ];
 
 /** Hides every address in the message of an error that a library or an engine worded. */
-export function withoutAddresses({ message, code }: Error & { code?: unknown }): string {
+export function redactAddresses({ message, code }: Error & { code?: unknown }): string {
   // These name the hosts of the certificate and of the request in prose.
   if (typeof code === 'string' && /CERT|TLS/.test(code)) return code;
   return ADDRESSES.reduce((text, address) => text.replaceAll(address, HIDDEN), message);

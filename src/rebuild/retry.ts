@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
-import { EngineUnavailable, NODE_AWAY } from '../clients/search-pool.js';
+import { EngineUnavailableError, RETRYABLE_STATUSES } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 
 /**
@@ -21,7 +21,7 @@ const POLL_GROWTH = 1.5;
 const LOG_MS = 60_000;
 
 /** Statuses of a node that is busy, starting or away. */
-const RETRYABLE_STATUSES = [429, ...NODE_AWAY];
+const REBUILD_RETRYABLE_STATUSES = [429, ...RETRYABLE_STATUSES];
 
 /** The same request may succeed later. */
 export class RetryableError extends Error {
@@ -43,10 +43,11 @@ export interface RetryOptions {
 
 /** Whether the same request may succeed later: the engine is away, starting or too busy. */
 function isRetryable(error: unknown): error is Error {
-  if (error instanceof errors.ResponseError) return RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
+  if (error instanceof errors.ResponseError)
+    return REBUILD_RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
   return (
     error instanceof RetryableError ||
-    error instanceof EngineUnavailable ||
+    error instanceof EngineUnavailableError ||
     error instanceof errors.ConnectionError ||
     error instanceof errors.NoLivingConnectionsError ||
     error instanceof errors.TimeoutError
@@ -57,7 +58,7 @@ function isRetryable(error: unknown): error is Error {
  * Sends a request until it succeeds or has failed for `stallMs`.
  * @param send must be idempotent: an earlier attempt may have succeeded without a response. Its signal is a new one for
  * each attempt, because the client leaves a listener on every signal it is given.
- * @throws {EngineUnavailable} if it never got a response; what the engine responded otherwise, and at once if that is
+ * @throws {EngineUnavailableError} if it never got a response; what the engine responded otherwise, and at once if that is
  * permanent.
  */
 export async function retry<T>(
@@ -81,7 +82,9 @@ export async function retry<T>(
 /** The engine's own words if there are any; otherwise no address of it, because reasons are shown to clients. */
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
-  return new EngineUnavailable(`Elasticsearch did not respond for ${describeMs(stallMs)}`, { cause: error });
+  return new EngineUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
+    cause: error,
+  });
 }
 
 function describeMs(ms: number): string {

@@ -2,7 +2,7 @@ import type { Client } from '@elastic/elasticsearch';
 import { findGeneration, isReadable } from '../search/generation-watcher.js';
 import { swapWithPrevious } from './aliases.js';
 import { previousAliasOf } from './index-names.js';
-import { LockLost } from './lock.js';
+import { LockLostError } from './lock.js';
 
 /**
  * Serves the previous generation; called again, it goes back. The caller holds the lock.
@@ -20,7 +20,7 @@ export async function rollBack(client: Client, alias: string, lost: AbortSignal)
     throw new Error(`${previous.index} was written by another version of the service, which must serve it`);
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
-  if (lost.aborted) throw new LockLost();
+  if (lost.aborted) throw new LockLostError();
   await swapWithPrevious(client, alias, current.index, previous.index);
   return previous.index;
 }

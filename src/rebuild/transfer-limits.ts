@@ -12,12 +12,12 @@ const MIN_BYTES_PER_WINDOW = 10 * 1024;
  * Bytes written between two checks of the free space. Each check requires room for as many, so that a transfer by itself
  * never uses what it has to leave to others; 1 MiB makes the cost of the checks (0.1 ms each) negligible.
  */
-const ROOM_CHECK_BYTES = 2 ** 20;
+const SPACE_CHECK_BYTES = 2 ** 20;
 /** Maximum age of such a check, in milliseconds, for a slow transfer to a disk that other processes fill. */
-const ROOM_CHECK_MS = 1000;
+const SPACE_CHECK_MS = 1000;
 
 /** How long to wait for an origin. */
-export interface Patience {
+export interface TransferTimeouts {
   /** Timeout of one wait, or of `MIN_BYTES_PER_WINDOW`, in milliseconds. */
   windowMs: number;
   /** Ends every wait. */
@@ -28,7 +28,7 @@ export interface Patience {
  * Waits for `promise`, which itself is not cancelled.
  * @throws what `onTimeout` makes after `ms` milliseconds, or the reason of `signal` once it is aborted.
  */
-export async function waitFor<T>(
+export async function withTimeout<T>(
   promise: Promise<T>,
   ms: number,
   signal: AbortSignal,
@@ -57,9 +57,9 @@ export async function waitFor<T>(
  * counts: the consumer may take as long as it likes.
  * @throws {DatasetError} when fewer arrive; the reason of the signal once it is aborted. The source is left open.
  */
-export async function* atMinimumRate(
+export async function* enforceMinimumRate(
   source: Readable,
-  { windowMs, signal }: Patience,
+  { windowMs, signal }: TransferTimeouts,
 ): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   const tooSlow = () =>
@@ -70,7 +70,7 @@ export async function* atMinimumRate(
   let leftMs = windowMs;
   for (;;) {
     const asked = performance.now();
-    const next = await waitFor(chunks.next(), leftMs, signal, tooSlow);
+    const next = await withTimeout(chunks.next(), leftMs, signal, tooSlow);
     if (next.done === true) return;
     leftMs -= performance.now() - asked;
     missing -= next.value.length;
@@ -83,7 +83,7 @@ export async function* atMinimumRate(
 }
 
 /** Passes chunks on. @throws {DatasetError} beyond `maxBytes`. */
-export async function* atMost(maxBytes: number, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* limitBytes(maxBytes: number, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let bytes = 0;
   for await (const chunk of source) {
     bytes += chunk.length;
@@ -93,7 +93,7 @@ export async function* atMost(maxBytes: number, source: AsyncIterable<Buffer>): 
 }
 
 /** Passes on chunks that are written to `folder`, as long as there is room for them. @throws {DatasetError} */
-export async function* whileRoom(
+export async function* limitByFreeSpace(
   source: AsyncIterable<Buffer>,
   folder: string,
   roomForOthers: number,
@@ -103,8 +103,8 @@ export async function* whileRoom(
   let checkedAt = -Infinity;
   for await (const chunk of source) {
     unchecked += chunk.length;
-    if (unchecked > ROOM_CHECK_BYTES || performance.now() - checkedAt > ROOM_CHECK_MS) {
-      if ((await roomIn(folder, roomForOthers)) < chunk.length + ROOM_CHECK_BYTES) {
+    if (unchecked > SPACE_CHECK_BYTES || performance.now() - checkedAt > SPACE_CHECK_MS) {
+      if ((await freeSpaceIn(folder, roomForOthers)) < chunk.length + SPACE_CHECK_BYTES) {
         throw new DatasetError(
           `the dataset has more than ${written} bytes, and there is no room for more in the folder of temporary files`,
         );
@@ -118,8 +118,8 @@ export async function* whileRoom(
 }
 
 /** Fails before the first byte where the origin announces more than there is room for. @throws {DatasetError} */
-export async function requireRoom(folder: string, roomForOthers: number, bytes: number): Promise<void> {
-  const room = await roomIn(folder, roomForOthers);
+export async function assertFreeSpace(folder: string, roomForOthers: number, bytes: number): Promise<void> {
+  const room = await freeSpaceIn(folder, roomForOthers);
   if (bytes <= room) return;
   throw new DatasetError(
     `the dataset has ${bytes} bytes, and there is room for ${Math.max(0, room)} in the folder of temporary files`,
@@ -127,7 +127,7 @@ export async function requireRoom(folder: string, roomForOthers: number, bytes: 
 }
 
 /** Free bytes in the file system of `folder` beyond those to leave to others; negative where there are fewer. */
-async function roomIn(folder: string, roomForOthers: number): Promise<number> {
+async function freeSpaceIn(folder: string, roomForOthers: number): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize - roomForOthers;
 }

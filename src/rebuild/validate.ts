@@ -1,13 +1,13 @@
 import type { PackageEntry } from '../search/package-document.js';
 import type { Logger } from '../log.js';
 import { DatasetError } from './dataset-error.js';
-import { Fingerprints } from './fingerprints.js';
+import { FingerprintSet } from './fingerprint-set.js';
 import { NumberList } from './number-list.js';
 import { quote, truncateReason } from './reason.js';
 import type { Row } from './rows.js';
 
 /** A dataset of which every row is known to be right. */
-export interface CheckedDataset {
+export interface ValidatedDataset {
   /** How many packages there are, wrong rows that may be skipped left out. */
   total: number;
   /** Lines of the rows that are skipped although they are right by themselves: duplicates of earlier ones. */
@@ -18,7 +18,7 @@ export interface CheckedDataset {
   ordinalOf(no: number): number;
 }
 
-interface CheckOptions {
+interface ValidationOptions {
   /** How many wrong rows may be skipped. */
   maxBadRows: number;
   log: Logger;
@@ -42,12 +42,12 @@ const MAX_REPEATED_NUMBERS = 100_000;
  * @param rows starts reading from the beginning, each time it is called.
  * @throws {DatasetError} naming the line and the reason, as soon as there are more wrong rows than may be skipped.
  */
-export async function checkDataset(
+export async function validateDataset(
   rows: () => AsyncIterable<Row[]>,
-  { maxBadRows, log, onRows }: CheckOptions,
-): Promise<CheckedDataset> {
+  { maxBadRows, log, onRows }: ValidationOptions,
+): Promise<ValidatedDataset> {
   const badRows = new BadRows(maxBadRows, log);
-  const names = await Fingerprints.create();
+  const names = await FingerprintSet.create();
   const suspects: Suspects = { names: new Map(), numbers: new Map() };
   const numbers = new NumberList();
   let first: PackageEntry | undefined;

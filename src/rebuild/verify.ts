@@ -17,7 +17,7 @@ const SAMPLES = 10;
 const OPAQUE_ID = 'verify';
 
 /** @throws {DatasetError} where the new snapshot is smaller than the one before by more than `maxPercent`. */
-export function refuseShrunken(total: number, previous: number | undefined, maxPercent: number): void {
+export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
   if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
   throw new DatasetError(
     `the snapshot has ${total} packages, the one before ${previous}: smaller by more than ${maxPercent} %` +

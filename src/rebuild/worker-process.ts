@@ -23,11 +23,11 @@ const STOP_MS = 8_750;
 export type WorkerAnswer = 'started' | 'busy' | 'lock-unavailable';
 
 /** How a worker has ended: after a rebuild, without the lock, or unexpectedly. */
-export type WorkerEnd = { outcome: Outcome } | { error: WorkerFailed } | { isRefused: true };
+export type WorkerEnd = { outcome: Outcome } | { error: WorkerFailedError } | { isRefused: true };
 
 /** The worker could not be started, crashed, or was killed. */
-export class WorkerFailed extends Error {
-  override readonly name = 'WorkerFailed';
+export class WorkerFailedError extends Error {
+  override readonly name = 'WorkerFailedError';
 }
 
 /** Runs one rebuild in a child process, which isolates its memory and garbage collection from the server's. */
@@ -79,12 +79,15 @@ export class WorkerProcess {
       }
     });
     this.ended = exitOf(child).then(
-      (how) => end ?? { error: new WorkerFailed(`the process of the rebuild ended unexpectedly (${how})`) },
+      (how) =>
+        end ?? { error: new WorkerFailedError(`the process of the rebuild ended unexpectedly (${how})`) },
       (cause: unknown) => ({ error: couldNotStart(cause) }),
     );
     void this.ended.then(() => clearInterval(watching));
     const failed = this.ended.then((ended): WorkerAnswer => {
-      throw 'error' in ended ? ended.error : new WorkerFailed('the process of the rebuild gave no answer');
+      throw 'error' in ended
+        ? ended.error
+        : new WorkerFailedError('the process of the rebuild gave no answer');
     });
     this.answer = Promise.race([answered, failed]);
     this.#send({ type: 'start', input });
@@ -131,9 +134,9 @@ function forkWorker(): ChildProcess {
   });
 }
 
-function couldNotStart(cause: unknown): WorkerFailed {
+function couldNotStart(cause: unknown): WorkerFailedError {
   const { message } = cause as Error;
-  return new WorkerFailed(`the process of the rebuild could not be started: ${message}`, { cause });
+  return new WorkerFailedError(`the process of the rebuild could not be started: ${message}`, { cause });
 }
 
 /** Waits for the end of a process. @returns its signal or exit code. @throws why it could not be started. */

@@ -3,7 +3,7 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { createRedis } from '../clients/redis.js';
 import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
-import { LockUnavailable } from './lock.js';
+import { LockUnavailableError } from './lock.js';
 import { rebuildUnderLock } from './locked-rebuild.js';
 import { Progress, type Phase } from './progress.js';
 import { createRebuildContext } from './rebuild-context.js';
@@ -94,7 +94,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     report();
     await send({ type: 'ended', outcome });
   } catch (error) {
-    if (!(error instanceof LockUnavailable)) throw error;
+    if (!(error instanceof LockUnavailableError)) throw error;
     await send({ type: 'lock-unavailable' });
   } finally {
     await context.close();

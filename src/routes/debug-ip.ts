@@ -77,13 +77,13 @@ export const debugIpOperation: Operation = {
 export function debugIp(reading: RateLimit): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state.client;
-    const { ip, peer, forwardedFor, trustedHops: believed, key } = address;
+    const { ip, peer, forwardedFor, trustedHops, key } = address;
     ctx.set('Cache-Control', 'no-store');
     ctx.body = {
       ip,
       peer,
       forwarded_for: forwardedFor.map(redactQueries),
-      forwarded_for_believed: believed,
+      forwarded_for_believed: trustedHops,
       limit_key: key,
       limit: await reading.usage(key),
       bypass: { valid: bypassSecondsLeft > 0, valid_for_seconds: bypassSecondsLeft },

@@ -5,9 +5,9 @@ import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { parseParams, rebuildParams } from '../http/query-params.js';
 import type { SecretAuth } from '../http/secret-auth.js';
 import { searchUnavailable, unavailable } from '../http/problem.js';
-import { LockUnavailable } from '../rebuild/lock.js';
-import type { RebuildService, StartAnswer } from '../rebuild/rebuild-service.js';
-import { WorkerFailed } from '../rebuild/worker-process.js';
+import { LockUnavailableError } from '../rebuild/lock.js';
+import type { RebuildService, StartResult } from '../rebuild/rebuild-service.js';
+import { WorkerFailedError } from '../rebuild/worker-process.js';
 import type { Handler } from './handler.js';
 
 const RETRY_AFTER_SECONDS = 5;
@@ -79,14 +79,14 @@ export function startRebuild(
 
 /** @throws the error itself if it is not one that a client may be told of. */
 function whyNot(error: unknown): string {
-  if (error instanceof LockUnavailable) {
+  if (error instanceof LockUnavailableError) {
     return 'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds';
   }
-  if (error instanceof WorkerFailed) return 'the process of the rebuild could not be started';
+  if (error instanceof WorkerFailedError) return 'the process of the rebuild could not be started';
   throw error;
 }
 
-function describe({ progress, lastFailure }: StartAnswer) {
+function describe({ progress, lastFailure }: StartResult) {
   const { phase, rows, total, bytes, totalBytes, startedAt } = progress;
   return {
     phase,

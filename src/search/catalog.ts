@@ -1,4 +1,4 @@
-import { EngineUnavailable, type SearchPool } from '../clients/search-pool.js';
+import { EngineUnavailableError, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import { initializing, searchUnavailable } from '../http/problem.js';
 import { IndexGoneError, runSearches, type Hits } from './msearch.js';
@@ -109,7 +109,7 @@ export class Catalog {
 }
 
 function asProblem(error: unknown): unknown {
-  return error instanceof EngineUnavailable || error instanceof IndexGoneError
+  return error instanceof EngineUnavailableError || error instanceof IndexGoneError
     ? searchUnavailable(error)
     : error;
 }

@@ -1,8 +1,8 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
-import { describeRefusal } from '../clients/elasticsearch.js';
-import { EngineUnavailable } from '../clients/search-pool.js';
+import { describeAuthError } from '../clients/elasticsearch.js';
+import { EngineUnavailableError } from '../clients/search-pool.js';
 import { callElasticsearch, IMMEDIATE_RETRY } from './msearch.js';
 
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
@@ -146,7 +146,7 @@ export class GenerationWatcher {
       this.#current = found;
       this.#enter(found === undefined ? 'absent' : 'present');
     } catch (error) {
-      const refusal = describeRefusal(error, 'ELASTICSEARCH_API_KEY');
+      const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
       this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
     }
   }
@@ -162,7 +162,7 @@ export class GenerationWatcher {
 
 /**
  * The generation an alias points to, or undefined if there is none.
- * @throws {EngineUnavailable} if Elasticsearch does not respond, or the alias points to more than one index.
+ * @throws {EngineUnavailableError} if Elasticsearch does not respond, or the alias points to more than one index.
  */
 export async function findGeneration(
   client: Client,
@@ -174,7 +174,7 @@ export async function findGeneration(
   const [index, ...others] = Object.keys(found).sort().reverse();
   if (index === undefined) return undefined;
   if (others.length > 0) {
-    throw new EngineUnavailable(
+    throw new EngineUnavailableError(
       `the alias ${alias} points to more than one index: ${[index, ...others].join(', ')}`,
     );
   }

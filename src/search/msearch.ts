@@ -1,5 +1,5 @@
 import { errors } from '@elastic/elasticsearch';
-import { EngineUnavailable, isTemporary, type SearchPool } from '../clients/search-pool.js';
+import { EngineUnavailableError, isRetryable, type SearchPool } from '../clients/search-pool.js';
 import { EXACT, type SearchBody } from './queries.js';
 
 /** The index is gone: it was pruned after a flip that this replica has not seen yet. */
@@ -61,7 +61,7 @@ export function msearchRequest(index: string, bodies: SearchBody[]): { path: str
  * Runs searches side by side in one request and returns the hits of each.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
  * @throws {IndexGoneError} when there is no such index.
- * @throws {EngineUnavailable} when the engine does not answer in time, or a shard failed or ran out of time.
+ * @throws {EngineUnavailableError} when the engine does not answer in time, or a shard failed or ran out of time.
  */
 export async function runSearches(
   pool: SearchPool,
@@ -115,12 +115,12 @@ function parseResponse(text: string, index: string): Hits[] {
     if (response.error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
     if (response.error) {
       const description = `${response.error.type}: ${response.error.reason}`;
-      throw isTemporary(response.status) || response.error.type === INDEX_CLOSED
-        ? new EngineUnavailable(description)
+      throw isRetryable(response.status) || response.error.type === INDEX_CLOSED
+        ? new EngineUnavailableError(description)
         : new Error(description);
     }
     if (response.timed_out !== false || response._shards?.failed !== 0) {
-      throw new EngineUnavailable('a shard failed or ran out of time');
+      throw new EngineUnavailableError('a shard failed or ran out of time');
     }
     const hits = response.hits?.hits ?? [];
     return {
@@ -130,14 +130,14 @@ function parseResponse(text: string, index: string): Hits[] {
   });
 }
 
-/** Calls the engine by its client. @throws {EngineUnavailable} in place of the client's own errors that will pass. */
+/** Calls the engine by its client. @throws {EngineUnavailableError} in place of the client's own errors that will pass. */
 export async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    if (error instanceof errors.ResponseError && !isTemporary(error.statusCode ?? 500)) throw error;
+    if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) throw error;
     if (error instanceof errors.ElasticsearchClientError) {
-      throw new EngineUnavailable(error.message, { cause: error });
+      throw new EngineUnavailableError(error.message, { cause: error });
     }
     throw error;
   }

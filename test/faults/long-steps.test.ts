@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createLogger } from '../../src/log.js';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
-import { loadDataset } from '../../src/rebuild/load.js';
+import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/merge.js';
 import { StalledError } from '../../src/rebuild/retry.js';
 import type { Row } from '../../src/rebuild/rows.js';
@@ -63,8 +63,8 @@ describe('A step that takes longer than any request may', function () {
       urlHost: '',
       ordinalOf: (no: number) => no - 1,
     };
-    await loadDataset(client, index, rows(), dataset, {
-      besideReaders: false,
+    await bulkLoad(client, index, rows(), dataset, {
+      throttled: false,
       ...step,
       onRows: () => undefined,
     });

@@ -119,7 +119,7 @@ describe('The lock of a rebuild', function () {
     const late = new RedisLock(impatient, slug, createLogger('silent', false));
     await impatient.ping();
     await redis.client('PAUSE', 1000, 'ALL');
-    expect(await late.acquire().catch((error: unknown) => (error as Error).name)).to.equal('LockUnavailable');
+    expect(await late.acquire().catch((error: unknown) => (error as Error).name)).to.equal('LockUnavailableError');
     await until(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
     await pause(1000);
     expect(await lock.isHeld()).to.equal(false);

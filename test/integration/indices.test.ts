@@ -2,7 +2,7 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
-import { loadDataset } from '../../src/rebuild/load.js';
+import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/merge.js';
 import type { Row } from '../../src/rebuild/rows.js';
 import { createLogger } from '../../src/log.js';
@@ -62,8 +62,8 @@ describe("A build's index", () => {
       urlHost: '',
       ordinalOf: (no: number) => no,
     };
-    const failure = await loadDataset(client, removed, rows(), dataset, {
-      besideReaders: false,
+    const failure = await bulkLoad(client, removed, rows(), dataset, {
+      throttled: false,
       ...step,
       onRows: () => undefined,
     }).catch((error: unknown) => error);

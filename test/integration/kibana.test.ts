@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/search/package-document.js';
-import { facetsOf } from '../../src/rebuild/facets.js';
+import { kibanaFieldsOf } from '../../src/rebuild/kibana-fields.js';
 import { aliasOf, loadingAliasOf, newIndexName } from '../../src/rebuild/index-names.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
@@ -208,7 +208,7 @@ describe('The dashboard for Kibana, on names of any kind', () => {
 /** Lets the service serve a copy of its index as it was made before there were facets. */
 async function serveWithoutFacets(service: Service): Promise<void> {
   const { elasticsearch, alias, server } = service;
-  const facets = Object.keys(facetsOf('name'));
+  const facets = Object.keys(kibanaFieldsOf('name'));
   const [current = ''] = await service.indices();
   const { settings, mappings } = JSON.parse(
     readFileSync(new URL('../../mappings/packages.json', import.meta.url), 'utf8'),

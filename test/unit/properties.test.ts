@@ -10,7 +10,7 @@ import { clientIpReader } from '../../src/http/client-ip.js';
 import { browseParams, parseParams, searchParams } from '../../src/http/query-params.js';
 import { createLogger } from '../../src/log.js';
 import { Problem } from '../../src/http/problem.js';
-import { checkDataset } from '../../src/rebuild/check.js';
+import { validateDataset } from '../../src/rebuild/validate.js';
 import { readCsv } from '../../src/rebuild/csv.js';
 import { DatasetError } from '../../src/rebuild/dataset-error.js';
 import { readRows } from '../../src/rebuild/rows.js';
@@ -28,7 +28,7 @@ describe('Whatever comes in', function () {
     async function check(pieces: Buffer[]) {
       const rows = () => readRows(Readable.from(pieces), 'https://registry.example/{name}');
       const log = createLogger('silent', false);
-      const { total } = await checkDataset(rows, { maxBadRows: 0, log, onRows: () => undefined });
+      const { total } = await validateDataset(rows, { maxBadRows: 0, log, onRows: () => undefined });
       const read: PackageEntry[] = [];
       for await (const batch of rows()) {
         for (const row of batch) if ('entry' in row) read.push(row.entry);
@@ -153,10 +153,10 @@ describe('Whatever comes in', function () {
       fc.assert(
         fc.property(fc.array(hop, { maxLength: 6 }), fc.ipV4(), (forged, real) => {
           fc.pre(!real.startsWith('10.'));
-          const { ip, key, trustedHops: believed } = from('10.9.9.9', [...forged, real, '10.0.0.2']);
+          const { ip, key, trustedHops } = from('10.9.9.9', [...forged, real, '10.0.0.2']);
           expect(ip).to.equal(real);
           expect(key).to.equal(real);
-          expect(believed).to.deep.equal([real, '10.0.0.2']);
+          expect(trustedHops).to.deep.equal([real, '10.0.0.2']);
         }),
         { numRuns: 2000 },
       );

@@ -88,7 +88,7 @@ describe('clientIpReader', () => {
   });
 
   it('says what of the header was believed', () => {
-    const trustedHops: [peer: string, forwardedFor: string, believed: string[]][] = [
+    const believed: [peer: string, forwardedFor: string, believed: string[]][] = [
       ['203.0.113.5', '198.51.100.1', []],
       ['10.0.0.1', '198.51.100.1', ['198.51.100.1']],
       ['10.0.0.1', '198.51.100.1, nonsense, 10.0.0.2', ['10.0.0.2']],

@@ -6,15 +6,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../../src/search/package-document.js';
-import type { CheckedDataset } from '../../../src/rebuild/check.js';
+import type { ValidatedDataset } from '../../../src/rebuild/validate.js';
 import { createLogger } from '../../../src/log.js';
-import { loadDataset } from '../../../src/rebuild/load.js';
+import { bulkLoad } from '../../../src/rebuild/bulk-load.js';
 import type { Row } from '../../../src/rebuild/rows.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 import { packagesNamed } from '../../support/datasets.js';
 
 const packages = packagesNamed(Array.from({ length: 30_000 }, (_, i) => `package-${i}`));
-const dataset: CheckedDataset = {
+const dataset: ValidatedDataset = {
   total: packages.length,
   duplicateLines: new Set(),
   urlHost: 'registry.example',
@@ -35,10 +35,10 @@ const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { t
 async function load(
   answer: (n: number) => object | number | Promise<object>,
   options: Partial<{
-    dataset: CheckedDataset;
+    dataset: ValidatedDataset;
     signal: AbortSignal;
     rows: AsyncIterable<Row[]>;
-    besideReaders: boolean;
+    throttled: boolean;
     timeoutMs: number;
   }> = {},
 ) {
@@ -70,8 +70,8 @@ async function load(
     requestTimeout: options.timeoutMs ?? 30_000,
   });
   const counts: number[] = [];
-  const failure = await loadDataset(client, 'index', options.rows ?? rows(), options.dataset ?? dataset, {
-    besideReaders: options.besideReaders ?? false,
+  const failure = await bulkLoad(client, 'index', options.rows ?? rows(), options.dataset ?? dataset, {
+    throttled: options.throttled ?? false,
     stallMs: 1500,
     log: createLogger('silent', false),
     signal: options.signal ?? new AbortController().signal,
@@ -86,7 +86,7 @@ async function load(
 const documents = (bodies: string[]) =>
   bodies.flatMap((body) => body.trimEnd().split('\n')).map((line) => JSON.parse(line) as object);
 
-describe('loadDataset', function () {
+describe('bulkLoad', function () {
   this.timeout(10_000);
 
   it('sends every package once, under its number, in requests of bounded size', async () => {
@@ -123,7 +123,7 @@ describe('loadDataset', function () {
 
   it('keeps two requests in flight, and one beside readers', async () => {
     expect((await load(() => GOOD)).mostInFlight).to.equal(2);
-    expect((await load(() => GOOD, { besideReaders: true })).mostInFlight).to.equal(1);
+    expect((await load(() => GOOD, { throttled: true })).mostInFlight).to.equal(1);
   });
 
   it('writes to nothing but an alias, which goes with its index', async () => {

@@ -718,9 +718,10 @@ describe('download', () => {
         while (!isOver) least = Math.min(least, await freeBytes());
       };
       const watching = watch();
-      await rejects(snapshotOf(url, NEVER, { roomForOthers, maxBytes: 5 * ROOM }), NO_ROOM).finally(
-        () => (isOver = true),
-      );
+      await rejects(
+        snapshotOf(url, NEVER, { reservedBytes: roomForOthers, maxBytes: 5 * ROOM }),
+        NO_ROOM,
+      ).finally(() => (isOver = true));
       await watching;
       expect(least).to.be.within(roomForOthers, roomForOthers + 3 * MEBIBYTE);
       expect(await readdir(small), 'left behind').to.deep.equal([]);
@@ -745,14 +746,14 @@ describe('download', () => {
       });
       const roomForOthers = (await freeBytes()) - ROOM;
       setTimeout(() => void writeFile(join(small, 'of-others'), Buffer.alloc(ROOM)), 200);
-      await rejects(snapshotOf(url, NEVER, { roomForOthers }), NO_ROOM);
+      await rejects(snapshotOf(url, NEVER, { reservedBytes: roomForOthers }), NO_ROOM);
       expect(await readdir(small), 'left behind').to.deep.equal(['of-others']);
     });
 
     it('accepts a dataset that there is room for', async () => {
       const url = await serve((_request, response) => response.end(LONG_CSV));
       const roomForOthers = (await freeBytes()) - ROOM;
-      expect(await textOf(await snapshotOf(url, NEVER, { roomForOthers }))).to.equal(LONG_CSV);
+      expect(await textOf(await snapshotOf(url, NEVER, { reservedBytes: roomForOthers }))).to.equal(LONG_CSV);
       await Promise.all(snapshots.splice(0).map((snapshot) => snapshot.remove()));
     });
   });

@@ -2,7 +2,7 @@ import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
 import { publicReason } from '../../../src/rebuild/failure-reason.js';
-import { withoutAddresses } from '../../../src/rebuild/without-addresses.js';
+import { redactAddresses } from '../../../src/rebuild/redact-addresses.js';
 
 describe('The reason of a failure', () => {
   const worded: [message: string, shown: string][] = [
@@ -39,7 +39,7 @@ describe('The reason of a failure', () => {
     const error = Object.assign(new Error("Host: es.internal. is not in the cert's altnames: DNS:a"), {
       code: 'ERR_TLS_CERT_ALTNAME_INVALID',
     });
-    expect(withoutAddresses(error)).to.equal('ERR_TLS_CERT_ALTNAME_INVALID');
+    expect(redactAddresses(error)).to.equal('ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
   it('keeps what a row of the dataset says', () => {

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Fingerprints } from '../../../src/rebuild/fingerprints.js';
+import { FingerprintSet } from '../../../src/rebuild/fingerprint-set.js';
 import { longestBlock } from '../../support/event-loop.js';
 import { integer, seededRandom } from '../../support/random.js';
 
-describe('Fingerprints', () => {
+describe('FingerprintSet', () => {
   it('takes each text once', async () => {
-    const seen = await Fingerprints.create();
+    const seen = await FingerprintSet.create();
     for (const text of [
       '',
       'a',
@@ -27,13 +27,13 @@ describe('Fingerprints', () => {
   });
 
   it('begins empty, each one by itself', async () => {
-    const [one, other] = [await Fingerprints.create(), await Fingerprints.create()];
+    const [one, other] = [await FingerprintSet.create(), await FingerprintSet.create()];
     one.add('a');
     expect(other.add('a')).to.be.true;
   });
 
   it('tells texts apart that have two equal hashes of 32 bits', async () => {
-    const seen = await Fingerprints.create();
+    const seen = await FingerprintSet.create();
     expect(seen.add('580-package-33850')).to.be.true;
     expect(seen.add('504-package-46866')).to.be.true;
   });
@@ -41,14 +41,14 @@ describe('Fingerprints', () => {
   it('forgets none of 200,000 texts, and takes none of them for another', async () => {
     const random = seededRandom(1);
     const texts = Array.from({ length: 200_000 }, (_, i) => `${integer(random, 0, 999)}-package-${i}`);
-    const seen = await Fingerprints.create();
+    const seen = await FingerprintSet.create();
     expect(texts.filter((text) => !seen.add(text))).to.deep.equal([]);
     expect(texts.filter((text) => seen.add(text))).to.deep.equal([]);
   });
 
   it('grows in steps of 20 ms at most', async () => {
     const addAll = async (nextStep: () => void) => {
-      const set = await Fingerprints.create();
+      const set = await FingerprintSet.create();
       for (let i = 0; i < 1_300_000; i++) {
         if (i % 1000 === 0) {
           await nextTurn();

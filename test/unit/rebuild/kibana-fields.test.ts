@@ -1,23 +1,23 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { codePoints } from '../../../src/code-points.js';
-import { facetsOf } from '../../../src/rebuild/facets.js';
+import { kibanaFieldsOf } from '../../../src/rebuild/kibana-fields.js';
 
-describe('facetsOf', () => {
+describe('kibanaFieldsOf', () => {
   it('takes the part before the first slash of an @scope/name for the scope', () => {
-    expect(facetsOf('@scope/name').scope).to.equal('@scope');
-    expect(facetsOf('@Scope/name/of-more').scope).to.equal('@Scope');
+    expect(kibanaFieldsOf('@scope/name').scope).to.equal('@scope');
+    expect(kibanaFieldsOf('@Scope/name/of-more').scope).to.equal('@Scope');
   });
 
   it('says so where there is no scope', () => {
     for (const name of ['name', 'scope/name', '@name', '@', '@/name', 'a@scope/name']) {
-      expect(facetsOf(name).scope, name).to.equal('(none)');
+      expect(kibanaFieldsOf(name).scope, name).to.equal('(none)');
     }
   });
 
   it('takes code points for characters, in the case of the name', () => {
-    expect(facetsOf('Ärger')).to.include({ initial: 'Ä', length: 5 });
-    expect(facetsOf('𝒜𝒜lpha')).to.include({ initial: '𝒜', length: 6 });
+    expect(kibanaFieldsOf('Ärger')).to.include({ initial: 'Ä', length: 5 });
+    expect(kibanaFieldsOf('𝒜𝒜lpha')).to.include({ initial: '𝒜', length: 6 });
   });
 
   it('counts any name as its code points', () => {
@@ -25,7 +25,7 @@ describe('facetsOf', () => {
     fc.assert(
       fc.property(names, (name) => {
         const characters = codePoints(name);
-        expect(facetsOf(name)).to.include({ initial: characters[0], length: characters.length });
+        expect(kibanaFieldsOf(name)).to.include({ initial: characters[0], length: characters.length });
       }),
     );
   });

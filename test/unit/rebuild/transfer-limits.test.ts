@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { atMinimumRate, atMost } from '../../../src/rebuild/transfer-limits.js';
+import { enforceMinimumRate, limitBytes } from '../../../src/rebuild/transfer-limits.js';
 
 const WINDOW_MS = 200;
 const NEVER = new AbortController().signal;
@@ -30,10 +30,10 @@ async function bytesOf(chunks: AsyncIterable<Buffer>): Promise<number> {
 }
 
 function received(...pieces: [pauseMs: number, bytes: number][]): Promise<number> {
-  return bytesOf(atMinimumRate(source(...pieces), { windowMs: WINDOW_MS, signal: NEVER }));
+  return bytesOf(enforceMinimumRate(source(...pieces), { windowMs: WINDOW_MS, signal: NEVER }));
 }
 
-describe('atMinimumRate', () => {
+describe('enforceMinimumRate', () => {
   it('passes everything on that arrives fast enough', async () => {
     expect(await received()).to.equal(0);
     expect(await received([0, 1])).to.equal(1);
@@ -43,7 +43,7 @@ describe('atMinimumRate', () => {
 
   it('fails where nothing arrives', async () => {
     const silent = new PassThrough();
-    await rejects(bytesOf(atMinimumRate(silent, { windowMs: WINDOW_MS, signal: NEVER })), TOO_SLOW);
+    await rejects(bytesOf(enforceMinimumRate(silent, { windowMs: WINDOW_MS, signal: NEVER })), TOO_SLOW);
     silent.destroy();
   });
 
@@ -57,7 +57,7 @@ describe('atMinimumRate', () => {
   it('does not count what the consumer takes', async () => {
     let bytes = 0;
     const pieces = Array.from({ length: 4 }, (): [number, number] => [0, 5000]);
-    for await (const chunk of atMinimumRate(source(...pieces), { windowMs: WINDOW_MS, signal: NEVER })) {
+    for await (const chunk of enforceMinimumRate(source(...pieces), { windowMs: WINDOW_MS, signal: NEVER })) {
       await pause(1.5 * WINDOW_MS);
       bytes += chunk.length;
     }
@@ -72,7 +72,7 @@ describe('atMinimumRate', () => {
     signals[1] = late.signal;
     setTimeout(() => late.abort(reason), 50);
     for (const signal of signals) {
-      await rejects(bytesOf(atMinimumRate(silent, { windowMs: 60_000, signal })), reason);
+      await rejects(bytesOf(enforceMinimumRate(silent, { windowMs: 60_000, signal })), reason);
     }
     silent.destroy();
   });
@@ -81,16 +81,16 @@ describe('atMinimumRate', () => {
     const failing = new PassThrough();
     setTimeout(() => failing.destroy(new Error('the connection was reset')), 20);
     await rejects(
-      bytesOf(atMinimumRate(failing, { windowMs: 60_000, signal: NEVER })),
+      bytesOf(enforceMinimumRate(failing, { windowMs: 60_000, signal: NEVER })),
       /connection was reset/,
     );
   });
 });
 
-describe('atMost', () => {
+describe('limitBytes', () => {
   it('passes on as many bytes, and fails at one more', async () => {
-    expect(await bytesOf(atMost(1000, source([0, 400], [0, 600])))).to.equal(1000);
-    await rejects(bytesOf(atMost(1000, source([0, 400], [0, 601]))), {
+    expect(await bytesOf(limitBytes(1000, source([0, 400], [0, 600])))).to.equal(1000);
+    await rejects(bytesOf(limitBytes(1000, source([0, 400], [0, 601]))), {
       name: 'DatasetError',
       message: 'the dataset is larger than 1000 bytes',
     });

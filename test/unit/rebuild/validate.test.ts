@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { PackageEntry } from '../../../src/search/package-document.js';
 import { createLogger } from '../../../src/log.js';
-import { checkDataset, type CheckedDataset } from '../../../src/rebuild/check.js';
+import { validateDataset, type ValidatedDataset } from '../../../src/rebuild/validate.js';
 import type { Row } from '../../../src/rebuild/rows.js';
 import { integer, pick, seededRandom } from '../../support/random.js';
 
@@ -22,7 +22,7 @@ function rowsOf(...rows: (Short | string)[]): Row[] {
   );
 }
 
-interface Outcome extends CheckedDataset {
+interface Outcome extends ValidatedDataset {
   warnings: { line: number; reason: string }[];
   /** What `onRows` was told. */
   counts: number[];
@@ -45,7 +45,7 @@ async function check(rows: Row[], maxBadRows = 0, batchSize = 3): Promise<Outcom
     for (let i = 0; i < rows.length; i += batchSize) yield rows.slice(i, i + batchSize);
   };
   const read = () => Readable.from(batches());
-  const checked = await checkDataset(read, { maxBadRows, log, onRows: (count) => counts.push(count) });
+  const checked = await validateDataset(read, { maxBadRows, log, onRows: (count) => counts.push(count) });
   return { ...checked, warnings, counts };
 }
 
@@ -54,13 +54,13 @@ async function expectRefused(rows: Row[], message: string, maxBadRows = 0): Prom
 }
 
 /** The numbers of the packages that are left, each with its place. */
-function ordinals(checked: CheckedDataset, rows: Row[]): [no: number, ordinal: number][] {
+function ordinals(checked: ValidatedDataset, rows: Row[]): [no: number, ordinal: number][] {
   return rows
     .flatMap((row) => ('entry' in row && !checked.duplicateLines.has(row.line) ? [row.entry.no] : []))
     .map((no) => [no, checked.ordinalOf(no)]);
 }
 
-describe('checkDataset', () => {
+describe('validateDataset', () => {
   it('counts the packages and knows their places', async () => {
     const rows = rowsOf([1, 'a'], [2, 'b'], [3, 'c'], [4, 'd']);
     const checked = await check(rows);
@@ -272,7 +272,7 @@ describe('checkDataset', () => {
     };
     const options = { maxBadRows: 10, log: createLogger('silent', false), onRows: () => undefined };
     await rejects(
-      checkDataset(() => Readable.from(batches()), options),
+      validateDataset(() => Readable.from(batches()), options),
       {
         name: 'DatasetError',
         message:
@@ -300,7 +300,7 @@ describe('checkDataset', () => {
         })(),
       );
     const options = { maxBadRows: 9, log: createLogger('silent', false), onRows: () => undefined };
-    await rejects(checkDataset(failing, options), { message: 'the disk is gone' });
+    await rejects(validateDataset(failing, options), { message: 'the disk is gone' });
   });
 
   describe('on 100,000 rows', () => {

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
-import { refuseShrunken } from '../../../src/rebuild/verify.js';
+import { assertNotShrunk } from '../../../src/rebuild/verify.js';
 
-describe('refuseShrunken', () => {
+describe('assertNotShrunk', () => {
   it('accepts any first snapshot', () => {
-    expect(() => refuseShrunken(1, undefined, 0)).not.to.throw();
+    expect(() => assertNotShrunk(1, undefined, 0)).not.to.throw();
   });
 
   it('accepts a snapshot that grew or stayed', () => {
     for (const total of [1000, 1001, 1_000_000]) {
-      expect(() => refuseShrunken(total, 1000, 0), String(total)).not.to.throw();
+      expect(() => assertNotShrunk(total, 1000, 0), String(total)).not.to.throw();
     }
   });
 
@@ -25,19 +25,19 @@ describe('refuseShrunken', () => {
       [3, 10, 3],
       [1, 99, 1],
     ] as const) {
-      expect(() => refuseShrunken(smallest, previous, percent), `${previous} - ${percent} %`).not.to.throw();
-      expect(() => refuseShrunken(smallest - 1, previous, percent), `${previous} - ${percent} %`).to.throw(
+      expect(() => assertNotShrunk(smallest, previous, percent), `${previous} - ${percent} %`).not.to.throw();
+      expect(() => assertNotShrunk(smallest - 1, previous, percent), `${previous} - ${percent} %`).to.throw(
         DatasetError,
       );
     }
   });
 
   it('accepts everything at 100 percent', () => {
-    expect(() => refuseShrunken(1, 1_000_000, 100)).not.to.throw();
+    expect(() => assertNotShrunk(1, 1_000_000, 100)).not.to.throw();
   });
 
   it('says both sizes, and how to accept the snapshot', () => {
-    expect(() => refuseShrunken(899, 1000, 10)).to.throw(
+    expect(() => assertNotShrunk(899, 1000, 10)).to.throw(
       DatasetError,
       'the snapshot has 899 packages, the one before 1000: smaller by more than 10 %' +
         ' (REBUILD_MAX_SHRINK_PERCENT); ask with force=true to accept it',

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { IndexGoneError, runSearches } from '../../../src/search/msearch.js';
-import { EngineUnavailable, SearchPool } from '../../../src/clients/search-pool.js';
+import { EngineUnavailableError, SearchPool } from '../../../src/clients/search-pool.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 
 /** Runs two searches against nodes that answer as the test wants; undefined for one that is not there. */
@@ -89,8 +89,8 @@ describe('runSearches', () => {
       { error: { type: 'es_rejected_execution_exception', reason: 'queue is full' }, status: 429 },
       { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' }, status: 503 },
     ]) {
-      expect(await ask(answering({ responses: [good(), partial] }))).to.be.instanceOf(EngineUnavailable);
-      expect(await ask(answering({ responses: [partial, good()] }))).to.be.instanceOf(EngineUnavailable);
+      expect(await ask(answering({ responses: [good(), partial] }))).to.be.instanceOf(EngineUnavailableError);
+      expect(await ask(answering({ responses: [partial, good()] }))).to.be.instanceOf(EngineUnavailableError);
     }
   });
 
@@ -99,9 +99,9 @@ describe('runSearches', () => {
     expect(await ask(answering({ responses: [gone, gone] }))).to.be.instanceOf(IndexGoneError);
     const refused = { error: { type: 'parsing_exception', reason: 'unknown query' }, status: 400 };
     const error = await ask(answering({ responses: [refused, refused] }));
-    expect(error).to.be.instanceOf(Error).and.not.to.be.instanceOf(EngineUnavailable);
+    expect(error).to.be.instanceOf(Error).and.not.to.be.instanceOf(EngineUnavailableError);
     for (const status of [429, 500, 503, 401]) {
-      expect(await ask(answering('{}', status)), String(status)).to.be.instanceOf(EngineUnavailable);
+      expect(await ask(answering('{}', status)), String(status)).to.be.instanceOf(EngineUnavailableError);
     }
   });
 
@@ -110,7 +110,7 @@ describe('runSearches', () => {
 
   itConcurrently('gives up a server that stalls, within two seconds', async () => {
     const began = Date.now();
-    expect(await ask(() => undefined)).to.be.instanceOf(EngineUnavailable);
+    expect(await ask(() => undefined)).to.be.instanceOf(EngineUnavailableError);
     expect(Date.now() - began).to.be.lessThan(2000);
   });
 
@@ -140,7 +140,7 @@ describe('runSearches', () => {
   itConcurrently('says within two seconds that no node answers', async () => {
     const expectUnavailable = async (listener: RequestListener | undefined) => {
       const began = Date.now();
-      expect(await ask(listener, listener)).to.be.instanceOf(EngineUnavailable);
+      expect(await ask(listener, listener)).to.be.instanceOf(EngineUnavailableError);
       expect(Date.now() - began).to.be.lessThan(2000);
     };
     await Promise.all(away.map(([, listener]) => expectUnavailable(listener)));
@@ -152,7 +152,7 @@ describe('runSearches', () => {
       requests++;
       response.writeHead(429).end('{}');
     };
-    expect(await ask(busy, busy)).to.be.instanceOf(EngineUnavailable);
+    expect(await ask(busy, busy)).to.be.instanceOf(EngineUnavailableError);
     expect(requests).to.equal(1);
   });
 
@@ -162,7 +162,7 @@ describe('runSearches', () => {
       requests++;
       request.socket.destroy();
     };
-    expect(await ask(breaking)).to.be.instanceOf(EngineUnavailable);
+    expect(await ask(breaking)).to.be.instanceOf(EngineUnavailableError);
     expect(requests).to.equal(2);
   });
 });
