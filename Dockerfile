@@ -7,8 +7,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY tsconfig.json ./
 COPY src src
-# `dist/local` is `npm start` on a bare machine, and needs what is left out here.
-RUN npm run --silent build && rm -rf dist/local dist/.tsbuildinfo* \
+# `dist/dev` is `npm start` on a bare machine, and needs what is left out here.
+RUN npm run --silent build && rm -rf dist/dev dist/.tsbuildinfo* \
  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 
 FROM node:24-trixie-slim

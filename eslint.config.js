@@ -41,7 +41,7 @@ export default tseslint.config(
     files: [
       'src/main.ts',
       'src/cli/*.ts',
-      'src/local/start.ts',
+      'src/dev/start.ts',
       'test/support/*.ts',
       'bench/*.ts',
       'test/images/offline.ts',

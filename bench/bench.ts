@@ -4,7 +4,7 @@ import { searchTierByTier } from '../src/search/catalog.js';
 import { msearchRequest } from '../src/search/msearch.js';
 import { TierPredictor } from '../src/search/tier-predictor.js';
 import { searchTiers, type SearchBody } from '../src/search/queries.js';
-import type { Engine } from '../src/local/engine.js';
+import type { Service } from '../src/dev/service.js';
 import { Oracle, type RankedEntry } from '../test/support/oracle.js';
 import { barChart } from './chart.js';
 import { generatedPackages } from './dataset.js';
@@ -101,7 +101,7 @@ async function rateRatio(ours: () => Promise<number>, floor: () => Promise<numbe
 async function coldSearch(
   loaded: Map<number, Loaded>,
   queries: Query[],
-  elasticsearch: Engine,
+  elasticsearch: Service,
 ): Promise<void> {
   const large = loaded.get(LARGEST) as Loaded;
   const small = loaded.get(SMALLEST) as Loaded;
@@ -182,7 +182,7 @@ async function coldSearch(
 }
 
 /** What an uncached search costs the service and Elasticsearch, and how much of it is garbage collection. */
-async function costsOfEach(server: ServerProcess, queries: Query[], elasticsearch: Engine): Promise<void> {
+async function costsOfEach(server: ServerProcess, queries: Query[], elasticsearch: Service): Promise<void> {
   const requests = queries.map((query) => ({ path: searchPath(query) }));
   const time = await timePerRequest(
     { server, requests },
@@ -256,7 +256,7 @@ function sortedByScore(q: string): SearchBody {
   };
 }
 
-async function hotSearch(env: Record<string, string>, redis: Engine): Promise<void> {
+async function hotSearch(env: Record<string, string>, redis: Service): Promise<void> {
   const serve = (more: Record<string, string>) =>
     ServerProcess.start('dist/main.js', {
       ...env,

@@ -2,15 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import type { Engine } from '../src/local/engine.js';
-import { obtainElasticsearch, obtainRedis } from '../src/local/engines.js';
-import { findPlaces, makeFolder, type Identity } from '../src/local/places.js';
+import type { Service } from '../src/dev/service.js';
+import { startElasticsearch, startRedis } from '../src/dev/services.js';
+import { findPaths, makeFolder, type Identity } from '../src/dev/paths.js';
 
 const HEAP = '2g';
 
 interface Bench {
-  elasticsearch: Engine;
-  redis: Engine;
+  elasticsearch: Service;
+  redis: Service;
   /** For what is loaded. */
   input: string;
   /** The user that engines run as; undefined for the caller's own. */
@@ -19,26 +19,26 @@ interface Bench {
 
 /** Lends a real Elasticsearch and a real Redis to some work, and leaves nothing of them after it. */
 export async function withEngines(work: (bench: Bench) => Promise<void>): Promise<void> {
-  const places = findPlaces(process.env);
+  const paths = findPaths(process.env);
   const name = join(tmpdir(), 'package-registry-search-bench-');
-  const folder = makeFolder(await mkdtemp(name), places.runAs);
+  const folder = makeFolder(await mkdtemp(name), paths.runAs);
   const say = (line: string) => console.log(line);
   const { signal } = new AbortController();
   const options = {
-    places,
+    paths,
     folder,
     volume: undefined,
     heap: HEAP,
     onUsualPorts: false,
     env: process.env,
-    say,
+    log: say,
     signal,
   };
-  const elasticsearch = await obtainElasticsearch(options);
-  const redis = await obtainRedis(options);
+  const elasticsearch = await startElasticsearch(options);
+  const redis = await startRedis(options);
   const input = await mkdtemp(name);
   try {
-    await work({ elasticsearch, redis, input, runAs: places.runAs });
+    await work({ elasticsearch, redis, input, runAs: paths.runAs });
   } finally {
     await Promise.all([elasticsearch.stop(), redis.stop()]);
     await rm(folder, { recursive: true, force: true });

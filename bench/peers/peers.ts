@@ -1,6 +1,6 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeFolder } from '../../src/local/places.js';
+import { makeFolder } from '../../src/dev/paths.js';
 import type { RankedEntry } from '../../test/support/oracle.js';
 import { barChart } from '../chart.js';
 import { generatedPackages, writeDataset } from '../dataset.js';

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { makeFolder, type Identity } from '../../src/local/places.js';
-import { run } from '../../src/local/run.js';
-import { SupervisedProgram } from '../../src/local/supervised.js';
+import { makeFolder, type Identity } from '../../src/dev/paths.js';
+import { run } from '../../src/dev/run.js';
+import { ManagedProcess } from '../../src/dev/managed-process.js';
 import type { RankedEntry } from '../../test/support/oracle.js';
 import { BY_RANK_AND_NAME, patterns, rankedColumns, type Peer } from './peer.js';
 
@@ -42,7 +42,7 @@ export async function startPostgresql({ dataset, folder, runAs }: PostgresqlOpti
   await run(join(programs, 'initdb'), initdb, options);
   const settings = ['listen_addresses=', `unix_socket_directories=${folder}`, ...SETTINGS];
   const command = [join(programs, 'postgres'), '-D', data, ...settings.flatMap((setting) => ['-c', setting])];
-  const server = new SupervisedProgram(command, { ...options, logFile: join(folder, 'postgresql.log') });
+  const server = new ManagedProcess(command, { ...options, logFile: join(folder, 'postgresql.log') });
   const accepts = async () => {
     const client = clientOf(folder);
     return client.connect().then(

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { ELASTICSEARCH_IMAGE } from '../../src/local/docker.js';
-import { run } from '../../src/local/run.js';
+import { ELASTICSEARCH_IMAGE } from '../../src/dev/docker.js';
+import { run } from '../../src/dev/run.js';
 import { Compose } from '../support/compose.js';
 import { bundledPackages } from '../support/datasets.js';
 import { ProxyLoad } from '../support/proxy-load.js';

@@ -88,7 +88,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
     await loadSecond(toCsv(NEW));
     await second.kill();
     await pause(1000);
-    await second.revive();
+    await second.restart();
     await expectRebuilt(NEW.length);
   });
 
@@ -165,7 +165,7 @@ describe('A node of three that is killed under load', function () {
     await kill(killed);
     await expectRebuilt();
     expect(await holders()).not.to.include(killed.name);
-    await killed.revive();
+    await killed.restart();
   });
 
   it('gets copies again when it is back', async () => {

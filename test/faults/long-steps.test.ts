@@ -160,7 +160,7 @@ describe('A merge', function () {
     reading.engineMayBeAway = true;
     await elasticsearch.kill();
     merge.release();
-    await elasticsearch.revive();
+    await elasticsearch.restart();
     await until(async () => (await suite.service.get('/health')).status === 200, 'Elasticsearch', 90_000);
     reading.engineMayBeAway = false;
     await suite.service.idle(180_000);

@@ -34,7 +34,7 @@ describe('Elasticsearch killed under the server', function () {
   });
 
   it('is served again as soon as it is back, with nothing done by anyone', async () => {
-    await (await engines()).elasticsearch.revive();
+    await (await engines()).elasticsearch.restart();
     await until(async () => (await get('/search?q=alpha')).status === 200, 'searches to work', 30_000);
     await until(async () => (await get('/health')).status === 200, '/health to recover', 3000);
     expect((await get('/search?q=alpha')).body.count).to.equal(1);
@@ -56,7 +56,7 @@ describe('Redis killed under the server', function () {
       for (let i = 0; i < 3; i++) expect((await suite.service.get('/stats')).status).to.equal(200);
       expectProblem(await suite.service.get('/stats'), 429, 'rate_limited');
     } finally {
-      await redis.revive();
+      await redis.restart();
     }
   });
 });

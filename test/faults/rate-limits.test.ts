@@ -70,7 +70,7 @@ describe('A flood through two replicas while Redis is killed and started again',
       return statuses;
     })();
     await redis.kill();
-    await redis.revive();
+    await redis.restart();
     end.abort();
     const statuses = await floods;
     expect(Object.keys(statuses).sort()).to.deep.equal(['200', '429']);

@@ -340,7 +340,7 @@ describe('A rebuild under which an engine goes away', function () {
     await load();
     await elasticsearchAway(async () => {
       await elasticsearch.kill();
-      await elasticsearch.revive();
+      await elasticsearch.restart();
     });
     await expectRebuilt();
   });
@@ -350,7 +350,7 @@ describe('A rebuild under which an engine goes away', function () {
     const served = await suite.service.indices();
     await load();
     await redis.kill();
-    await redis.revive();
+    await redis.restart();
     await suite.service.idle(20_000);
     expect(suite.service.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
     expect(await suite.service.indices()).to.deep.equal(served);

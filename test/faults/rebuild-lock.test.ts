@@ -74,7 +74,7 @@ describe('The lock of a rebuild', function () {
       try {
         await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 15_000);
       } finally {
-        await engine.revive();
+        await engine.restart();
       }
       held.release();
       expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
@@ -119,7 +119,9 @@ describe('The lock of a rebuild', function () {
     const late = new RedisLock(impatient, slug, createLogger('silent', false));
     await impatient.ping();
     await redis.client('PAUSE', 1000, 'ALL');
-    expect(await late.acquire().catch((error: unknown) => (error as Error).name)).to.equal('LockUnavailableError');
+    expect(await late.acquire().catch((error: unknown) => (error as Error).name)).to.equal(
+      'LockUnavailableError',
+    );
     await until(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
     await pause(1000);
     expect(await lock.isHeld()).to.equal(false);
@@ -134,7 +136,7 @@ describe('The lock of a rebuild', function () {
       expectProblem(answer, 503, 'search_unavailable');
       expect(answer.body.detail).to.contain('Redis');
     } finally {
-      await engine.revive();
+      await engine.restart();
     }
     await until(
       async () => (await suite.service.get(REBUILD)).status === 202,

@@ -175,8 +175,8 @@ describe('Secrets', function () {
       env: () => Record<string, string>,
       args: () => string[],
     ][] = [
-      ['npm start with a wrong password of Redis', 'src/local/start.ts', withWrongPassword, () => []],
-      ['npm start without its dataset', 'src/local/start.ts', () => ({ DATASET_URL: DATASET() }), () => []],
+      ['npm start with a wrong password of Redis', 'src/dev/start.ts', withWrongPassword, () => []],
+      ['npm start without its dataset', 'src/dev/start.ts', () => ({ DATASET_URL: DATASET() }), () => []],
       [
         'npm run rebuild without its dataset',
         'src/cli/rebuild.ts',

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client, errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { Engine } from '../../src/local/engine.js';
+import type { Service } from '../../src/dev/service.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -43,7 +43,7 @@ describe('An Elasticsearch that asks who is there', function () {
     `${newIndexName(alias, new Date())}-copy`,
   ];
   let nodes: OwnNodes;
-  let engine: Engine;
+  let engine: Service;
   let administrator: Client;
   let keys: Keys;
 
@@ -418,7 +418,7 @@ describe('An Elasticsearch that asks who is there', function () {
       it(`ends with one line with ${why}`, async () => {
         const { redis } = await engines();
         const urls = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url };
-        const program = new Program('src/local/start.ts', { ...urls, PORT: '0', ...env() });
+        const program = new Program('src/dev/start.ts', { ...urls, PORT: '0', ...env() });
         expect(await program.exit()).to.equal(1);
         expect(program.stderr.trim()).to.match(line);
       });
@@ -427,7 +427,7 @@ describe('An Elasticsearch that asks who is there', function () {
     it('serves with the keys, or with a user and a password in the address', async () => {
       const { redis } = await engines();
       for (const env of [keys, { ELASTICSEARCH_URL: withUser(ADMINISTRATOR.password) }]) {
-        const program = new Program('src/local/start.ts', {
+        const program = new Program('src/dev/start.ts', {
           ELASTICSEARCH_URL: engine.url,
           REDIS_URL: redis.url,
           REGISTRY_SLUG: slug,

@@ -167,7 +167,7 @@ describe('The processes', function () {
   describe('npm start', () => {
     it('uses the addresses that are given, loads the snapshot, and greets', async () => {
       const env = await environment();
-      const program = new Program('src/local/start.ts', env);
+      const program = new Program('src/dev/start.ts', env);
       const [, url] = await program.prints(
         /The API is at (\S+), with 2 packages of registry\.example\./,
         30_000,
@@ -181,7 +181,7 @@ describe('The processes', function () {
       const { elasticsearch } = await engines();
       expect((await fetch(elasticsearch.url)).status, 'what was given goes on').to.equal(200);
 
-      const again = new Program('src/local/start.ts', env);
+      const again = new Program('src/dev/start.ts', env);
       await again.prints(/The API is at/, 10_000);
       expect(again.stdout, 'no reload').not.to.contain('Snapshot:');
       await again.stop();
@@ -238,7 +238,7 @@ describe('The processes', function () {
     ];
     for (const [why, env, line] of refused) {
       it(`ends with one line when ${why}`, async () => {
-        const program = new Program('src/local/start.ts', {
+        const program = new Program('src/dev/start.ts', {
           ...(await environment()),
           ...(await env()),
         });

@@ -2,11 +2,11 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ELASTICSEARCH_IMAGE, REDIS_IMAGE } from '../../src/local/docker.js';
-import { assembleElasticsearch, writeBasicConfiguration } from '../../src/local/elasticsearch.js';
-import { findJdk } from '../../src/local/jdk.js';
-import { findPlaces } from '../../src/local/places.js';
-import { run } from '../../src/local/run.js';
+import { ELASTICSEARCH_IMAGE, REDIS_IMAGE } from '../../src/dev/docker.js';
+import { assembleElasticsearch, writeBasicConfiguration } from '../../src/dev/elasticsearch.js';
+import { findJdk } from '../../src/dev/jdk.js';
+import { findPaths } from '../../src/dev/paths.js';
+import { run } from '../../src/dev/run.js';
 
 /**
  * `npm run images:offline`: the images that the containers of this project are made of, for a machine that cannot pull
@@ -35,7 +35,7 @@ const images: Record<string, { folder: string; fill?: Fill }> = {
 
 async function addElasticsearch(context: string): Promise<void> {
   const { signal } = new AbortController();
-  const home = await assembleElasticsearch(findPlaces(process.env), say, signal);
+  const home = await assembleElasticsearch(findPaths(process.env), say, signal);
   await cp(home, join(context, 'home'), {
     recursive: true,
     filter: (path) => path !== join(home, 'config'),

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { findPlaces } from '../../src/local/places.js';
+import { findPaths } from '../../src/dev/paths.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
 import { stopEngines } from '../support/engines.js';
@@ -64,7 +64,7 @@ async function install(): Promise<string> {
     .update(await readFile(REQUIREMENTS))
     .digest('hex')
     .slice(0, 12);
-  const { programs } = findPlaces(process.env);
+  const { programs } = findPaths(process.env);
   const folder = join(programs, `schemathesis-${version}-${digest}`);
   const python = join(folder, 'bin', 'python');
   if (existsSync(python)) return python;

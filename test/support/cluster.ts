@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { freePort } from '../../src/local/free-port.js';
-import type { Engine } from '../../src/local/engine.js';
+import { freePort } from '../../src/dev/free-port.js';
+import type { Service } from '../../src/dev/service.js';
 import { ownNodes } from './own-nodes.js';
 
 /** A node of a cluster. */
-export interface ClusterNode extends Engine {
+export interface ClusterNode extends Service {
   /** As Elasticsearch's settings want it. */
   name: string;
 }

@@ -3,8 +3,8 @@ import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../src/local/free-port.js';
-import { run } from '../../src/local/run.js';
+import { freePort } from '../../src/dev/free-port.js';
+import { run } from '../../src/dev/run.js';
 import { until } from './until.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Engine } from '../../src/local/engine.js';
-import { startElasticsearchContainer, startRedisContainer } from '../../src/local/docker.js';
-import { obtainElasticsearch, obtainRedis } from '../../src/local/engines.js';
-import { run } from '../../src/local/run.js';
-import { findPlaces, makeFolder } from '../../src/local/places.js';
+import type { Service } from '../../src/dev/service.js';
+import { startElasticsearchContainer, startRedisContainer } from '../../src/dev/docker.js';
+import { startElasticsearch, startRedis } from '../../src/dev/services.js';
+import { run } from '../../src/dev/run.js';
+import { findPaths, makeFolder } from '../../src/dev/paths.js';
 
 /** How long the first suite may wait: the very first time, Elasticsearch is downloaded. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
@@ -17,8 +17,8 @@ const HEAP = '1g';
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
 interface Engines {
-  elasticsearch: Engine;
-  redis: Engine;
+  elasticsearch: Service;
+  redis: Service;
   folder: string;
 }
 
@@ -46,30 +46,30 @@ export async function stopEngines(): Promise<void> {
 }
 
 async function start(): Promise<Engines> {
-  const places = findPlaces(process.env);
-  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
-  const say = (line: string) => console.log(line);
+  const paths = findPaths(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
+  const log = (line: string) => console.log(line);
   const { signal } = new AbortController();
   const options = {
-    places,
+    paths,
     folder,
     volume: undefined,
     heap: HEAP,
     onUsualPorts: false,
     env: process.env,
-    say,
+    log,
     signal,
   };
   try {
     await run('npm', ['run', '--silent', 'build:worker'], { cwd: ROOT });
     const redis = MUST_BE_CONTAINERS
       ? await startRedisContainer(undefined, signal)
-      : await obtainRedis(options);
+      : await startRedis(options);
     try {
       const elasticsearch = MUST_BE_CONTAINERS
         ? await startElasticsearchContainer(HEAP, undefined, undefined, signal)
-        : await obtainElasticsearch(options);
-      say(`${elasticsearch.description}\n${redis.description}`);
+        : await startElasticsearch(options);
+      log(`${elasticsearch.description}\n${redis.description}`);
       return { elasticsearch, redis, folder };
     } catch (error) {
       await redis.stop();

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startElasticsearch } from '../../src/local/elasticsearch.js';
-import type { Administrator } from '../../src/local/administrator.js';
-import type { Engine } from '../../src/local/engine.js';
-import { findPlaces, makeFolder } from '../../src/local/places.js';
+import { startElasticsearchProcess } from '../../src/dev/elasticsearch.js';
+import type { Administrator } from '../../src/dev/security.js';
+import type { Service } from '../../src/dev/service.js';
+import { findPaths, makeFolder } from '../../src/dev/paths.js';
 
 const HEAP = '512m';
 
@@ -16,23 +16,23 @@ interface NodeOptions {
 /** Elasticsearch nodes of a suite's own, beside the one that all suites share. */
 export interface OwnNodes {
   /** @throws where it cannot be had: it comes from Maven, also where the other engines are containers. */
-  start(name: string, options: NodeOptions): Promise<Engine>;
+  start(name: string, options: NodeOptions): Promise<Service>;
   /** Stops all of them, and leaves nothing of them. */
   stop(): Promise<void>;
 }
 
 export async function ownNodes(): Promise<OwnNodes> {
-  const places = findPlaces(process.env);
-  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
-  const started: Engine[] = [];
+  const paths = findPaths(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
+  const started: Service[] = [];
   return {
     start: async (name, options) => {
-      const engine = await startElasticsearch({
-        places,
+      const engine = await startElasticsearchProcess({
+        paths,
         folder: join(folder, name),
         heap: HEAP,
         env: process.env,
-        say: (line) => console.log(line),
+        log: (line) => console.log(line),
         signal: new AbortController().signal,
         ...options,
       });

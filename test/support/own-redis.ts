@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { obtainRedis } from '../../src/local/engines.js';
-import { findPlaces, makeFolder } from '../../src/local/places.js';
+import { startRedis } from '../../src/dev/services.js';
+import { findPaths, makeFolder } from '../../src/dev/paths.js';
 
 /** A Redis of a suite's own, beside the one that all suites share. */
 export interface OwnRedis {
@@ -17,16 +17,16 @@ export interface OwnRedis {
 
 /** Starts one: a container where a Docker engine answers, otherwise the local one of `npm start`. */
 export async function ownRedis(): Promise<OwnRedis> {
-  const places = findPlaces(process.env);
-  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), places.runAs);
-  const engine = await obtainRedis({
-    places,
+  const paths = findPaths(process.env);
+  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
+  const engine = await startRedis({
+    paths,
     folder,
     volume: undefined,
     heap: '',
     onUsualPorts: false,
     env: process.env,
-    say: (line) => console.log(line),
+    log: (line) => console.log(line),
     signal: new AbortController().signal,
   });
   const client = new Redis(engine.url);

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Identity } from './places.js';
+import type { Identity } from './paths.js';
 
 interface RunOptions {
   cwd?: string;

@@ -1,21 +1,21 @@
-import type { Engine } from './engine.js';
+import type { Service } from './service.js';
 import { onFreePort } from './free-port.js';
-import { ProgramError, type SupervisedProgram } from './supervised.js';
+import { ProcessError, type ManagedProcess } from './managed-process.js';
 
-interface LocalEngineOptions {
+interface LocalServiceOptions {
   description: string;
   scheme: 'http' | 'redis';
   usualPort: number | undefined;
   /** Starts the program on a port of 127.0.0.1 and waits until it is ready. */
-  launch: (port: number) => Promise<SupervisedProgram>;
+  launch: (port: number) => Promise<ManagedProcess>;
 }
 
 /** An engine that runs as a program of this machine, on its usual port or, where that is taken, on a free one. */
-export async function startLocalEngine(options: LocalEngineOptions): Promise<Engine> {
+export async function startLocalService(options: LocalServiceOptions): Promise<Service> {
   const { description, scheme, usualPort, launch } = options;
   // Of all that it said: Elasticsearch ends with a stack trace, far below the reason.
   const isTaken = (error: unknown) =>
-    error instanceof ProgramError && /address already in use/i.test(error.output);
+    error instanceof ProcessError && /address already in use/i.test(error.output);
   const { port, started } = await onFreePort(usualPort, launch, isTaken);
   let program = started;
   return {
@@ -25,7 +25,7 @@ export async function startLocalEngine(options: LocalEngineOptions): Promise<Eng
     kill: () => program.kill(),
     pause: () => program.signal('SIGSTOP'),
     resume: () => program.signal('SIGCONT'),
-    revive: async () => {
+    restart: async () => {
       program = await launch(port);
     },
   };

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
 import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
-import type { Engine } from './engine.js';
+import type { Service } from './service.js';
 import { onFreePort } from './free-port.js';
 
 export const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
@@ -10,7 +10,7 @@ export const REDIS_IMAGE = 'redis:8.0-alpine';
 const START_TIMEOUT_MS = 300_000;
 /** How long an engine may take to end by itself before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
-const REVIVE_POLL_MS = 100;
+const RESTART_POLL_MS = 100;
 const LOOPBACK = '127.0.0.1';
 
 /** Whether a Docker engine answers. */
@@ -29,8 +29,8 @@ export async function startElasticsearchContainer(
   volume: string | undefined,
   usualPort: number | undefined,
   signal: AbortSignal,
-): Promise<Engine> {
-  const container = new EngineContainer(ELASTICSEARCH_IMAGE)
+): Promise<Service> {
+  const container = new ServiceContainer(ELASTICSEARCH_IMAGE)
     .withEnvironment({
       'discovery.type': 'single-node',
       'xpack.security.enabled': 'false',
@@ -43,20 +43,20 @@ export async function startElasticsearchContainer(
   if (volume !== undefined) {
     container.withBindMounts([{ source: volume, target: '/usr/share/elasticsearch/data', mode: 'rw' }]);
   }
-  return container.startEngine('http', 9200, usualPort, signal);
+  return container.startService('http', 9200, usualPort, signal);
 }
 
 export async function startRedisContainer(
   usualPort: number | undefined,
   signal: AbortSignal,
-): Promise<Engine> {
-  return new EngineContainer(REDIS_IMAGE)
+): Promise<Service> {
+  return new ServiceContainer(REDIS_IMAGE)
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no'])
     .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
-    .startEngine('redis', 6379, usualPort, signal);
+    .startService('redis', 6379, usualPort, signal);
 }
 
-class EngineContainer extends GenericContainer {
+class ServiceContainer extends GenericContainer {
   #id: string | undefined;
 
   protected override containerCreated(id: string): Promise<void> {
@@ -65,12 +65,12 @@ class EngineContainer extends GenericContainer {
   }
 
   /** Starts it. Nothing is left of one that cannot be started, or whose start is aborted. */
-  async startEngine(
+  async startService(
     scheme: 'http' | 'redis',
     containerPort: number,
     usualPort: number | undefined,
     signal: AbortSignal,
-  ): Promise<Engine> {
+  ): Promise<Service> {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
     // Open to this machine alone, as nothing asks for a password, unless Docker's engine is another machine.
     const local = host === 'localhost' || host === LOOPBACK;
@@ -103,10 +103,10 @@ class EngineContainer extends GenericContainer {
           await (await this.#handle())?.unpause();
         },
         // Not by testcontainers, which waits for a line of the log that it may have missed.
-        revive: async () => {
+        restart: async () => {
           await (await this.#handle())?.restart();
           while (!(await answers(scheme, local ? LOOPBACK : host, port))) {
-            await pause(REVIVE_POLL_MS);
+            await pause(RESTART_POLL_MS);
             signal.throwIfAborted();
           }
         },

@@ -16,7 +16,7 @@ const HASH_BYTES = 32;
  * Writes the only user of a node into its configuration folder, as Elasticsearch's file realm reads it.
  * @returns the settings that switch security on, for HTTP on loopback.
  */
-export function admit({ user, password }: Administrator, config: string): Record<string, unknown> {
+export function enableSecurity({ user, password }: Administrator, config: string): Record<string, unknown> {
   writeFileSync(join(config, 'users'), `${user}:${hash(password)}\n`);
   writeFileSync(join(config, 'users_roles'), `superuser:${user}\n`);
   return {

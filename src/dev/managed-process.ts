@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { LocalError } from './engine.js';
-import type { Identity } from './places.js';
+import { SetupError } from './service.js';
+import type { Identity } from './paths.js';
 
 /** How long a program may take to end by itself before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
@@ -31,7 +31,7 @@ interface ProgramOptions {
 }
 
 /** Why a program did not get ready, in few lines for the person at the terminal; `output` is all that it said. */
-export class ProgramError extends LocalError {
+export class ProcessError extends SetupError {
   constructor(
     message: string,
     readonly output: string,
@@ -41,7 +41,7 @@ export class ProgramError extends LocalError {
 }
 
 /** A program that ends with this process, and not by a Ctrl-C that is meant for this process. */
-export class SupervisedProgram {
+export class ManagedProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
 
@@ -92,7 +92,7 @@ export class SupervisedProgram {
 
   /**
    * Waits until `ready` says so.
-   * @throws {ProgramError} with its output, when it ends before or takes longer than `timeoutMs`; the signal's
+   * @throws {ProcessError} with its output, when it ends before or takes longer than `timeoutMs`; the signal's
    * reason, when it is aborted. The program has ended then.
    */
   async waitUntil(
@@ -113,7 +113,7 @@ export class SupervisedProgram {
       if (state !== undefined) {
         await this.kill();
         const output = readFileSync(this.options.logFile, 'utf8');
-        throw new ProgramError(
+        throw new ProcessError(
           `${name} ${state}; its log is ${this.options.logFile} and ends:\n${lastLines(output)}`,
           output,
         );

@@ -2,12 +2,12 @@ import { realpathSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { LocalError, type Engine, type Say } from './engine.js';
-import { startLocalEngine } from './local-engine.js';
+import { SetupError, type Service, type Log } from './service.js';
+import { startLocalService } from './local-service.js';
 import { findIn, unpackOnce } from './maven.js';
-import { makeFolder, type Places } from './places.js';
+import { makeFolder, type Paths } from './paths.js';
 import { run } from './run.js';
-import { SupervisedProgram } from './supervised.js';
+import { ManagedProcess } from './managed-process.js';
 
 const MAVEN_VERSION = '7.0.15';
 
@@ -25,16 +25,16 @@ const START_TIMEOUT_MS = 20_000;
  * Starts a Redis that keeps nothing on disk: the `redis-server` on the PATH, or one from Maven Central.
  * @param folder of its log.
  */
-export async function startRedis(
-  places: Places,
+export async function startRedisProcess(
+  paths: Paths,
   folder: string,
   usualPort: number | undefined,
   env: NodeJS.ProcessEnv,
-  say: Say,
+  log: Log,
   signal: AbortSignal,
-): Promise<Engine> {
-  makeFolder(folder, places.runAs);
-  const { binary, origin } = await findServer(places, say, signal);
+): Promise<Service> {
+  makeFolder(folder, paths.runAs);
+  const { binary, origin } = await findServer(paths, log, signal);
   const launch = async (port: number) => {
     const command = [
       binary,
@@ -47,30 +47,30 @@ export async function startRedis(
       '--appendonly',
       'no',
     ];
-    const program = new SupervisedProgram(command, {
+    const program = new ManagedProcess(command, {
       cwd: folder,
       env: { PATH: env['PATH'] },
-      runAs: places.runAs,
+      runAs: paths.runAs,
       logFile: join(folder, 'redis.log'),
     });
     await program.waitUntil(() => answers(port, folder), 'Redis', START_TIMEOUT_MS, signal);
     return program;
   };
-  return startLocalEngine({ description: `Redis (${origin})`, scheme: 'redis', usualPort, launch });
+  return startLocalService({ description: `Redis (${origin})`, scheme: 'redis', usualPort, launch });
 }
 
 async function findServer(
-  places: Places,
-  say: Say,
+  paths: Paths,
+  log: Log,
   signal: AbortSignal,
 ): Promise<{ binary: string; origin: string }> {
-  const installed = await run('redis-server', ['--version'], { runAs: places.runAs, cwd: '/' }).catch(
+  const installed = await run('redis-server', ['--version'], { runAs: paths.runAs, cwd: '/' }).catch(
     () => undefined,
   );
   if (installed !== undefined) return { binary: 'redis-server', origin: 'redis-server of the PATH' };
-  const binary = join(places.programs, `redis-server-${MAVEN_VERSION}`);
+  const binary = join(paths.programs, `redis-server-${MAVEN_VERSION}`);
   const name = `redis-server-${MAVEN_VERSION}-${platform()}-${archName()}`;
-  await unpackOnce(ARTIFACT, binary, (unpacked) => findIn(unpacked, (path) => path === name), say, signal);
+  await unpackOnce(ARTIFACT, binary, (unpacked) => findIn(unpacked, (path) => path === name), log, signal);
   await run('chmod', ['a+rx', binary]);
   return { binary, origin: `${MAVEN_VERSION}, from Maven` };
 }
@@ -79,7 +79,7 @@ function archName(): string {
   const names: Partial<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
   const name = names[arch()];
   if (name === undefined)
-    throw new LocalError(`there is no Redis for ${arch()} on Maven Central: install redis-server`);
+    throw new SetupError(`there is no Redis for ${arch()} on Maven Central: install redis-server`);
   return name;
 }
 

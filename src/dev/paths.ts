@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Where the engines' programs and data lie, and as whom they run. */
-export interface Places {
+export interface Paths {
   /** Programs, shared by all clones of this user. */
   programs: string;
   /** The data of this clone's engines. */
@@ -27,7 +27,7 @@ const CLONE = fileURLToPath(new URL('../..', import.meta.url));
  * An ordinary user's files lie in the home folder, by the XDG rules; root's where another user can read them.
  * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
  */
-export function findPlaces(env: NodeJS.ProcessEnv): Places {
+export function findPaths(env: NodeJS.ProcessEnv): Paths {
   const clone = createHash('sha256').update(CLONE).digest('hex').slice(0, 12);
   if (process.getuid?.() === 0) {
     return { programs: `/var/cache/${NAME}`, data: `/var/lib/${NAME}/${clone}`, runAs: nobody() };

@@ -1,5 +1,5 @@
 /** A real Elasticsearch or Redis that this process started. */
-export interface Engine {
+export interface Service {
   /** For people: what it is and where it comes from. */
   description: string;
   url: string;
@@ -12,13 +12,13 @@ export interface Engine {
   /** After `pause()`. */
   resume(): Promise<void>;
   /** After `kill()`: runs it again with the same data at the same address. */
-  revive(): Promise<void>;
+  restart(): Promise<void>;
 }
 
 /** What is missing, in one line for the person at the terminal. */
-export class LocalError extends Error {
-  override readonly name = 'LocalError';
+export class SetupError extends Error {
+  override readonly name = 'SetupError';
 }
 
 /** Tells the person at the terminal what goes on. */
-export type Say = (line: string) => void;
+export type Log = (line: string) => void;

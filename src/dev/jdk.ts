@@ -1,8 +1,8 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { LocalError } from './engine.js';
-import type { Identity } from './places.js';
+import { SetupError } from './service.js';
+import type { Identity } from './paths.js';
 import { run } from './run.js';
 
 const OLDEST = 21;
@@ -12,13 +12,13 @@ const NEEDED_MODULE = 'jdk.jlink';
 /**
  * The home of a JDK that can run Elasticsearch: of `ES_JAVA_HOME`, `JAVA_HOME`, the `java` on the PATH and the usual
  * folders, the first that is new enough, whole, and may be run by `runAs`.
- * @throws {LocalError} that says what was looked for.
+ * @throws {SetupError} that says what was looked for.
  */
 export async function findJdk(env: NodeJS.ProcessEnv, runAs: Identity | undefined): Promise<string> {
   for (const home of new Set(candidates(env))) {
     if (await isFit(home, runAs)) return home;
   }
-  throw new LocalError(
+  throw new SetupError(
     `no JDK of version ${OLDEST} or newer (with the module ${NEEDED_MODULE}) was found: install one or set JAVA_HOME`,
   );
 }

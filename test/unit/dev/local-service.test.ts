@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import getPort from 'get-port';
-import { startLocalEngine } from '../../../src/local/local-engine.js';
-import { SupervisedProgram } from '../../../src/local/supervised.js';
+import { startLocalService } from '../../../src/dev/local-service.js';
+import { ManagedProcess } from '../../../src/dev/managed-process.js';
 
 /** Listens on its port, or fails as Elasticsearch does: with a stack trace below the reason. */
 const ENGINE = `
@@ -17,7 +17,7 @@ require('node:net').createServer().listen(Number(process.argv[1]), '127.0.0.1', 
     process.exit(1);
   });`;
 
-describe('startLocalEngine', () => {
+describe('startLocalService', () => {
   let folder: string;
   before(async () => (folder = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'))));
   after(() => rm(folder, { recursive: true }));
@@ -26,7 +26,7 @@ describe('startLocalEngine', () => {
     const ports: number[] = [];
     const logFile = join(folder, 'log');
     const rival = createServer();
-    const engine = await startLocalEngine({
+    const engine = await startLocalService({
       description: 'an engine',
       scheme: 'http',
       usualPort: await getPort(),
@@ -34,7 +34,7 @@ describe('startLocalEngine', () => {
         if (ports.length === 0)
           await new Promise<void>((resolve) => rival.listen(port, '127.0.0.1', resolve));
         ports.push(port);
-        const program = new SupervisedProgram([process.execPath, '-e', ENGINE, String(port)], {
+        const program = new ManagedProcess([process.execPath, '-e', ENGINE, String(port)], {
           cwd: folder,
           env: {},
           runAs: undefined,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LocalError, type Say } from './engine.js';
+import { SetupError, type Log } from './service.js';
 import { run } from './run.js';
 
 const UNPACK_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack';
@@ -20,13 +20,13 @@ interface Artifact {
 /**
  * Unpacks a part of a Maven artifact into `folder`, unless it is there already. The download itself is not kept.
  * @param pick finds, in what was unpacked, the path that is to become `folder`.
- * @throws {LocalError} when there is no Maven, or the artifact cannot be had.
+ * @throws {SetupError} when there is no Maven, or the artifact cannot be had.
  */
 export async function unpackOnce(
   artifact: Artifact,
   folder: string,
   pick: (unpacked: string) => Promise<string>,
-  say: Say,
+  log: Log,
   signal: AbortSignal,
 ): Promise<void> {
   if (existsSync(folder)) return;
@@ -34,7 +34,7 @@ export async function unpackOnce(
   mkdirSync(parent, { recursive: true });
   // Beside the target, so that the last step is a rename: there is all of it or nothing.
   const scratch = await mkdtemp(join(parent, 'download-'));
-  const meter = reportSize(scratch, artifact, say);
+  const meter = reportSize(scratch, artifact, log);
   try {
     const output = join(scratch, 'unpacked');
     await run(
@@ -59,10 +59,10 @@ export async function unpackOnce(
   } catch (error) {
     signal.throwIfAborted();
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new LocalError('Maven (mvn) is not installed');
+    if (code === 'ENOENT') throw new SetupError('Maven (mvn) is not installed');
     const reason =
       /\[ERROR\] (.*)/.exec(`${message}\n${String((error as { stdout?: string }).stdout)}`)?.[1] ?? message;
-    throw new LocalError(`Maven could not fetch ${artifact.title}: ${reason}`, { cause: error });
+    throw new SetupError(`Maven could not fetch ${artifact.title}: ${reason}`, { cause: error });
   } finally {
     clearInterval(meter);
     await rm(scratch, { recursive: true, force: true });
@@ -76,16 +76,16 @@ export async function findIn(folder: string, matches: (path: string) => boolean)
   return join(folder, found);
 }
 
-function reportSize(folder: string, { title, bytes }: Artifact, say: Say): NodeJS.Timeout {
+function reportSize(folder: string, { title, bytes }: Artifact, log: Log): NodeJS.Timeout {
   const megabytes = (n: number) => Math.round(n / 1e6);
-  say(`Fetching ${title} by Maven (${megabytes(bytes)} MB, once) …`);
+  log(`Fetching ${title} by Maven (${megabytes(bytes)} MB, once) …`);
   const measure = async () => {
     const files = await readdir(folder, { recursive: true, withFileTypes: true });
     const sizes = files
       .filter((file) => file.isFile() && file.name.includes('.zip'))
       .map(async (file) => (await stat(join(file.parentPath, file.name))).size);
     const total = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-    if (total > 0) say(`  ${megabytes(total)} of ${megabytes(bytes)} MB`);
+    if (total > 0) log(`  ${megabytes(total)} of ${megabytes(bytes)} MB`);
   };
   // A file may vanish while it is measured; the next measure is a few seconds away.
   return setInterval(() => void measure().catch(() => undefined), 5000);

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
-import { startElasticsearch } from './elasticsearch.js';
-import { LocalError, type Engine, type Say } from './engine.js';
+import { startElasticsearchProcess } from './elasticsearch.js';
+import { SetupError, type Service, type Log } from './service.js';
 import { hasDocker, startElasticsearchContainer, startRedisContainer } from './docker.js';
-import { makeFolder, type Places } from './places.js';
-import { startRedis } from './redis.js';
-import { ProgramError } from './supervised.js';
+import { makeFolder, type Paths } from './paths.js';
+import { startRedisProcess } from './redis.js';
+import { ProcessError } from './managed-process.js';
 
-interface EngineOptions {
-  places: Places;
+interface ServiceOptions {
+  paths: Paths;
   /** Of the engines' data; a Docker volume of the same name keeps Elasticsearch's. */
   folder: string;
   volume: string | undefined;
@@ -16,77 +16,78 @@ interface EngineOptions {
   /** Whether people shall find them where they look first, if these ports are free. */
   onUsualPorts: boolean;
   env: NodeJS.ProcessEnv;
-  say: Say;
+  log: Log;
   signal: AbortSignal;
 }
 
 /** A real Elasticsearch: from Docker where its engine answers, otherwise assembled from Maven Central. */
-export async function obtainElasticsearch({
-  places,
+export async function startElasticsearch({
+  paths,
   folder,
   volume,
   heap,
   onUsualPorts,
   env,
-  say,
+  log,
   signal,
-}: EngineOptions): Promise<Engine> {
+}: ServiceOptions): Promise<Service> {
   const usualPort = onUsualPorts ? 9200 : undefined;
-  return obtain(
+  return startFromDockerOrMaven(
     'Elasticsearch',
     'ELASTICSEARCH_URL',
     () => startElasticsearchContainer(heap, volume, usualPort, signal),
     () =>
-      startElasticsearch({
-        places,
-        folder: join(makeFolder(folder, places.runAs), 'elasticsearch'),
+      startElasticsearchProcess({
+        paths,
+        folder: join(makeFolder(folder, paths.runAs), 'elasticsearch'),
         heap,
         usualPort,
         env,
-        say,
+        log,
         signal,
       }),
-    say,
+    log,
     signal,
   );
 }
 
 /** A real Redis, likewise. */
-export async function obtainRedis(options: EngineOptions): Promise<Engine> {
-  const { places, folder, onUsualPorts, env, say, signal } = options;
+export async function startRedis(options: ServiceOptions): Promise<Service> {
+  const { paths, folder, onUsualPorts, env, log, signal } = options;
   const usualPort = onUsualPorts ? 6379 : undefined;
-  return obtain(
+  return startFromDockerOrMaven(
     'Redis',
     'REDIS_URL',
     () => startRedisContainer(usualPort, signal),
-    () => startRedis(places, join(makeFolder(folder, places.runAs), 'redis'), usualPort, env, say, signal),
-    say,
+    () =>
+      startRedisProcess(paths, join(makeFolder(folder, paths.runAs), 'redis'), usualPort, env, log, signal),
+    log,
     signal,
   );
 }
 
-async function obtain(
+async function startFromDockerOrMaven(
   name: string,
   variable: string,
-  fromDocker: () => Promise<Engine>,
-  fromMaven: () => Promise<Engine>,
-  say: Say,
+  fromDocker: () => Promise<Service>,
+  fromMaven: () => Promise<Service>,
+  log: Log,
   signal: AbortSignal,
-): Promise<Engine> {
+): Promise<Service> {
   if (await hasDocker()) {
     try {
       return await fromDocker();
     } catch (error) {
       signal.throwIfAborted();
-      say(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);
+      log(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);
     }
   }
   try {
     return await fromMaven();
   } catch (error) {
     // What was there and did not get ready has said why.
-    if (!(error instanceof LocalError) || error instanceof ProgramError) throw error;
-    throw new LocalError(
+    if (!(error instanceof SetupError) || error instanceof ProcessError) throw error;
+    throw new SetupError(
       `${name} cannot be had: ${error.message}. It comes from a Docker engine, or from Maven and a JDK 21+, or from an address in ${variable}.`,
       { cause: error },
     );

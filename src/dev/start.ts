@@ -10,30 +10,30 @@ import { describeCrash, endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
 import { createRedactor } from '../redact.js';
 import { startServer, type RunningServer } from '../server.js';
-import { LocalError } from './engine.js';
-import { obtainElasticsearch, obtainRedis } from './engines.js';
+import { SetupError } from './service.js';
+import { startElasticsearch, startRedis } from './services.js';
 import { LoadBar } from '../cli/load-bar.js';
 import { onStopSignal } from '../cli/stop-signals.js';
-import { findPlaces } from './places.js';
+import { findPaths } from './paths.js';
 
 /** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */
 
 const HEAP = '1g';
 /** How long it may take until a first load begins. The load itself fails where it makes no progress. */
-const UNTIL_LOAD_MS = 15 * 60_000;
+const LOAD_START_TIMEOUT_MS = 15 * 60_000;
 
-const say = (line: string) => console.log(line);
+const print = (line: string) => console.log(line);
 
 /** What is to be undone at the end, last first. */
-const undo: (() => Promise<void>)[] = [];
+const cleanups: (() => Promise<void>)[] = [];
 
 async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
   // Checks everything else that is set before anything is started for it.
   const draft = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1', ...withoutEmpty(env) });
-  await refuseTakenPort('PORT', draft.port, draft.host);
-  if (draft.metricsPort !== undefined) await refuseTakenPort('METRICS_PORT', draft.metricsPort, draft.host);
+  await assertPortFree('PORT', draft.port, draft.host);
+  if (draft.metricsPort !== undefined) await assertPortFree('METRICS_PORT', draft.metricsPort, draft.host);
 
-  const addresses = await obtainEngines(env, draft, signal);
+  const addresses = await startServices(env, draft, signal);
   signal.throwIfAborted();
 
   const config = readConfig({
@@ -45,17 +45,17 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
   const server = await startServer(config, { log, secrets, onRebuild: bar.show });
-  undo.push(async () => {
+  cleanups.push(async () => {
     bar.end();
     await server.stop();
   });
-  await untilReady(server, signal);
+  await waitUntilReady(server, signal);
   bar.end();
-  greet(server, addresses);
+  printGreeting(server, addresses);
 }
 
 /** Starts engines of our own where no addresses are given. @returns their addresses, as variables. */
-async function obtainEngines(
+async function startServices(
   env: NodeJS.ProcessEnv,
   draft: Config,
   signal: AbortSignal,
@@ -65,64 +65,64 @@ async function obtainEngines(
   if (redis !== undefined) await checkRedis(redis);
   if (elasticsearch !== undefined && redis !== undefined) return {};
 
-  const places = findPlaces(env);
-  await holdFolder(places.data);
+  const paths = findPaths(env);
+  await lockFolder(paths.data);
   const options = {
-    places,
-    folder: places.data,
-    volume: volumeOf(places.data),
+    paths,
+    folder: paths.data,
+    volume: volumeOf(paths.data),
     heap: HEAP,
     onUsualPorts: true,
     env,
-    say,
+    log: print,
     signal,
   };
   const addresses: Record<string, string> = {};
   if (elasticsearch === undefined) {
-    addresses['ELASTICSEARCH_URL'] = await begin('Elasticsearch', () => obtainElasticsearch(options));
+    addresses['ELASTICSEARCH_URL'] = await startService('Elasticsearch', () => startElasticsearch(options));
   }
   signal.throwIfAborted();
-  if (redis === undefined) addresses['REDIS_URL'] = await begin('Redis', () => obtainRedis(options));
+  if (redis === undefined) addresses['REDIS_URL'] = await startService('Redis', () => startRedis(options));
   return addresses;
 }
 
 /** Starts an engine, to be stopped at the end. @returns its address. */
-async function begin(name: string, obtain: () => ReturnType<typeof obtainRedis>): Promise<string> {
-  say(`Starting ${name} …`);
+async function startService(name: string, obtain: () => ReturnType<typeof startRedis>): Promise<string> {
+  print(`Starting ${name} …`);
   const engine = await obtain();
-  undo.push(() => engine.stop());
-  say(`  ${engine.description} at ${engine.url}`);
+  cleanups.push(() => engine.stop());
+  print(`  ${engine.description} at ${engine.url}`);
   return engine.url;
 }
 
 /** One `npm start` at a time has the engines' data. */
-async function holdFolder(folder: string): Promise<void> {
+async function lockFolder(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const lock = () => lockfile.lock(folder, { stale: 10_000, retries: 0 });
   const release = await lock()
     .catch(async () => {
-      say('Waiting for another `npm start` of this folder to stop …');
+      print('Waiting for another `npm start` of this folder to stop …');
       // Longer than a lock that was left by a killed process takes to go stale.
       return lockfile.lock(folder, { stale: 10_000, retries: { retries: 12, factor: 1, minTimeout: 1000 } });
     })
     .catch(() => {
-      throw new LocalError('another `npm start` of this folder is running: stop it first');
+      throw new SetupError('another `npm start` of this folder is running: stop it first');
     });
-  undo.push(release);
+  cleanups.push(release);
 }
 
 function volumeOf(folder: string): string {
   return `package-registry-search-${basename(folder)}`;
 }
 
-async function refuseTakenPort(variable: string, port: number, host: string): Promise<void> {
+async function assertPortFree(variable: string, port: number, host: string): Promise<void> {
   const probe = createServer();
   try {
     probe.listen(port, host);
     await once(probe, 'listening');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new LocalError(
+    throw new SetupError(
       code === 'EADDRINUSE'
         ? `port ${port} of ${host} is taken by another program: stop that, or take a free one with ${variable}=0 npm start`
         : `the service cannot listen (${message}): set ${variable} and HOST to a port and an address of this machine`,
@@ -132,24 +132,24 @@ async function refuseTakenPort(variable: string, port: number, host: string): Pr
   await once(probe, 'close');
 }
 
-async function untilReady({ generations, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
-  let deadline = Date.now() + UNTIL_LOAD_MS;
+async function waitUntilReady({ generations, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
+  let deadline = Date.now() + LOAD_START_TIMEOUT_MS;
   while (generations.engine !== 'present') {
     signal.throwIfAborted();
     if (rebuilds.lastFailure !== undefined) {
-      throw new LocalError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
+      throw new SetupError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
-    if (generations.stateReason !== undefined) throw new LocalError(generations.stateReason);
-    if (rebuilds.progress !== undefined) deadline = Date.now() + UNTIL_LOAD_MS;
-    if (Date.now() > deadline) throw new LocalError('the snapshot was not loaded in time');
+    if (generations.stateReason !== undefined) throw new SetupError(generations.stateReason);
+    if (rebuilds.progress !== undefined) deadline = Date.now() + LOAD_START_TIMEOUT_MS;
+    if (Date.now() > deadline) throw new SetupError('the snapshot was not loaded in time');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 
-function greet({ url, generations }: RunningServer, addresses: Record<string, string>): void {
+function printGreeting({ url, generations }: RunningServer, addresses: Record<string, string>): void {
   const meta = generations.current?.meta;
   const exported = Object.entries(addresses).map(([name, address]) => `${name}=${address}`);
-  say(`
+  print(`
 The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${meta?.source}. Try:
 
   ${url}/ in a browser
@@ -160,8 +160,8 @@ ${exported.length === 0 ? '' : `\nFor npm run rebuild and the other commands, in
 Ctrl-C stops everything that was started here.`);
 }
 
-async function undoAll(complain: (message: string) => void): Promise<void> {
-  for (let step = undo.pop(); step !== undefined; step = undo.pop()) {
+async function cleanUp(complain: (message: string) => void): Promise<void> {
+  for (let step = cleanups.pop(); step !== undefined; step = cleanups.pop()) {
     await step().catch((error: unknown) => complain((error as Error).message));
   }
 }
@@ -173,7 +173,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const complain = (message: string) => console.error(redact(message));
   const stopping = new AbortController();
   onStopSignal(() => {
-    say('\nStopping …');
+    print('\nStopping …');
     stopping.abort();
   });
   try {
@@ -182,12 +182,12 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   } catch (error) {
     if (!stopping.signal.aborted) {
       const expected =
-        error instanceof LocalError || error instanceof ConfigError || error instanceof ConnectionCheckError;
+        error instanceof SetupError || error instanceof ConfigError || error instanceof ConnectionCheckError;
       complain(expected ? `\n${error.message}` : describeCrash(error, secrets));
       process.exitCode = 1;
     }
   } finally {
-    await undoAll(complain);
+    await cleanUp(complain);
   }
 }
 

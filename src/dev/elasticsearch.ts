@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { admit, authorizationOf, type Administrator } from './administrator.js';
-import type { Engine, Say } from './engine.js';
+import { enableSecurity, authorizationOf, type Administrator } from './security.js';
+import type { Service, Log } from './service.js';
 import { findJdk } from './jdk.js';
-import { startLocalEngine } from './local-engine.js';
+import { startLocalService } from './local-service.js';
 import { findIn, unpackOnce } from './maven.js';
-import { makeFolder, type Places } from './places.js';
-import { SupervisedProgram } from './supervised.js';
+import { makeFolder, type Paths } from './paths.js';
+import { ManagedProcess } from './managed-process.js';
 
 /** The version that the artifact below carries; the same as of the container. */
 export const ELASTICSEARCH_VERSION = '9.4.3';
@@ -47,7 +47,7 @@ rootLogger.appenderRef.console.ref = console
 `;
 
 interface NodeOptions {
-  places: Places;
+  paths: Paths;
   /** Of its data, configuration and log. */
   folder: string;
   /** Such as `1g`. */
@@ -55,7 +55,7 @@ interface NodeOptions {
   /** Of HTTP, taken where it is free. */
   usualPort?: number | undefined;
   env: NodeJS.ProcessEnv;
-  say: Say;
+  log: Log;
   signal: AbortSignal;
   /** Settings of Elasticsearch beside or instead of the usual ones, which make a cluster of one node. */
   settings?: Record<string, unknown>;
@@ -64,26 +64,26 @@ interface NodeOptions {
 }
 
 /** Assembles Elasticsearch from Maven Central, once, and starts a node of it. */
-export async function startElasticsearch({
-  places,
+export async function startElasticsearchProcess({
+  paths,
   folder,
   heap,
   usualPort,
   env,
-  say,
+  log,
   signal,
   settings,
   administrator,
-}: NodeOptions): Promise<Engine> {
-  const { runAs } = places;
+}: NodeOptions): Promise<Service> {
+  const { runAs } = paths;
   const jdk = await findJdk(env, runAs);
-  const home = await assembleElasticsearch(places, say, signal);
+  const home = await assembleElasticsearch(paths, log, signal);
 
   makeFolder(folder, runAs);
   for (const name of ['data', 'logs', 'tmp']) makeFolder(join(folder, name), runAs);
   const config = makeFolder(join(folder, 'config'), runAs);
   writeBasicConfiguration(home, config);
-  const security = administrator === undefined ? {} : admit(administrator, config);
+  const security = administrator === undefined ? {} : enableSecurity(administrator, config);
   const headers: Record<string, string> =
     administrator === undefined ? {} : { authorization: authorizationOf(administrator) };
 
@@ -104,7 +104,7 @@ export async function startElasticsearch({
     const all = { ...usualSettings(folder), ...own, ...security, ...settings };
     // JSON is YAML.
     writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
-    const program = new SupervisedProgram(command, {
+    const program = new ManagedProcess(command, {
       cwd: home,
       env: {
         PATH: env['PATH'],
@@ -131,13 +131,13 @@ export async function startElasticsearch({
     return program;
   };
   const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;
-  return startLocalEngine({ description, scheme: 'http', usualPort, launch });
+  return startLocalService({ description, scheme: 'http', usualPort, launch });
 }
 
 /** Takes Elasticsearch from Maven Central, unless that was done before. @returns its home, of programs alone. */
 export async function assembleElasticsearch(
-  { programs }: Places,
-  say: Say,
+  { programs }: Paths,
+  log: Log,
   signal: AbortSignal,
 ): Promise<string> {
   const home = join(programs, `elasticsearch-${ELASTICSEARCH_VERSION}`);
@@ -145,7 +145,7 @@ export async function assembleElasticsearch(
     ARTIFACT,
     home,
     async (unpacked) => dirname(await findIn(unpacked, (path) => path.endsWith('/elasticsearch/lib'))),
-    say,
+    log,
     signal,
   );
   return home;
