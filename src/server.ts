@@ -14,7 +14,7 @@ import type { RateLimiterDeps } from './http/rate-limit/failover-limiter.js';
 import type { Logger } from './log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
-import { readings } from './metrics/readings.js';
+import { collectors } from './metrics/collectors.js';
 import { aliasOf } from './rebuild/index-names.js';
 import { createRebuildContext } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/progress.js';
@@ -73,7 +73,7 @@ export async function startServer(
 
   const { metricsPort } = config;
   const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
-  const pool = new SearchPool({ nodes, apiKey }, metrics?.searched);
+  const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
   const generations = new GenerationWatcher(reader, alias, log);
   const rebuildContext = createRebuildContext({ config, log, redis });
   const rebuilds = new RebuildService(rebuildContext, { generations, secrets, onProgress: onRebuild });
@@ -88,7 +88,7 @@ export async function startServer(
     config,
     log,
     stopping: stopping.signal,
-    onAnswer: metrics?.answered,
+    onAnswer: metrics?.observeRequest,
     catalog: new Catalog(pool, generations, gate, log),
     cache,
     generations,
@@ -104,7 +104,7 @@ export async function startServer(
   );
   const metricsServer = metrics && createMetricsServer(metrics);
   const { connections } = server;
-  metrics?.show(readings({ connections, gate, cache, counts, generations, rebuilds }));
+  metrics?.register(collectors({ connections, gate, cache, counts, generations, rebuilds }));
   const end = async () => {
     stopping.abort();
     await Promise.all([server.stop(), rebuilds.stop()]);

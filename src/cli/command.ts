@@ -10,7 +10,7 @@ import { aliasOf } from '../rebuild/index-names.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../redact.js';
-import { onStopSignal } from './stop-signals.js';
+import { onStopSignal } from './signals.js';
 
 /** How a command ends, for scripts. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;

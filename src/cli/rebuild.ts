@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { RebuildService } from '../rebuild/rebuild-service.js';
-import { LoadBar } from './load-bar.js';
+import { ProgressBar } from './progress-bar.js';
 
 /**
  * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new generation and flips to it, as `/rebuild` does, with
@@ -12,7 +12,7 @@ import { LoadBar } from './load-bar.js';
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
-const bar = new LoadBar(process.stdout);
+const bar = new ProgressBar(process.stdout);
 
 /** @returns undefined where they cannot be understood, which has been said then. */
 function readArguments(): { dataset?: string | undefined; force: boolean } | undefined {

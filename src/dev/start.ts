@@ -12,8 +12,8 @@ import { createRedactor } from '../redact.js';
 import { startServer, type RunningServer } from '../server.js';
 import { SetupError } from './service.js';
 import { startElasticsearch, startRedis } from './services.js';
-import { LoadBar } from '../cli/load-bar.js';
-import { onStopSignal } from '../cli/stop-signals.js';
+import { ProgressBar } from '../cli/progress-bar.js';
+import { onStopSignal } from '../cli/signals.js';
 import { findPaths } from './paths.js';
 
 /** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */
@@ -41,7 +41,7 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
     ...withoutEmpty(env),
     ...addresses,
   });
-  const bar = new LoadBar(process.stdout);
+  const bar = new ProgressBar(process.stdout);
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
   const server = await startServer(config, { log, secrets, onRebuild: bar.show });

@@ -10,7 +10,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 export type Sample = [value: number, ...labels: string[]];
 
 /** A metric whose numbers are kept elsewhere, and read when somebody asks. */
-export interface Reading {
+export interface Collector {
   type: 'counter' | 'gauge';
   name: string;
   help: string;
@@ -43,16 +43,16 @@ export class Metrics {
     );
   }
 
-  readonly answered = (route: string, status: number, seconds: number): void => {
+  readonly observeRequest = (route: string, status: number, seconds: number): void => {
     this.#requests.observe({ route, status }, seconds);
   };
 
-  readonly searched = (node: string, outcome: SearchOutcome, seconds: number): void => {
+  readonly observeSearch = (node: string, outcome: SearchOutcome, seconds: number): void => {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
   /** Shows these metrics from now on; one without samples is left out of the text. */
-  show(readings: readonly Reading[]): void {
+  register(readings: readonly Collector[]): void {
     for (const reading of readings) this.#show(reading);
   }
 
@@ -61,7 +61,7 @@ export class Metrics {
     return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }
 
-  #show({ type, name, help, labels = [], read }: Reading): void {
+  #show({ type, name, help, labels = [], read }: Collector): void {
     const Metric = type === 'counter' ? Counter : Gauge;
     new Metric({
       name: PREFIX + name,

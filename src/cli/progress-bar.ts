@@ -11,7 +11,7 @@ interface Quantity {
 }
 
 /** Shows a rebuild on a terminal: a bar for phases that take long. Elsewhere one line per phase. */
-export class LoadBar {
+export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
   #phaseBegan = 0;

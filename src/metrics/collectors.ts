@@ -6,7 +6,7 @@ import type { RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
 import { builtAt } from '../rebuild/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
-import type { Reading, Sample } from './metrics.js';
+import type { Collector, Sample } from './metrics.js';
 
 /** A reason of a failure is a label: long enough to tell what it was. */
 const REASON_LENGTH = 200;
@@ -21,7 +21,14 @@ interface Watched {
 }
 
 /** What the parts of the service have counted, and the state that they are in. */
-export function readings({ connections, gate, cache, counts, generations, rebuilds }: Watched): Reading[] {
+export function collectors({
+  connections,
+  gate,
+  cache,
+  counts,
+  generations,
+  rebuilds,
+}: Watched): Collector[] {
   return [
     ...ofConnections(connections),
     ...ofSearches(gate),
@@ -32,7 +39,7 @@ export function readings({ connections, gate, cache, counts, generations, rebuil
   ];
 }
 
-function ofConnections(connections: ConnectionLimits): Reading[] {
+function ofConnections(connections: ConnectionLimits): Collector[] {
   return [
     gauge('connections_open', 'Connections of clients', () => connections.open),
     gauge('connections_max', 'Connections that may be open: MAX_CONNECTIONS', () => connections.max),
@@ -45,7 +52,7 @@ function ofConnections(connections: ConnectionLimits): Reading[] {
   ];
 }
 
-function ofSearches(gate: ConcurrencyLimiter): Reading[] {
+function ofSearches(gate: ConcurrencyLimiter): Collector[] {
   return [
     gauge('searches_running', 'Searches that Elasticsearch works at', () => gate.running),
     gauge('searches_waiting', 'Searches that wait for their turn', () => gate.waiting),
@@ -53,7 +60,7 @@ function ofSearches(gate: ConcurrencyLimiter): Reading[] {
   ];
 }
 
-function ofCache(cache: ResponseCache): Reading[] {
+function ofCache(cache: ResponseCache): Collector[] {
   return [
     counter(
       'cache_requests_total',
@@ -66,7 +73,7 @@ function ofCache(cache: ResponseCache): Reading[] {
   ];
 }
 
-function ofLimits({ redis, stats: stats }: Watched['counts']): Reading[] {
+function ofLimits({ redis, stats: stats }: Watched['counts']): Collector[] {
   return [
     counter(
       'limit_requests_total',
@@ -91,7 +98,7 @@ function ofLimits({ redis, stats: stats }: Watched['counts']): Reading[] {
   ];
 }
 
-function ofGeneration(generations: GenerationWatcher): Reading[] {
+function ofGeneration(generations: GenerationWatcher): Collector[] {
   return [
     state(
       'engine_state',
@@ -114,7 +121,7 @@ function ofGeneration(generations: GenerationWatcher): Reading[] {
   ];
 }
 
-function ofRebuilds(rebuilds: RebuildService): Reading[] {
+function ofRebuilds(rebuilds: RebuildService): Collector[] {
   return [
     state(
       'rebuild_phase',
@@ -172,11 +179,11 @@ function ofRebuilds(rebuilds: RebuildService): Reading[] {
   ];
 }
 
-function counter(name: string, help: string, labels: string[], read: () => Sample[]): Reading {
+function counter(name: string, help: string, labels: string[], read: () => Sample[]): Collector {
   return { type: 'counter', name, help, labels, read };
 }
 
-function gauge(name: string, help: string, read: () => number | undefined): Reading {
+function gauge(name: string, help: string, read: () => number | undefined): Collector {
   return {
     type: 'gauge',
     name,
@@ -195,7 +202,7 @@ function state<State extends string>(
   label: string,
   states: readonly State[],
   read: () => State | undefined,
-): Reading {
+): Collector {
   return {
     type: 'gauge',
     name,
