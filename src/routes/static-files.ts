@@ -6,7 +6,7 @@ import { encodingFor, matches } from '../http/cached-response.js';
 import type { Handler } from './handler.js';
 
 /** Where the build puts the page: the scripts that it makes of src/page, and the rest as it is. */
-const FOLDER = new URL('../../dist/page/', import.meta.url);
+const FOLDER = new URL('../../dist/web/', import.meta.url);
 
 /** Of the files that are served; others, such as those of the compiler, are not. */
 const TYPES: Partial<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { trimmed } from '../../src/page/address.js';
+import { trimmed } from '../../src/web/url-state.js';
 import { trimWhiteSpace } from '../../src/white-space.js';
 
 /** What Unicode 16 calls White_Space (PropList.txt); nothing was added to it since 4.1 or taken from it since 6.3. */

@@ -1,5 +1,5 @@
-import { ask } from './api.js';
-import { byId, counted, element } from './dom.js';
+import { fetchJson } from './api.js';
+import { byId, pluralize, element } from './dom.js';
 
 const CHECK_MS = 15_000;
 
@@ -49,12 +49,12 @@ export class SnapshotBar {
   }
 
   async #learn(total: number): Promise<void> {
-    const asked = await ask<{ source: string }>('stats');
-    if ('trouble' in asked) return;
-    const takenAt = asked.headers.get('Last-Modified');
+    const result = await fetchJson<{ source: string }>('stats');
+    if ('error' in result) return;
+    const takenAt = result.headers.get('Last-Modified');
     this.#about = {
       total,
-      source: asked.answer.source,
+      source: result.body.source,
       takenAt: takenAt === null ? undefined : new Date(takenAt),
     };
     this.#show();
@@ -65,7 +65,7 @@ export class SnapshotBar {
     const parts: (Node | string)[] = [];
     if (this.#about !== undefined) {
       const { total, source, takenAt } = this.#about;
-      parts.push(counted(total, 'package'), element('span', {}, 'of ', websiteOf(source)));
+      parts.push(pluralize(total, 'package'), element('span', {}, 'of ', websiteOf(source)));
       if (takenAt !== undefined) parts.push(element('span', {}, 'snapshot taken ', ageOf(takenAt)));
     }
     parts.push(element('span', { class: `health ${status}` }, `The service is ${WORDS[status]}`));

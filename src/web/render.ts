@@ -1,7 +1,7 @@
-import { addressOf, MOST, type Shown } from './address.js';
+import { toUrl, MAX_LIMIT, type ViewState } from './url-state.js';
 import type { Match, Package } from './api.js';
-import { counted, element, grouped } from './dom.js';
-import { partsOf } from './marks.js';
+import { pluralize, element, formatNumber } from './dom.js';
+import { highlight } from './highlight.js';
 
 /** How many packages a page of all of them has. */
 export const PAGE_SIZE = 100;
@@ -9,23 +9,26 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /** The matches in a list for each rank that there is, and the way to more where there are more. */
-export function showMatches(matches: readonly Match[], query: string, more: boolean): HTMLElement[] {
+export function renderMatches(matches: readonly Match[], query: string, more: boolean): HTMLElement[] {
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
     if (group.length === 0) return [];
-    const heading = element('h2', {}, title, ' ', element('small', {}, grouped(group.length)));
+    const heading = element('h2', {}, title, ' ', element('small', {}, formatNumber(group.length)));
     return [element('section', {}, heading, listOf(group, query))];
   });
   if (!more) return groups;
-  if (matches.length === MOST) {
-    return [...groups, element('p', {}, `These are the first ${MOST}. A longer query finds the others.`)];
+  if (matches.length === MAX_LIMIT) {
+    return [
+      ...groups,
+      element('p', {}, `These are the first ${MAX_LIMIT}. A longer query finds the others.`),
+    ];
   }
-  const address = addressOf({ query, limit: MOST });
-  return [...groups, element('p', {}, linkTo(address, `Show up to ${MOST}`))];
+  const address = toUrl({ query, limit: MAX_LIMIT });
+  return [...groups, element('p', {}, linkTo(address, `Show up to ${MAX_LIMIT}`))];
 }
 
 /** A page of all packages, with the ways to the others. */
-export function showPage(
+export function renderPage(
   packages: readonly Package[],
   page: number,
   total: number | undefined,
@@ -38,9 +41,10 @@ export function showPage(
     ['Last', last ?? page, last !== undefined && page < last],
   ];
   const links = ways.flatMap(([text, to, isThere]) =>
-    isThere ? [linkTo(addressOf({ page: to }), text, ` page`)] : [],
+    isThere ? [linkTo(toUrl({ page: to }), text, ` page`)] : [],
   );
-  const place = last === undefined ? `Page ${grouped(page)}` : `Page ${grouped(page)} of ${grouped(last)}`;
+  const place =
+    last === undefined ? `Page ${formatNumber(page)}` : `Page ${formatNumber(page)} of ${formatNumber(last)}`;
   const pager = element(
     'nav',
     { 'aria-label': 'Pages', class: 'pager' },
@@ -58,14 +62,14 @@ export function showPage(
 export function summaryOf(matches: readonly Match[], query: string, more: boolean): string {
   if (matches.length === 0) return `No name contains “${query}”.`;
   if (more)
-    return `The first ${counted(matches.length, 'package')} with “${query}” in the name; there are more.`;
-  return `${counted(matches.length, 'package')} with “${query}” in the name.`;
+    return `The first ${pluralize(matches.length, 'package')} with “${query}” in the name; there are more.`;
+  return `${pluralize(matches.length, 'package')} with “${query}” in the name.`;
 }
 
 /** What `shown` is, for the title of the window. */
-export function titleOf(shown: Shown): string {
+export function titleOf(shown: ViewState): string {
   if ('query' in shown) return `${shown.query} – Package search`;
-  return shown.page === 1 ? 'Package search' : `Page ${grouped(shown.page)} – Package search`;
+  return shown.page === 1 ? 'Package search' : `Page ${formatNumber(shown.page)} – Package search`;
 }
 
 function listOf(packages: readonly Package[], query: string): HTMLUListElement {
@@ -73,7 +77,7 @@ function listOf(packages: readonly Package[], query: string): HTMLUListElement {
 }
 
 function itemOf({ name, version, url }: Package, query: string): HTMLLIElement {
-  const parts = partsOf(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
+  const parts = highlight(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
   return element(
     'li',
     {},

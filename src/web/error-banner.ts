@@ -1,19 +1,19 @@
-import type { Trouble } from './api.js';
-import { byId, counted } from './dom.js';
+import type { ApiError } from './api.js';
+import { byId, pluralize } from './dom.js';
 
 const SECOND_MS = 1000;
 
 /** Says what is wrong, counts down the seconds to the next try, and then tries. */
-export class Notice {
-  readonly #box = byId('notice');
-  readonly #trouble = byId('trouble');
+export class ErrorBanner {
+  readonly #box = byId('error-banner');
+  readonly #message = byId('error-message');
   readonly #countdown = byId('countdown');
   #timer: number | undefined;
 
-  show({ words, retryAfter }: Trouble, retry: () => void): void {
+  show({ words, retryAfter }: ApiError, retry: () => void): void {
     this.hide();
     this.#box.hidden = false;
-    this.#trouble.textContent = words;
+    this.#message.textContent = words;
     if (retryAfter === undefined) return;
     const due = Date.now() + retryAfter * SECOND_MS;
     const tick = () => {
@@ -21,7 +21,7 @@ export class Notice {
       const left = Math.ceil((due - Date.now()) / SECOND_MS);
       if (left <= 0) retry();
       else {
-        this.#countdown.textContent = `Trying again by itself in ${counted(left, 'second')}.`;
+        this.#countdown.textContent = `Trying again by itself in ${pluralize(left, 'second')}.`;
         this.#timer = setTimeout(tick, due - Date.now() - (left - 1) * SECOND_MS);
       }
     };
@@ -31,7 +31,7 @@ export class Notice {
   hide(): void {
     clearTimeout(this.#timer);
     this.#box.hidden = true;
-    this.#trouble.textContent = '';
+    this.#message.textContent = '';
     this.#countdown.textContent = '';
   }
 }

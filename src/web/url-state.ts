@@ -1,9 +1,9 @@
 /** How many matches are shown at first, and how many at most, as the service sends no more. */
-export const FEW = 50;
-export const MOST = 500;
+export const INITIAL_LIMIT = 50;
+export const MAX_LIMIT = 500;
 
 /** What the page shows, as its address says it: matches of a query, or a page of all packages. */
-export type Shown = { query: string; limit: number } | { page: number };
+export type ViewState = { query: string; limit: number } | { page: number };
 
 /** A query without the characters at both ends that the service drops, too: what Unicode calls White_Space. */
 export function trimmed(query: string): string {
@@ -11,20 +11,21 @@ export function trimmed(query: string): string {
 }
 
 /** `?q=redis` or `?page=3`; without either, the first page of all. */
-export function readAddress(search: string): Shown {
+export function parseUrl(search: string): ViewState {
   const params = new URLSearchParams(search);
   const query = trimmed(params.get('q') ?? '');
-  if (query !== '') return { query, limit: params.get('limit') === String(MOST) ? MOST : FEW };
+  if (query !== '')
+    return { query, limit: params.get('limit') === String(MAX_LIMIT) ? MAX_LIMIT : INITIAL_LIMIT };
   const page = Number(params.get('page') ?? 1);
   return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };
 }
 
 /** The address that shows this, relative to the page's own. */
-export function addressOf(shown: Shown): string {
+export function toUrl(shown: ViewState): string {
   const params = new URLSearchParams();
   if ('query' in shown) {
     params.set('q', shown.query);
-    if (shown.limit !== FEW) params.set('limit', String(shown.limit));
+    if (shown.limit !== INITIAL_LIMIT) params.set('limit', String(shown.limit));
   } else if (shown.page !== 1) params.set('page', String(shown.page));
   const search = params.toString();
   return search === '' ? '.' : `?${search}`;

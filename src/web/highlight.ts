@@ -8,7 +8,7 @@ export interface Part {
  * Cuts a name where the query is in it, each code point in lower case as the service compares them, so that the parts
  * keep the name's own letters.
  */
-export function partsOf(name: string, query: string): Part[] {
+export function highlight(name: string, query: string): Part[] {
   const letters = Array.from(name);
   const lower = letters.map(lowerCase);
   const sought = Array.from(query, lowerCase);

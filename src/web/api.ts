@@ -9,16 +9,16 @@ export interface Package {
 /** 0: the name is the query; 1: it starts with it; 2: it contains it. */
 export type Match = Package & { rank: 0 | 1 | 2 };
 
-/** Why there is no answer, in words for people, and when another try is worth it. */
-export interface Trouble {
+/** Why a request failed, in words for people, and when a retry may succeed. */
+export interface ApiError {
   words: string;
   /** In seconds; undefined where the same request would fail again. */
   retryAfter: number | undefined;
 }
 
-export type Asked<T> = ({ answer: T } | { trouble: Trouble }) & { headers: Headers };
+export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Headers };
 
-/** Where there is no answer at all, and so nobody who says when there will be. */
+/** Delay before a retry if no response arrived, and so no `Retry-After`. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
 const WORDS: Record<string, string> = {
@@ -28,29 +28,29 @@ const WORDS: Record<string, string> = {
 };
 
 /**
- * Asks the service. What goes wrong is an answer, too.
+ * Requests JSON from the service. A failed request is a result, not an exception.
  * @param path relative to the page.
  * @throws the signal's reason, when it is aborted.
  */
-export async function ask<T>(path: string, signal?: AbortSignal): Promise<Asked<T>> {
+export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<ApiResult<T>> {
   let response: Response;
   let text: string;
   try {
     response = await fetch(path, signal === undefined ? {} : { signal });
     text = await response.text();
-  } catch (error) {
+  } catch (cause) {
     signal?.throwIfAborted();
-    if (!(error instanceof TypeError)) throw error;
-    const trouble = { words: 'The service cannot be reached.', retryAfter: UNREACHABLE_RETRY_SECONDS };
-    return { trouble, headers: new Headers() };
+    if (!(cause instanceof TypeError)) throw cause;
+    const error = { words: 'The service cannot be reached.', retryAfter: UNREACHABLE_RETRY_SECONDS };
+    return { error, headers: new Headers() };
   }
   const { headers } = response;
-  if (response.ok) return { answer: JSON.parse(text) as T, headers };
-  return { trouble: troubleOf(response, text), headers };
+  if (response.ok) return { body: JSON.parse(text) as T, headers };
+  return { error: toApiError(response, text), headers };
 }
 
 /** Of a problem (RFC 9457), or of what something between here and the service has said. */
-function troubleOf(response: Response, text: string): Trouble {
+function toApiError(response: Response, text: string): ApiError {
   const later = response.headers.get('Retry-After');
   const retryAfter = later === null ? undefined : Math.max(1, Number(later) || 1);
   const isProblem = response.headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;

@@ -1,18 +1,18 @@
-import { addressOf, FEW, readAddress, trimmed, type Shown } from './address.js';
-import { ask, budgetLeft, type Asked, type Match, type Package } from './api.js';
+import { toUrl, INITIAL_LIMIT, parseUrl, trimmed, type ViewState } from './url-state.js';
+import { fetchJson, budgetLeft, type ApiResult, type Match, type Package } from './api.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
-import { PAGE_SIZE, showMatches, showPage, summaryOf, titleOf } from './lists.js';
-import { Notice } from './notice.js';
+import { PAGE_SIZE, renderMatches, renderPage, summaryOf, titleOf } from './render.js';
+import { ErrorBanner } from './error-banner.js';
 import { SnapshotBar } from './snapshot-bar.js';
 
 /** How long a pause in typing is waited for; longer where the client's budget of requests runs low. */
 const DEBOUNCE_MS = 40;
-const THRIFTY_DEBOUNCE_MS = 500;
+const LOW_BUDGET_DEBOUNCE_MS = 500;
 const LOW_BUDGET = 0.25;
 
 /** When a query has been looked at for so long, the next one is another step of the browser's history. */
-const SETTLED_MS = 2000;
+const HISTORY_ENTRY_MS = 2000;
 
 /** In code points, as the service measures. */
 const SHORTEST_QUERY = 2;
@@ -22,11 +22,11 @@ const form = byId('form', HTMLFormElement);
 const input = byId('query', HTMLInputElement);
 const status = byId('status');
 const packages = byId('packages');
-const notice = new Notice();
+const errorBanner = new ErrorBanner();
 const snapshot = new SnapshotBar();
 const firstLook = snapshot.watch();
 
-let shown: Shown;
+let shown: ViewState;
 /** Aborted when something else is to be shown: a late answer is dropped. */
 let current = new AbortController();
 let settling: number | undefined;
@@ -38,33 +38,33 @@ let budget = 1;
 
 /** Shows what the address says. */
 function showAddress(): void {
-  settle();
-  shown = readAddress(location.search);
+  commitHistoryEntry();
+  shown = parseUrl(location.search);
   input.value = 'query' in shown ? shown.query : '';
   show(0);
 }
 
 /** Goes to another address of the page, and shows it. */
-function go(to: Shown): void {
-  settle();
-  history.pushState(null, '', addressOf(to));
+function navigate(to: ViewState): void {
+  commitHistoryEntry();
+  history.pushState(null, '', toUrl(to));
   showAddress();
 }
 
 /** Shows what is being typed. A whole word is one step of the history, not each of its letters. */
-function type(): void {
+function onInput(): void {
   const query = trimmed(input.value);
   isEntering = false;
-  shown = query === '' ? { page: 1 } : { query, limit: FEW };
-  if (isTyping) history.replaceState(null, '', addressOf(shown));
-  else history.pushState(null, '', addressOf(shown));
+  shown = query === '' ? { page: 1 } : { query, limit: INITIAL_LIMIT };
+  if (isTyping) history.replaceState(null, '', toUrl(shown));
+  else history.pushState(null, '', toUrl(shown));
   isTyping = true;
   clearTimeout(settling);
-  settling = setTimeout(settle, SETTLED_MS);
-  show(budget < LOW_BUDGET ? THRIFTY_DEBOUNCE_MS : DEBOUNCE_MS);
+  settling = setTimeout(commitHistoryEntry, HISTORY_ENTRY_MS);
+  show(budget < LOW_BUDGET ? LOW_BUDGET_DEBOUNCE_MS : DEBOUNCE_MS);
 }
 
-function settle(): void {
+function commitHistoryEntry(): void {
   clearTimeout(settling);
   isTyping = false;
 }
@@ -74,7 +74,7 @@ function show(pauseMs: number): void {
   current.abort();
   current = new AbortController();
   const { signal } = current;
-  notice.hide();
+  errorBanner.hide();
   document.title = titleOf(shown);
   packages.ariaBusy = 'true';
   const asking = setTimeout(() => {
@@ -90,21 +90,21 @@ async function search(
   { query, limit }: { query: string; limit: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const unfit = unfitness(query);
+  const unfit = validateQuery(query);
   if (unfit !== undefined) {
     display(unfit);
     return;
   }
   const params = new URLSearchParams({ q: query, limit: String(limit) });
-  const asked = await ask<{ results: Match[] }>(`search?${params.toString()}`, signal);
-  answer(asked, ({ results }, headers) => {
+  const result = await fetchJson<{ results: Match[] }>(`search?${params.toString()}`, signal);
+  handle(result, ({ results }, headers) => {
     const more = headers.has('X-Results-Truncated');
-    display(summaryOf(results, query, more), showMatches(results, query, more));
+    display(summaryOf(results, query, more), renderMatches(results, query, more));
   });
 }
 
 /** Why the service would refuse the query, in words; undefined where it would not. */
-function unfitness(query: string): string | undefined {
+function validateQuery(query: string): string | undefined {
   const length = Array.from(query).length;
   if (length < SHORTEST_QUERY) return `Type at least ${SHORTEST_QUERY} characters.`;
   if (length > LONGEST_QUERY)
@@ -114,22 +114,22 @@ function unfitness(query: string): string | undefined {
 
 async function browse({ page }: { page: number }, signal: AbortSignal): Promise<void> {
   const params = new URLSearchParams({ page: String(page), limit: String(PAGE_SIZE) });
-  const [asked] = await Promise.all([
-    ask<{ results: Package[] }>(`browse?${params.toString()}`, signal),
+  const [result] = await Promise.all([
+    fetchJson<{ results: Package[] }>(`browse?${params.toString()}`, signal),
     firstLook,
   ]);
   signal.throwIfAborted();
-  answer(asked, ({ results }) => display('', showPage(results, page, snapshot.total)));
+  handle(result, ({ results }) => display('', renderPage(results, page, snapshot.total)));
 }
 
-function answer<T>(asked: Asked<T>, showIt: (answer: T, headers: Headers) => void): void {
-  budget = budgetLeft(asked.headers) ?? budget;
-  if ('answer' in asked) {
-    showIt(asked.answer, asked.headers);
+function handle<T>(result: ApiResult<T>, render: (body: T, headers: Headers) => void): void {
+  budget = budgetLeft(result.headers) ?? budget;
+  if ('body' in result) {
+    render(result.body, result.headers);
     return;
   }
   display('');
-  notice.show(asked.trouble, () => show(0));
+  errorBanner.show(result.error, () => show(0));
 }
 
 function display(summary: string, lists: readonly HTMLElement[] = []): void {
@@ -144,10 +144,10 @@ function enterPackages(): void {
   packages.querySelector<HTMLAnchorElement>('.packages a')?.focus();
 }
 
-input.addEventListener('input', type);
+input.addEventListener('input', onInput);
 form.addEventListener('submit', (event) => {
   event.preventDefault();
-  settle();
+  commitHistoryEntry();
   if (packages.ariaBusy !== 'true') enterPackages();
   else {
     isEntering = true;
@@ -159,12 +159,12 @@ packages.addEventListener('click', (event) => {
   // With a key held down, the browser opens it elsewhere.
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  go(readAddress(link.search));
+  navigate(parseUrl(link.search));
   scrollTo({ top: 0 });
   input.focus({ preventScroll: true });
 });
 addEventListener('popstate', showAddress);
 listenToKeys(input, packages, () => {
-  if (input.value !== '') go({ page: 1 });
+  if (input.value !== '') navigate({ page: 1 });
 });
 showAddress();

@@ -22,11 +22,11 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** A number as people read it: `63,666`. */
-export function grouped(count: number): string {
+export function formatNumber(count: number): string {
   return count.toLocaleString('en');
 }
 
 /** `1 package`, `2 packages`. */
-export function counted(count: number, thing: string): string {
-  return `${grouped(count)} ${thing}${count === 1 ? '' : 's'}`;
+export function pluralize(count: number, thing: string): string {
+  return `${formatNumber(count)} ${thing}${count === 1 ? '' : 's'}`;
 }

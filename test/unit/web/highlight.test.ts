@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { partsOf } from '../../../src/page/marks.js';
+import { highlight } from '../../../src/web/highlight.js';
 
 /** The name with its marks, as `[mark]`. */
 function marked(name: string, query: string): string {
-  return partsOf(name, query)
+  return highlight(name, query)
     .map(({ text, found }) => (found ? `[${text}]` : text))
     .join('');
 }

@@ -1,0 +1,27 @@
+import { expect } from 'chai';
+import { toUrl, INITIAL_LIMIT, MAX_LIMIT, parseUrl } from '../../../src/web/url-state.js';
+
+describe('The address of the page', () => {
+  it('is read back as what it was written for', () => {
+    const queries = ['redis', '@scope/name', 'c++', 'a&b=c', '100%', 'ünï 🚀', '#1'];
+    for (const query of queries) {
+      for (const limit of [INITIAL_LIMIT, MAX_LIMIT]) {
+        expect(parseUrl(toUrl({ query, limit }))).to.deep.equal({ query, limit });
+      }
+    }
+    for (const page of [1, 2, 1274]) expect(parseUrl(toUrl({ page }))).to.deep.equal({ page });
+  });
+
+  it('is the shortest one, relative to the page', () => {
+    expect(toUrl({ page: 1 })).to.equal('.');
+    expect(toUrl({ page: 3 })).to.equal('?page=3');
+    expect(toUrl({ query: 'redis', limit: INITIAL_LIMIT })).to.equal('?q=redis');
+  });
+
+  it('shows something sensible, whatever it is', () => {
+    for (const search of ['', '?', '?page=0', '?page=-1', '?page=x', '?page=1e99', '?q=', '?q=%20', '?x=y']) {
+      expect(parseUrl(search), search).to.deep.equal({ page: 1 });
+    }
+    expect(parseUrl('?q=%20redis%20&page=3&limit=7')).to.deep.equal({ query: 'redis', limit: INITIAL_LIMIT });
+  });
+});
