@@ -3,7 +3,7 @@ import { useBrowser } from '../support/browser.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { packagesNamed } from '../support/datasets.js';
 import { BYPASS_SECRET, logLines, REBUILD_SECRET, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** More than the wrong secrets that an address may send. */
 const ATTEMPTS = 15;
@@ -31,7 +31,7 @@ describe('A web page of another site', function () {
     const answered = () => logLines.filter(({ msg, path }) => msg === 'answered' && path === '/rebuild');
     const before = answered().length;
     const page = await browser.open(site.url.replace('127.0.0.1', 'localhost'));
-    await until(() => answered().length === before + requests, `${requests} requests of ${body}`);
+    await waitFor(() => answered().length === before + requests, `${requests} requests of ${body}`);
     await page.close();
     return answered()
       .slice(before)

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { expectAccessible, picture, useBrowser } from '../support/browser.js';
+import { expectAccessible, screenshot, useBrowser } from '../support/browser.js';
 import { packagesNamed } from '../support/datasets.js';
-import { keepSecret } from '../support/leaks.js';
+import { keepSecret } from '../support/secret-scanner.js';
 import { BYPASS_SECRET, useService } from '../support/service.js';
 
 describe('The page about the API', function () {
@@ -21,7 +21,7 @@ describe('The page about the API', function () {
       Object.keys(paths).map((path) => `GET ${path}`),
     );
     await expectAccessible(page);
-    await picture(page, 'docs');
+    await screenshot(page, 'docs');
     for (const answers of await page.getByText('Answers', { exact: true }).all()) await answers.click();
     const search = page.getByRole('region', { name: 'GET /search' });
     await search.getByText('Too many requests').first().waitFor();
@@ -66,6 +66,6 @@ describe('The page about the API', function () {
     for (const answers of await page.getByText('Answers', { exact: true }).all()) await answers.click();
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).to.equal(360);
     await expectAccessible(page);
-    await picture(page, 'docs-phone-dark');
+    await screenshot(page, 'docs-phone-dark');
   });
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/search/package-document.js';
-import { picture, says, settled, useBrowser } from '../support/browser.js';
+import { screenshot, waitForText, waitUntilIdle, useBrowser } from '../support/browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 
@@ -33,13 +33,13 @@ describe('Names in the wild on the search page', function () {
 
   it('are shown to the letter, and link to where the registry has them', async () => {
     const page = await browser.open(suite.service.url);
-    await settled(page);
+    await waitUntilIdle(page);
     expect(await page.locator('.packages .name').allTextContents()).to.deep.equal(WILD);
     const hrefs = await page
       .locator('.packages a')
       .evaluateAll((all) => all.map((one) => one.getAttribute('href')));
     expect(hrefs).to.deep.equal(packages.map(({ url }) => url));
-    await picture(page, 'names');
+    await screenshot(page, 'names');
   });
 
   it('are found by themselves, and wholly marked, from the search box and from the address', async () => {
@@ -47,11 +47,11 @@ describe('Names in the wild on the search page', function () {
     for (const { name } of packages) {
       const query = Array.from(name).slice(0, 100).join('').trim();
       await page.getByRole('searchbox').fill(query);
-      await says(page, '1 package with');
+      await waitForText(page, '1 package with');
       expect(await page.locator('.packages .name').textContent()).to.equal(name);
       expect(await page.locator('mark').first().textContent()).to.equal(query);
       await page.reload();
-      await says(page, '1 package with');
+      await waitForText(page, '1 package with');
       expect(await page.getByRole('searchbox').inputValue()).to.equal(query);
       await page.goto(suite.service.url);
     }
@@ -61,10 +61,10 @@ describe('Names in the wild on the search page', function () {
     const page = await browser.open(`${suite.service.url}/?q=long-`, {
       viewport: { width: 320, height: 600 },
     });
-    await says(page, '1 package with');
+    await waitForText(page, '1 package with');
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).to.equal(320);
     await page.goto(suite.service.url);
-    await settled(page);
+    await waitUntilIdle(page);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).to.equal(320);
   });
 });

@@ -3,7 +3,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { expectAccessible, picture, says, settled, useBrowser } from '../support/browser.js';
+import { expectAccessible, screenshot, waitForText, waitUntilIdle, useBrowser } from '../support/browser.js';
 import { bundledPackages } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 
@@ -27,7 +27,7 @@ describe('The search page', function () {
   const browser = useBrowser();
   const open = async (path = '/', options = {}) => {
     const page = await browser.open(suite.service.url + path, options);
-    await settled(page);
+    await waitUntilIdle(page);
     return page;
   };
   const found = async (q: string, limit: number) =>
@@ -44,13 +44,13 @@ describe('The search page', function () {
     expect(await about.getByRole('link').getAttribute('href')).to.equal('https://tracker.debian.org/');
     expect(await focused(page)).to.equal('query');
     await expectAccessible(page);
-    await picture(page, 'empty');
+    await screenshot(page, 'empty');
   });
 
   it('answers while one types, by rank, with the matched part marked and links to the registry', async () => {
     const page = await open();
     await page.keyboard.type('redis', { delay: 60 });
-    await says(page, 'with “redis” in the name');
+    await waitForText(page, 'with “redis” in the name');
     const expected = await found('redis', 50);
     expect(await names(page)).to.deep.equal(expected.map(({ name }) => name));
     expect(await page.getByRole('heading', { level: 2 }).allTextContents()).to.deep.equal(
@@ -68,29 +68,29 @@ describe('The search page', function () {
     expect(page.url()).to.equal(`${suite.service.url}/?q=redis`);
     expect(await page.title()).to.equal('redis – Package search');
     await expectAccessible(page);
-    await picture(page, 'results');
+    await screenshot(page, 'results');
   });
 
   it('says so where nothing is found, and where a query is too short or too long', async () => {
     const page = await open();
     await page.keyboard.type('no such name');
-    await says(page, 'No name contains “no such name”.');
+    await waitForText(page, 'No name contains “no such name”.');
     expect(await names(page)).to.deep.equal([]);
     await expectAccessible(page);
-    await picture(page, 'no-result');
+    await screenshot(page, 'no-result');
     await page.getByRole('searchbox').fill('x');
-    await says(page, 'Type at least 2 characters.');
+    await waitForText(page, 'Type at least 2 characters.');
     await page.getByRole('searchbox').fill('🚀'.repeat(101));
-    await says(page, 'A query has at most 100 characters; this one has 101.');
+    await waitForText(page, 'A query has at most 100 characters; this one has 101.');
     await page.getByRole('searchbox').fill('🚀'.repeat(100));
-    await says(page, 'No name contains “🚀');
+    await waitForText(page, 'No name contains “🚀');
   });
 
   it('shows more of what there is when asked to', async () => {
     const page = await open('/?q=lib');
-    await says(page, 'The first 50 packages with “lib” in the name; there are more.');
+    await waitForText(page, 'The first 50 packages with “lib” in the name; there are more.');
     await page.getByRole('link', { name: 'Show up to 500' }).click();
-    await says(page, 'The first 500 packages');
+    await waitForText(page, 'The first 500 packages');
     expect(await names(page)).to.deep.equal((await found('lib', 500)).map(({ name }) => name));
     expect(
       await page.getByText('These are the first 500. A longer query finds the others.').count(),
@@ -102,26 +102,26 @@ describe('The search page', function () {
     const page = await open();
     const box = page.getByRole('searchbox');
     await page.keyboard.type('zlib1g', { delay: 30 });
-    await says(page, 'with “zlib1g” in the name');
+    await waitForText(page, 'with “zlib1g” in the name');
     await page.keyboard.press('Enter');
     await box.fill('');
-    await settled(page);
+    await waitUntilIdle(page);
     await box.fill('golang');
-    await says(page, 'with “golang” in the name');
+    await waitForText(page, 'with “golang” in the name');
 
     const other = await open(new URL(page.url()).search);
     expect(await other.getByRole('searchbox').inputValue()).to.equal('golang');
     expect(await names(other)).to.deep.equal(await names(page));
 
     await page.goBack();
-    await says(page, 'with “zlib1g” in the name');
+    await waitForText(page, 'with “zlib1g” in the name');
     expect(await box.inputValue()).to.equal('zlib1g');
     expect((await names(page))[0]).to.equal('zlib1g');
     await page.goBack();
     await page.getByRole('heading', { name: 'All packages' }).waitFor();
     expect(await box.inputValue()).to.equal('');
     await page.goForward();
-    await says(page, 'with “zlib1g” in the name');
+    await waitForText(page, 'with “zlib1g” in the name');
   });
 
   it('drops an answer that comes after that to a later query', async () => {
@@ -140,12 +140,12 @@ describe('The search page', function () {
     await box.fill('python3-re');
     while (held === 0) await page.waitForTimeout(10);
     await box.fill('redis');
-    await says(page, 'with “redis” in the name');
+    await waitForText(page, 'with “redis” in the name');
     const shown = await names(page);
     release();
     await page.waitForTimeout(300);
     expect(await names(page)).to.deep.equal(shown);
-    await says(page, 'with “redis” in the name');
+    await waitForText(page, 'with “redis” in the name');
   });
 
   it('asks once for what is typed in one go', async () => {
@@ -162,7 +162,7 @@ describe('The search page', function () {
         box.dispatchEvent(new Event('input'));
       }
     });
-    await says(page, 'with “sqlite” in the name');
+    await waitForText(page, 'with “sqlite” in the name');
     expect(asked).to.deep.equal(['?q=sqlite&limit=50']);
   });
 
@@ -192,7 +192,7 @@ describe('The search page', function () {
     // Enter waits for the answer to what was typed right before.
     await page.keyboard.type('zlib1g');
     await page.keyboard.press('Enter');
-    await says(page, 'with “zlib1g” in the name');
+    await waitForText(page, 'with “zlib1g” in the name');
     expect(await focused(page)).to.equal('zlib1g');
     await page.keyboard.press('/');
     await page.keyboard.press('Escape');
@@ -201,7 +201,7 @@ describe('The search page', function () {
     const url = (await found('redis', 1))[0]?.url ?? '';
     await page.route(url, (route) => route.fulfill({ body: 'the package' }));
     await page.keyboard.type('redis');
-    await says(page, 'with “redis” in the name');
+    await waitForText(page, 'with “redis” in the name');
     await page.keyboard.press('Enter');
     await page.keyboard.press('Enter');
     await page.waitForURL(url);
@@ -212,7 +212,7 @@ describe('The search page', function () {
     const pager = page.getByRole('navigation', { name: 'Pages' });
     const shows = async (number: number, from: number, to?: number) => {
       await pager.getByText(`Page ${number} of 637`).waitFor();
-      await settled(page);
+      await waitUntilIdle(page);
       expect(await names(page)).to.deep.equal(packages.slice(from, to).map(({ name }) => name));
     };
     await shows(1, 0, 100);
@@ -246,13 +246,13 @@ describe('The search page', function () {
       .evaluateAll((all) => all.map((link) => link.clientHeight));
     expect(Math.min(...heights)).to.be.at.least(40);
     await expectAccessible(phone);
-    await picture(phone, 'phone');
+    await screenshot(phone, 'phone');
 
     const dark = await open('/?q=redis', { colorScheme: 'dark' });
     const luminance = await dark.evaluate(() => getComputedStyle(document.body).backgroundColor);
     expect(luminance).to.equal('rgb(18, 21, 26)');
     await expectAccessible(dark);
-    await picture(dark, 'dark');
+    await screenshot(dark, 'dark');
   });
 
   it('works below a path, where a proxy takes that off', async () => {
@@ -272,7 +272,7 @@ describe('The search page', function () {
       const page = await browser.open(`http://127.0.0.1:${port}/below/`);
       await page.getByText('63,666 packages').waitFor();
       await page.keyboard.type('redis');
-      await says(page, 'with “redis” in the name');
+      await waitForText(page, 'with “redis” in the name');
       expect(new URL(page.url()).pathname).to.equal('/below/');
       await page.getByRole('link', { name: 'API' }).click();
       const stats = page.getByRole('region', { name: 'GET /stats' });

@@ -3,8 +3,8 @@ import { ELASTICSEARCH_IMAGE } from '../../src/dev/docker.js';
 import { run } from '../../src/dev/run.js';
 import { Compose } from '../support/compose.js';
 import { bundledPackages } from '../support/datasets.js';
-import { ProxyLoad } from '../support/proxy-load.js';
-import { until } from '../support/until.js';
+import { LoadGenerator } from '../support/load-generator.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** As in deploy/example.env. */
 const SECRET = 'change-me';
@@ -47,14 +47,14 @@ describe('docker-compose.yml', function () {
     const [before] = await generations();
     // The one before may still be ending, although its snapshot is served.
     const accepted = async () => (await get(`/rebuild?secret=${SECRET}`)).status === 202;
-    await until(accepted, 'a rebuild to begin');
+    await waitFor(accepted, 'a rebuild to begin');
     const again = await get(`/rebuild?secret=${SECRET}`);
     expect([again.status, again.body.code]).to.deep.equal([503, 'rebuilding']);
     const flipped = async () => {
       const seen = await generations();
       return seen.size === 1 && !seen.has(before ?? null);
     };
-    await until(flipped, 'every replica to serve the new generation', 300_000);
+    await waitFor(flipped, 'every replica to serve the new generation', 300_000);
   }
 
   it('brings up a loaded service behind the proxy', async () => {
@@ -101,7 +101,7 @@ describe('docker-compose.yml', function () {
   it('answers every request while two replicas restart one after the other', async () => {
     await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', 'proxy');
     await compose.healthy('api', 2);
-    const load = new ProxyLoad(compose.url);
+    const load = new LoadGenerator(compose.url);
     for (const { Id } of await compose.containers('api')) {
       await run('docker', ['restart', Id]);
       await compose.healthy('api', 2);
@@ -175,12 +175,12 @@ describe('docker-compose.yml', function () {
     it('rebuilds the other, and leaves the one as it is', async () => {
       const [ofBoth, before] = [await generations(), await generations(compose.siblingUrl)];
       const accepted = async () => (await ofSibling(`/rebuild?secret=${SIBLING_SECRET}`)).status === 202;
-      await until(accepted, 'a rebuild to begin');
+      await waitFor(accepted, 'a rebuild to begin');
       const flipped = async () => {
         const [seen] = await generations(compose.siblingUrl);
         return !before.has(seen ?? null);
       };
-      await until(flipped, 'the new generation', 60_000);
+      await waitFor(flipped, 'the new generation', 60_000);
       expect((await ofSibling('/stats')).body).to.include(SIBLING);
       expect(await generations()).to.deep.equal(ofBoth);
     });

@@ -3,9 +3,9 @@ import { expect } from 'chai';
 import { startCluster, type Cluster, type ClusterNode } from '../support/cluster.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { REBUILD, useService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 const OLD = bundledPackages().slice(0, 5000);
 const NEW = bundledPackages();
@@ -42,7 +42,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
     () => OLD,
     () => ({ ELASTICSEARCH_URL: cluster.url, ...UNCACHED }),
   );
-  const reading = useReader(suite, [OLD.length, NEW.length]);
+  const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
   before(async () => {
     const { elasticsearch, alias } = suite.service;
     // Both nodes have a copy of what is served.
@@ -109,7 +109,7 @@ describe('A node of three that is killed under load', function () {
     () => OLD,
     () => ({ ELASTICSEARCH_URL: cluster.url, INDEX_REPLICAS: '1', ...UNCACHED }),
   );
-  const reading = useReader(suite, [OLD.length], 2);
+  const reading = useBackgroundReader(suite, [OLD.length], 2);
   after(() => cluster.stop());
 
   /** The nodes with a copy of what is served, that with the primary first. */
@@ -136,7 +136,7 @@ describe('A node of three that is killed under load', function () {
     const since = () => Math.round(performance.now() - began);
     reading.engineMayBeAway = true;
     await node.kill();
-    await until(
+    await waitFor(
       async () => !(await holders().catch(() => [node.name])).includes(node.name),
       'another primary',
       30_000,

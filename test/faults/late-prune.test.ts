@@ -4,10 +4,10 @@ import { Redis } from 'ioredis';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { Program } from '../support/program.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { REBUILD, REBUILD_SECRET, useService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 import { discard, flip, listBuilds } from '../../src/rebuild/aliases.js';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { newIndexName, previousAliasOf } from '../../src/rebuild/index-names.js';
@@ -24,7 +24,7 @@ describe('A process that is suspended for longer than its lock lasts', function 
     () => bundledPackages().slice(0, 2000),
     () => UNCACHED,
   );
-  const reading = useReader(suite, [2000]);
+  const reading = useBackgroundReader(suite, [2000]);
   let proxy: EngineProxy;
 
   before(async () => {
@@ -33,9 +33,9 @@ describe('A process that is suspended for longer than its lock lasts', function 
   after(() => proxy.close());
 
   /** Starts a process on the registry of the suite that reaches Elasticsearch through the proxy. */
-  async function start(script: string): Promise<Program> {
+  async function start(script: string): Promise<SpawnedCli> {
     const { redis } = await engines();
-    return new Program(script, {
+    return new SpawnedCli(script, {
       ELASTICSEARCH_URL: proxy.url,
       REDIS_URL: redis.url,
       REGISTRY_SLUG: suite.service.slug,
@@ -145,7 +145,7 @@ describe('A build that is discarded', function () {
     const [current = '', previous] = await served(suite.service);
     await elasticsearch.indices.delete({ index: current });
     // The next look finds no index, and the cold start builds one.
-    await until(() => server.rebuilds.progress !== undefined, 'a cold start');
+    await waitFor(() => server.rebuilds.progress !== undefined, 'a cold start');
     await suite.service.idle();
     const [rebuilt, kept] = await served(suite.service);
     expect(rebuilt).not.to.equal(current);

@@ -11,9 +11,9 @@ import type { Row } from '../../src/rebuild/rows.js';
 import { bundledPackages } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { newSlug, REBUILD, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 const PACKAGES = bundledPackages();
 /** How often the bundled packages are loaded, under other numbers, so that their merge takes some seconds. */
@@ -119,7 +119,7 @@ describe('A merge', function () {
     () => PACKAGES.slice(0, 20_000),
     () => ({ ELASTICSEARCH_URL: proxy.url, ...UNCACHED }),
   );
-  const reading = useReader(suite, [20_000]);
+  const reading = useBackgroundReader(suite, [20_000]);
   after(() => proxy.close());
 
   it('is shown by /rebuild in bytes', async () => {
@@ -127,7 +127,7 @@ describe('A merge', function () {
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
     await merge.arrived;
     let body: Record<string, unknown> = {};
-    await until(async () => {
+    await waitFor(async () => {
       ({ body } = await suite.service.get(REBUILD));
       return body.bytes !== null;
     }, 'the bytes').finally(() => merge.release());
@@ -161,7 +161,7 @@ describe('A merge', function () {
     await elasticsearch.kill();
     merge.release();
     await elasticsearch.restart();
-    await until(async () => (await suite.service.get('/health')).status === 200, 'Elasticsearch', 90_000);
+    await waitFor(async () => (await suite.service.get('/health')).status === 200, 'Elasticsearch', 90_000);
     reading.engineMayBeAway = false;
     await suite.service.idle(180_000);
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;

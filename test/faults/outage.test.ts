@@ -3,7 +3,7 @@ import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD_SECRET, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('Elasticsearch killed under the server', function () {
   this.timeout(180_000);
@@ -24,7 +24,7 @@ describe('Elasticsearch killed under the server', function () {
   });
 
   it('is told by /health and /rebuild; /ping and /stats answer all the while', async () => {
-    await until(async () => (await get('/health')).status === 503, '/health to notice', 3000);
+    await waitFor(async () => (await get('/health')).status === 503, '/health to notice', 3000);
     const health = await get('/health');
     expect(health.body).to.deep.equal({ status: 'unavailable', total_packages: 2 });
     expect(health.headers.get('Retry-After')).to.equal('2');
@@ -35,8 +35,8 @@ describe('Elasticsearch killed under the server', function () {
 
   it('is served again as soon as it is back, with nothing done by anyone', async () => {
     await (await engines()).elasticsearch.restart();
-    await until(async () => (await get('/search?q=alpha')).status === 200, 'searches to work', 30_000);
-    await until(async () => (await get('/health')).status === 200, '/health to recover', 3000);
+    await waitFor(async () => (await get('/search?q=alpha')).status === 200, 'searches to work', 30_000);
+    await waitFor(async () => (await get('/health')).status === 200, '/health to recover', 3000);
     expect((await get('/search?q=alpha')).body.count).to.equal(1);
   });
 });

@@ -5,10 +5,10 @@ import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../suppor
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { Program } from '../support/program.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
 
 /** Longer than a lock outlives the process that had it. */
@@ -43,10 +43,10 @@ describe('A rebuild is killed', function () {
     () => OLD,
     () => UNCACHED,
   );
-  const reading = useReader(suite, [OLD.length, NEW.length]);
+  const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
   let dataset: DatasetFile;
   let proxy: EngineProxy;
-  const builders: Program[] = [];
+  const builders: SpawnedCli[] = [];
   const holds: Hold[] = [];
 
   before(async () => {
@@ -71,9 +71,9 @@ describe('A rebuild is killed', function () {
   }
 
   /** Begins a rebuild in a process of its own, which can be killed when `there` resolves. */
-  async function beginRebuild(datasetUrl: string): Promise<Program> {
+  async function beginRebuild(datasetUrl: string): Promise<SpawnedCli> {
     const { redis } = await engines();
-    const builder = new Program('src/main.ts', {
+    const builder = new SpawnedCli('src/main.ts', {
       PORT: '0',
       ELASTICSEARCH_URL: proxy.url,
       REDIS_URL: redis.url,
@@ -87,7 +87,7 @@ describe('A rebuild is killed', function () {
   }
 
   /** @returns the process of the rebuild. */
-  async function kill(builder: Program, killed: (typeof KILLED)[number]): Promise<number> {
+  async function kill(builder: SpawnedCli, killed: (typeof KILLED)[number]): Promise<number> {
     const [worker = NaN, ...others] = workersOf(builder.pid);
     expect(others).to.deep.equal([]);
     if (killed !== 'worker') builder.signal('SIGKILL');
@@ -105,9 +105,9 @@ describe('A rebuild is killed', function () {
   }
 
   /** The next rebuild, on another replica, goes through, and nothing of the killed one is left. */
-  async function expectRecovery(builder: Program, worker: number): Promise<void> {
-    await until(() => !isRunning(worker), 'the end of the worker', 10_000);
-    await until(
+  async function expectRecovery(builder: SpawnedCli, worker: number): Promise<void> {
+    await waitFor(() => !isRunning(worker), 'the end of the worker', 10_000);
+    await waitFor(
       async () => (await suite.service.get(`${REBUILD}&force=true`)).status === 202,
       'the lock to end',
       LOCK_TIMEOUT_MS,
@@ -121,10 +121,10 @@ describe('A rebuild is killed', function () {
   }
 
   /** A server whose worker was killed goes on serving, and says why the rebuild failed. */
-  async function expectReport(builder: Program, worker: number): Promise<void> {
+  async function expectReport(builder: SpawnedCli, worker: number): Promise<void> {
     const url = await builder.url();
     let failure: { reason: string } | null = null;
-    await until(async () => {
+    await waitFor(async () => {
       const { body } = await request(`${url}${REBUILD}`);
       failure = body.last_failure as typeof failure;
       return failure !== null;
@@ -132,7 +132,7 @@ describe('A rebuild is killed', function () {
     expect(failure).to.include({ reason: 'the process of the rebuild ended unexpectedly (SIGKILL)' });
     expect((await request(`${url}/health`)).status).to.equal(200);
     expect(builder.stdout).to.contain('"msg":"the rebuild failed; the previous snapshot stays in service"');
-    await until(
+    await waitFor(
       async () => (await temporaryFilesOf(worker)).length === 0,
       'the server to remove temporary files',
     );
@@ -160,7 +160,7 @@ describe('A rebuild is killed', function () {
     try {
       const builder = await beginRebuild(long.url);
       const url = await builder.url();
-      await until(
+      await waitFor(
         async () =>
           ((await (await fetch(`${url}${REBUILD}`)).json()) as { phase: string }).phase === 'checking',
         'the check',
@@ -207,7 +207,7 @@ describe('A rebuild is killed', function () {
         if (killed === 'worker') {
           await builder.prints(/the rebuild failed/, 5000);
           await expectReport(builder, worker);
-          await until(
+          await waitFor(
             async () => (await suite.service.indices()).length <= 2,
             'the server to clean up',
             5000,
@@ -228,7 +228,7 @@ describe('A rebuild is killed', function () {
       await hold.arrived;
       const worker = await kill(builder, killed);
       hold.release();
-      await until(
+      await waitFor(
         async () => (await suite.service.get('/health')).body.total_packages === NEW.length,
         'the new data',
         3000,
@@ -252,7 +252,7 @@ describe('A rebuild that meets a fault', function () {
     () => OLD,
     () => UNCACHED,
   );
-  const reading = useReader(suite, [OLD.length]);
+  const reading = useBackgroundReader(suite, [OLD.length]);
 
   /** A rebuild in which the new index is changed while it is loaded. */
   async function rebuildDisturbed(settings: object): Promise<string | undefined> {
@@ -261,7 +261,7 @@ describe('A rebuild that meets a fault', function () {
     await suite.dataset.write(toCsv(bundledPackages()));
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
     let index: string | undefined;
-    await until(async () => {
+    await waitFor(async () => {
       const all = await elasticsearch.indices.get({ index: `${alias}-*` }, { ignore: [404] });
       index = Object.keys(all).find((name) => !served.includes(name));
       return index !== undefined;
@@ -299,7 +299,7 @@ describe('A rebuild under which an engine goes away', function () {
     () => OLD,
     () => UNCACHED,
   );
-  const reading = useReader(suite, [OLD.length, bundledPackages().length]);
+  const reading = useBackgroundReader(suite, [OLD.length, bundledPackages().length]);
 
   /** Begins to load a snapshot that takes some seconds. */
   async function load(): Promise<void> {
@@ -321,7 +321,7 @@ describe('A rebuild under which an engine goes away', function () {
     const healthy = async () => (await suite.service.get('/health')).status === 200;
     reading.engineMayBeAway = true;
     await away();
-    await until(async () => (await answers()) && (await healthy()), 'Elasticsearch to be back', 30_000);
+    await waitFor(async () => (await answers()) && (await healthy()), 'Elasticsearch to be back', 30_000);
     reading.engineMayBeAway = false;
   }
 
@@ -354,7 +354,7 @@ describe('A rebuild under which an engine goes away', function () {
     await suite.service.idle(20_000);
     expect(suite.service.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
     expect(await suite.service.indices()).to.deep.equal(served);
-    await until(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
+    await waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
     await suite.service.idle();
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
   });

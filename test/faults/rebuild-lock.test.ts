@@ -7,11 +7,11 @@ import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } 
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { Program } from '../support/program.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { servedIndex } from '../support/served-index.js';
 import { newSlug, REBUILD, REBUILD_SECRET, startService, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 import { workersOf } from '../support/worker-processes.js';
 
 describe('The lock of a rebuild', function () {
@@ -20,7 +20,7 @@ describe('The lock of a rebuild', function () {
     () => bundledPackages().slice(0, 1000),
     () => UNCACHED,
   );
-  const reading = useReader(suite, [1000]);
+  const reading = useBackgroundReader(suite, [1000]);
   let redis: Redis;
 
   before(async function () {
@@ -53,7 +53,7 @@ describe('The lock of a rebuild', function () {
     try {
       const served = await servedIndex(suite.service);
       await redis.set(`${suite.service.slug}:rebuild:lock`, 'another', 'PX', 8000);
-      await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 5000);
+      await waitFor(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 5000);
       held.release();
       expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
       expect(await servedIndex(suite.service)).to.equal(served);
@@ -72,14 +72,14 @@ describe('The lock of a rebuild', function () {
       const served = await servedIndex(suite.service);
       await engine.kill();
       try {
-        await until(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 15_000);
+        await waitFor(() => replica.server.rebuilds.progress === undefined, 'the rebuild to stop', 15_000);
       } finally {
         await engine.restart();
       }
       held.release();
       expect(replica.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
       expect(await servedIndex(suite.service)).to.equal(served);
-      await until(
+      await waitFor(
         async () => (await suite.service.get(REBUILD)).status === 202,
         'rebuilds to be possible',
         15_000,
@@ -122,7 +122,7 @@ describe('The lock of a rebuild', function () {
     expect(await late.acquire().catch((error: unknown) => (error as Error).name)).to.equal(
       'LockUnavailableError',
     );
-    await until(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
+    await waitFor(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
     await pause(1000);
     expect(await lock.isHeld()).to.equal(false);
     impatient.disconnect();
@@ -138,7 +138,7 @@ describe('The lock of a rebuild', function () {
     } finally {
       await engine.restart();
     }
-    await until(
+    await waitFor(
       async () => (await suite.service.get(REBUILD)).status === 202,
       'rebuilds to be possible',
       5000,
@@ -156,7 +156,7 @@ describe('A replica that sleeps through the time of its lock', function () {
     () => bundledPackages().slice(0, 2000),
     () => UNCACHED,
   );
-  const reading = useReader(suite, [2000]);
+  const reading = useBackgroundReader(suite, [2000]);
 
   before(async () => {
     dataset = await datasetFile(toCsv(bundledPackages()));
@@ -165,7 +165,7 @@ describe('A replica that sleeps through the time of its lock', function () {
 
   it('does not flip over another one that has rebuilt meanwhile, and cleans up', async () => {
     const { elasticsearch, redis } = await engines();
-    const sleeper = new Program('src/main.ts', {
+    const sleeper = new SpawnedCli('src/main.ts', {
       PORT: '0',
       ELASTICSEARCH_URL: elasticsearch.url,
       REDIS_URL: redis.url,
@@ -177,7 +177,7 @@ describe('A replica that sleeps through the time of its lock', function () {
       const url = await sleeper.url();
       const rebuild = `${url}${REBUILD}`;
       expect((await fetch(rebuild)).status).to.equal(202);
-      await until(
+      await waitFor(
         async () => ((await (await fetch(rebuild)).json()) as { phase: string }).phase === 'loading',
         'the load',
       );
@@ -186,7 +186,7 @@ describe('A replica that sleeps through the time of its lock', function () {
       sleeper.signal('SIGSTOP');
       expect(await suite.service.indices()).to.have.length(2);
 
-      await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
+      await waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
       await suite.service.idle();
       const flipped = await servedIndex(suite.service);
 
@@ -194,7 +194,7 @@ describe('A replica that sleeps through the time of its lock', function () {
       const seen = new Set(left);
       process.kill(worker, 'SIGCONT');
       sleeper.signal('SIGCONT');
-      await until(async () => {
+      await waitFor(async () => {
         for (const index of await suite.service.indices()) seen.add(index);
         return sleeper.stdout.includes('the rebuild failed');
       }, 'the sleeper to notice');

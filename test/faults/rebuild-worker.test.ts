@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
 
 /** A worker that is silent for longer is killed. */
@@ -21,7 +21,7 @@ describe('The process of a rebuild', function () {
     () => PACKAGES,
     () => UNCACHED,
   );
-  const reading = useReader(suite, [PACKAGES.length, OTHERS.length]);
+  const reading = useBackgroundReader(suite, [PACKAGES.length, OTHERS.length]);
   const held = () => heldBack(() => toCsv(OTHERS));
   let origin: DatasetServer;
   let answer: ReturnType<typeof held>;
@@ -41,7 +41,7 @@ describe('The process of a rebuild', function () {
   async function rebuilding(env: Record<string, string> = {}): Promise<[Service, worker: number]> {
     const before = new Set(workersOf());
     const replica = await startService({ DATASET_URL: origin.url, ...env }, suite.service.slug);
-    await until(
+    await waitFor(
       async () => (await replica.get(REBUILD)).status === 202,
       'the lock of a killed one to expire',
       15_000,
@@ -93,7 +93,7 @@ describe('The process of a rebuild', function () {
       expect(replica.server.rebuilds.lastFailure?.reason).to.equal(reason);
       await expectNothingLeft(replica, worker);
       answer.release();
-      await until(
+      await waitFor(
         async () => {
           const { status, body } = await replica.get(`${REBUILD}&force=true`);
           expect(body.last_failure).to.include({ reason });
@@ -142,7 +142,7 @@ describe('The process of a rebuild', function () {
     const began = performance.now();
     await replica.stop();
     expect(performance.now() - began).to.be.lessThan(9_500);
-    await until(() => !isRunning(worker), 'its end', 1000);
+    await waitFor(() => !isRunning(worker), 'its end', 1000);
   });
 
   it('is killed if it has not responded for half a minute', async () => {
@@ -150,10 +150,14 @@ describe('The process of a rebuild', function () {
     process.kill(worker, 'SIGSTOP');
     const began = performance.now();
     // Another replica takes over when the lock has expired.
-    await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to expire', 15_000);
+    await waitFor(
+      async () => (await suite.service.get(REBUILD)).status === 202,
+      'the lock to expire',
+      15_000,
+    );
     await suite.service.idle();
     indices = await suite.service.indices();
-    await until(() => !isRunning(worker), 'its end', SILENCE_MS + 10_000);
+    await waitFor(() => !isRunning(worker), 'its end', SILENCE_MS + 10_000);
     expect(performance.now() - began).to.be.greaterThan(SILENCE_MS - 2000);
     await replica.idle();
     expect(replica.server.rebuilds.lastFailure?.reason).to.contain('SIGKILL');

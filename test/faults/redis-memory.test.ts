@@ -8,7 +8,7 @@ import { createLogger } from '../../src/log.js';
 import { StatusStore } from '../../src/rebuild/status-store.js';
 import { RedisLock } from '../../src/rebuild/lock.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { ownRedis, type OwnRedis } from '../support/own-redis.js';
+import { isolatedRedis, type IsolatedRedis } from '../support/isolated-redis.js';
 
 const COMPOSE = new URL('../../docker-compose.yml', import.meta.url);
 
@@ -48,7 +48,7 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
   this.timeout(180_000);
   const { options, memoryBytes } = composed();
   const log = createLogger('silent', false);
-  let redis: OwnRedis;
+  let redis: IsolatedRedis;
   let service: Redis;
   let isFlooded = true;
   let flood: Promise<void> | undefined;
@@ -75,7 +75,7 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    redis = await ownRedis();
+    redis = await isolatedRedis();
     await redis.configure(options);
     service = new Redis(redis.url);
   });

@@ -3,9 +3,9 @@ import { concurrentTests } from '../support/concurrent-tests.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { keepSecret } from '../support/leaks.js';
-import { ownRedis, type OwnRedis } from '../support/own-redis.js';
-import { Program } from '../support/program.js';
+import { keepSecret } from '../support/secret-scanner.js';
+import { isolatedRedis, type IsolatedRedis } from '../support/isolated-redis.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import {
   BYPASS_SECRET,
   newSlug,
@@ -14,7 +14,7 @@ import {
   request,
   removeIndices,
 } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 const LEVELS = ['info', 'trace'];
 
@@ -31,7 +31,7 @@ const ALL = [
 ]; // prettier-ignore
 
 /** Fails where one of them was printed, in any encoding. */
-function expectNoSecrets({ stdout, stderr }: Program): void {
+function expectNoSecrets({ stdout, stderr }: SpawnedCli): void {
   for (const secret of ALL) {
     for (const form of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]) {
       expect(stdout + stderr).not.to.contain(form);
@@ -43,7 +43,7 @@ describe('Secrets', function () {
   this.timeout(60_000);
   const slugs: string[] = [];
   let dataset: DatasetFile;
-  let redis: OwnRedis;
+  let redis: IsolatedRedis;
   let web: DatasetServer;
   /** What the web server for datasets does next. */
   let answer: Parameters<typeof datasetServer>[0];
@@ -52,7 +52,7 @@ describe('Secrets', function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     await engines();
     dataset = await datasetFile(toCsv(packagesNamed(['alpha', 'beta'])));
-    redis = await ownRedis();
+    redis = await isolatedRedis();
     await redis.configure({ requirepass: REDIS_PASSWORD });
     await redis.client.auth(REDIS_PASSWORD);
     web = await datasetServer((incoming, response) => answer(incoming, response));
@@ -88,18 +88,18 @@ describe('Secrets', function () {
   for (const level of LEVELS) {
     describe(`in the log at level ${level}`, () => {
       it('are none where the password of Redis is right', async () => {
-        const program = new Program('src/main.ts', await environment({ LOG_LEVEL: level }));
+        const program = new SpawnedCli('src/main.ts', await environment({ LOG_LEVEL: level }));
         const url = await program.url();
-        await until(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
+        await waitFor(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
         expect((await request(`${url}/stats`)).status).to.equal(200);
-        await until(async () => (await request(url + REBUILD)).status === 202, 'the first rebuild to end');
+        await waitFor(async () => (await request(url + REBUILD)).status === 202, 'the first rebuild to end');
         expect((await request(`${url}/get-bypass?secret=${BYPASS_SECRET}`)).status).to.equal(200);
         expect(await program.stop()).to.equal(0);
         expectNoSecrets(program);
       });
 
       it('are none where it is changed', async () => {
-        const program = new Program('src/main.ts', await environment({ LOG_LEVEL: level }));
+        const program = new SpawnedCli('src/main.ts', await environment({ LOG_LEVEL: level }));
         await program.url();
         await redis.configure({ requirepass: 'another-change-me' });
         try {
@@ -119,7 +119,7 @@ describe('Secrets', function () {
           LOG_LEVEL: level,
           REDIS_URL: withPassword(redis.url, WRONG_PASSWORD, 'default'),
         });
-        const program = new Program('src/main.ts', env);
+        const program = new SpawnedCli('src/main.ts', env);
         const url = await program.url();
         expect((await request(`${url}/debug-ip`)).status).to.equal(200);
         expect((await request(`${url}/stats`)).status).to.equal(503);
@@ -151,7 +151,7 @@ describe('Secrets', function () {
             LOG_LEVEL: level,
             DATASET_URL: `${url}?token=${encodeURIComponent(DATASET_TOKEN)}`,
           });
-          const program = new Program('src/main.ts', env);
+          const program = new SpawnedCli('src/main.ts', env);
           await program.prints(/the rebuild failed/, 30_000);
           const rebuilt = await request((await program.url()) + REBUILD);
           expect(rebuilt.text).not.to.contain('change-me');
@@ -196,7 +196,7 @@ describe('Secrets', function () {
       for (const level of ['', 'trace']) {
         itConcurrently(`are none of ${what}, at ${level || 'its own'} level`, async () => {
           answer = (_request, response) => response.writeHead(401).end();
-          const program = new Program(script, await environment({ LOG_LEVEL: level, ...env() }), args());
+          const program = new SpawnedCli(script, await environment({ LOG_LEVEL: level, ...env() }), args());
           expect(await program.exit()).to.equal(1);
           expect(program.stderr.trim().split('\n')).to.have.length(1);
           expectNoSecrets(program);

@@ -6,12 +6,12 @@ import { newIndexName } from '../../src/rebuild/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { keepSecret } from '../support/leaks.js';
-import { ownNodes, type OwnNodes } from '../support/own-nodes.js';
-import { Program } from '../support/program.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { keepSecret } from '../support/secret-scanner.js';
+import { isolatedNodes, type IsolatedNodes } from '../support/isolated-nodes.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { newSlug, REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 const PACKAGES = bundledPackages().slice(0, 3000);
 
@@ -42,14 +42,14 @@ describe('An Elasticsearch that asks who is there', function () {
     `${alias}-notes`,
     `${newIndexName(alias, new Date())}-copy`,
   ];
-  let nodes: OwnNodes;
+  let nodes: IsolatedNodes;
   let engine: Service;
   let administrator: Client;
   let keys: Keys;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    nodes = await ownNodes();
+    nodes = await isolatedNodes();
     engine = await nodes.start('secured', { administrator: ADMINISTRATOR });
     administrator = new Client({ node: engine.url, auth: AUTH });
     for (const index of others) {
@@ -62,14 +62,14 @@ describe('An Elasticsearch that asks who is there', function () {
     () => ({ ELASTICSEARCH_URL: engine.url, ...keys, ...UNCACHED }),
     { slug, auth: AUTH },
   );
-  const reading = useReader(suite, [PACKAGES.length]);
+  const reading = useBackgroundReader(suite, [PACKAGES.length]);
   after(async () => {
     await administrator.close();
     await nodes.stop();
   });
 
   async function runKeys(args: string[] = [], env: Record<string, string> = {}) {
-    const program = new Program(
+    const program = new SpawnedCli(
       'src/cli/keys.ts',
       { ELASTICSEARCH_URL: engine.url, REGISTRY_SLUG: slug, ...ADMINISTRATOR_ENV, ...env },
       args,
@@ -90,9 +90,9 @@ describe('An Elasticsearch that asks who is there', function () {
   }
 
   /** A server on the same registry, as a process of its own. */
-  async function server(env: Record<string, string>): Promise<Program> {
+  async function server(env: Record<string, string>): Promise<SpawnedCli> {
     const { redis } = await engines();
-    return new Program('src/main.ts', {
+    return new SpawnedCli('src/main.ts', {
       PORT: '0',
       ELASTICSEARCH_URL: engine.url,
       REDIS_URL: redis.url,
@@ -217,7 +217,7 @@ describe('An Elasticsearch that asks who is there', function () {
     const newer = await served();
     const { redis } = await engines();
     const env = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url, REGISTRY_SLUG: slug, ...keys };
-    const program = new Program('src/cli/rollback.ts', env);
+    const program = new SpawnedCli('src/cli/rollback.ts', env);
     expect(await program.exit(), program.stderr).to.equal(0);
     expect(await served()).not.to.equal(newer);
   });
@@ -286,7 +286,7 @@ describe('An Elasticsearch that asks who is there', function () {
       await program.stop();
     }
     const { redis } = await engines();
-    const command = new Program('src/cli/rollback.ts', {
+    const command = new SpawnedCli('src/cli/rollback.ts', {
       ELASTICSEARCH_URL: engine.url,
       REDIS_URL: redis.url,
       REGISTRY_SLUG: slug,
@@ -326,7 +326,7 @@ describe('An Elasticsearch that asks who is there', function () {
     try {
       const url = await program.url();
       expect((await request(url + REBUILD)).status).to.equal(202);
-      await until(() => program.stdout.includes(reason), 'the rebuild to fail');
+      await waitFor(() => program.stdout.includes(reason), 'the rebuild to fail');
       expect((await request(`${url}/search?q=lib`)).status).to.equal(200);
       expect((await request(`${url}/health`)).status).to.equal(200);
     } finally {
@@ -418,7 +418,7 @@ describe('An Elasticsearch that asks who is there', function () {
       it(`ends with one line with ${why}`, async () => {
         const { redis } = await engines();
         const urls = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url };
-        const program = new Program('src/dev/start.ts', { ...urls, PORT: '0', ...env() });
+        const program = new SpawnedCli('src/dev/start.ts', { ...urls, PORT: '0', ...env() });
         expect(await program.exit()).to.equal(1);
         expect(program.stderr.trim()).to.match(line);
       });
@@ -427,7 +427,7 @@ describe('An Elasticsearch that asks who is there', function () {
     it('serves with the keys, or with a user and a password in the address', async () => {
       const { redis } = await engines();
       for (const env of [keys, { ELASTICSEARCH_URL: withUser(ADMINISTRATOR.password) }]) {
-        const program = new Program('src/dev/start.ts', {
+        const program = new SpawnedCli('src/dev/start.ts', {
           ELASTICSEARCH_URL: engine.url,
           REDIS_URL: redis.url,
           REGISTRY_SLUG: slug,

@@ -8,10 +8,10 @@ import { expect } from 'chai';
 import { bundledPackages, datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { Program } from '../support/program.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import { rawRequest } from '../support/raw-request.js';
 import { newSlug, REBUILD, REBUILD_SECRET, request, startService, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** What a container engine waits for before it kills, in milliseconds. */
 const GRACE_MS = 10_000;
@@ -39,9 +39,9 @@ describe('A server that is told to stop', function () {
   });
 
   /** Another replica of the suite's service, as a process of its own. */
-  async function replica(): Promise<{ program: Program; url: string }> {
+  async function replica(): Promise<{ program: SpawnedCli; url: string }> {
     const { redis } = await engines();
-    const program = new Program('src/main.ts', {
+    const program = new SpawnedCli('src/main.ts', {
       PORT: '0',
       ELASTICSEARCH_URL: proxy.url,
       REDIS_URL: redis.url,
@@ -55,10 +55,10 @@ describe('A server that is told to stop', function () {
   }
 
   /** One that has begun a rebuild and come to this phase of it. */
-  async function rebuilding(phase: string): Promise<Program> {
+  async function rebuilding(phase: string): Promise<SpawnedCli> {
     const { program, url } = await replica();
     expect((await request(`${url}${REBUILD}&force=true`)).status).to.equal(202);
-    await until(async () => (await request(url + REBUILD)).body.phase === phase, phase, 30_000);
+    await waitFor(async () => (await request(url + REBUILD)).body.phase === phase, phase, 30_000);
     return program;
   }
 
@@ -71,7 +71,7 @@ describe('A server that is told to stop', function () {
   }
 
   /** Tells it to stop. @returns the exit code and the time that it took, in milliseconds. */
-  async function stop(program: Program): Promise<{ code: number | null; ms: number }> {
+  async function stop(program: SpawnedCli): Promise<{ code: number | null; ms: number }> {
     const began = performance.now();
     const code = await program.stop();
     return { code, ms: performance.now() - began };
@@ -130,7 +130,7 @@ describe('A server that is told to stop', function () {
   it('ends in good order when it is told so while it starts', async () => {
     const silent = createServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
-    const program = new Program('src/main.ts', {
+    const program = new SpawnedCli('src/main.ts', {
       PORT: '0',
       ELASTICSEARCH_URL: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
       REGISTRY_SLUG: newSlug(),
@@ -181,7 +181,7 @@ describe('A server that is told to stop', function () {
     }
     expect(await temporaryFiles()).to.deep.equal([]);
     expect(await suite.service.indices()).to.have.length(served.length + 1);
-    await until(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
+    await waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'the lock to end', 20_000);
     await suite.service.idle();
     expect(await suite.service.indices()).to.have.length(2);
   });

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { useService } from '../support/service.js';
 
 const PACKAGES = bundledPackages().slice(0, 3000);
@@ -20,7 +20,7 @@ describe('A dataset server that stalls', function () {
     () => PACKAGES,
     () => ({ DATASET_URL: origin.url, ...UNCACHED }),
   );
-  const reading = useReader(suite, [PACKAGES.length]);
+  const reading = useBackgroundReader(suite, [PACKAGES.length]);
   after(() => origin.close());
 
   const slow: [what: string, listener: RequestListener][] = [

@@ -8,10 +8,10 @@ import { datasetServer, type DatasetServer } from '../support/dataset-server.js'
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy, type Hold } from '../support/engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
-import { keepSecret } from '../support/leaks.js';
-import { Program } from '../support/program.js';
+import { keepSecret } from '../support/secret-scanner.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import { newSlug, request, removeIndices } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('The processes', function () {
   this.timeout(60_000);
@@ -95,7 +95,7 @@ describe('The processes', function () {
     ];
     for (const [why, env, line] of refused) {
       it(`ends with one line when ${why}`, async () => {
-        const program = new Program('src/main.ts', { PORT: '0', ...env });
+        const program = new SpawnedCli('src/main.ts', { PORT: '0', ...env });
         expect(await program.exit()).to.equal(1);
         expect(program.stderr.trimEnd()).to.match(line);
         expect(program.stdout).to.equal('');
@@ -103,7 +103,7 @@ describe('The processes', function () {
     }
 
     it('ends with one line when its port is taken', async () => {
-      const program = new Program('src/main.ts', {
+      const program = new SpawnedCli('src/main.ts', {
         ...(await environment()),
         PORT: takenPort,
         LOG_LEVEL: 'silent',
@@ -115,9 +115,9 @@ describe('The processes', function () {
     });
 
     it('serves, logs JSON lines, and stops in good order on SIGTERM', async () => {
-      const program = new Program('src/main.ts', await environment());
+      const program = new SpawnedCli('src/main.ts', await environment());
       const url = await program.url();
-      await until(
+      await waitFor(
         async () => (await request(`${url}/health`)).status === 200,
         'the service to be ready',
         20_000,
@@ -133,7 +133,7 @@ describe('The processes', function () {
 
     describe('while it looks for the first time what Elasticsearch has', () => {
       let proxy: EngineProxy;
-      let program: Program;
+      let program: SpawnedCli;
       let look: Hold;
       let port: number;
 
@@ -142,7 +142,7 @@ describe('The processes', function () {
         look = proxy.hold('before', () => true);
         port = await getPort();
         const env = { ...(await environment()), ELASTICSEARCH_URL: proxy.url, PORT: String(port) };
-        program = new Program('src/main.ts', env);
+        program = new SpawnedCli('src/main.ts', env);
         await look.arrived;
       });
 
@@ -167,7 +167,7 @@ describe('The processes', function () {
   describe('npm start', () => {
     it('uses the addresses that are given, loads the snapshot, and greets', async () => {
       const env = await environment();
-      const program = new Program('src/dev/start.ts', env);
+      const program = new SpawnedCli('src/dev/start.ts', env);
       const [, url] = await program.prints(
         /The API is at (\S+), with 2 packages of registry\.example\./,
         30_000,
@@ -181,7 +181,7 @@ describe('The processes', function () {
       const { elasticsearch } = await engines();
       expect((await fetch(elasticsearch.url)).status, 'what was given goes on').to.equal(200);
 
-      const again = new Program('src/dev/start.ts', env);
+      const again = new SpawnedCli('src/dev/start.ts', env);
       await again.prints(/The API is at/, 10_000);
       expect(again.stdout, 'no reload').not.to.contain('Snapshot:');
       await again.stop();
@@ -238,7 +238,7 @@ describe('The processes', function () {
     ];
     for (const [why, env, line] of refused) {
       it(`ends with one line when ${why}`, async () => {
-        const program = new Program('src/dev/start.ts', {
+        const program = new SpawnedCli('src/dev/start.ts', {
           ...(await environment()),
           ...(await env()),
         });

@@ -5,10 +5,10 @@ import { Agent, request } from 'undici';
 import { HttpServer } from '../../src/http/http-server.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
-import { Program } from '../support/program.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import { getRequest, RawConnection } from '../support/raw-connection.js';
 import { useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** Names whose long addresses make a page of 500 a megabyte. */
 const PACKAGES = packagesNamed(Array.from({ length: 600 }, (_, i) => `name-${i}`)).map((entry) => ({
@@ -33,7 +33,7 @@ const MAX_OPEN_MS = 30_000;
 
 /** A replica of the suite's service, as a process of its own. */
 interface Replica {
-  program: Program;
+  program: SpawnedCli;
   url: string;
   metricsUrl: string;
 }
@@ -103,7 +103,7 @@ describe('Clients that do not read', function () {
 
   beforeEach(async () => {
     const { elasticsearch, redis } = await engines();
-    const program = new Program('src/main.ts', {
+    const program = new SpawnedCli('src/main.ts', {
       NODE_OPTIONS: HEAP_OF_CONTAINER,
       PORT: '0',
       METRICS_PORT: '0',
@@ -138,13 +138,13 @@ describe('Clients that do not read', function () {
   async function attack(connections: number, path: string): Promise<number> {
     const pings = new NormalReader(replica, '/ping');
     const searches = new NormalReader(replica, '/search?q=name-1&limit=5');
-    await until(() => pings.times.length > 200 && searches.times.length > 200, 'a warm replica');
+    await waitFor(() => pings.times.length > 200 && searches.times.length > 200, 'a warm replica');
     const memory = memoryOf(replica);
     const sockets = socketsOf(replica);
     let peak = memory;
     const began = performance.now();
     await openUnread(connections, burst(path));
-    await until(
+    await waitFor(
       () => {
         peak = Math.max(peak, memoryOf(replica));
         return performance.now() - began > 5000 && socketsOf(replica) <= sockets + 4;
@@ -204,7 +204,7 @@ describe('Clients that do not read', function () {
     const scraped = async () =>
       (await fetch(`${replica.metricsUrl}/metrics`).catch(() => undefined))?.status === 200;
     for (let i = 0; i < 50; i++) {
-      await until(scraped, 'the metrics', 5000);
+      await waitFor(scraped, 'the metrics', 5000);
       peak = Math.max(peak, memoryOf(replica));
     }
     expect(peak - memory).to.be.lessThan(MAX_GROWTH_MB);
@@ -238,8 +238,12 @@ describe('A client that reads slowly', function () {
     for (const client of [slow, trickling]) client.send(getRequest('/'));
     slow.readAt(300 * 1024);
     trickling.readAt(1);
-    await until(() => server.connections.closed.unread === 1, 'the trickling client to be gone', MAX_OPEN_MS);
-    await until(() => slow.responses.length === 1, 'the slow reader to have it all', 80_000);
+    await waitFor(
+      () => server.connections.closed.unread === 1,
+      'the trickling client to be gone',
+      MAX_OPEN_MS,
+    );
+    await waitFor(() => slow.responses.length === 1, 'the slow reader to have it all', 80_000);
     expect(slow.error).to.equal(undefined);
     expect(slow.responses[0]?.text).to.have.length(LARGE.length);
     expect(server.connections.closed).to.deep.equal({ unread: 1, evicted: 0, refused: 0 });

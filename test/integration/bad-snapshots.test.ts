@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { logLines, useService } from '../support/service.js';
 
 const OLD = bundledPackages().slice(0, 3000);
@@ -104,7 +104,7 @@ describe('A bad snapshot', function () {
     () => OLD,
     () => ({ DATASET_URL: origin.url, ...UNCACHED }),
   );
-  const reading = useReader(suite, [OLD.length, OLD.length / 2]);
+  const reading = useBackgroundReader(suite, [OLD.length, OLD.length / 2]);
   after(() => origin.close());
 
   async function expectRefused(bad: RequestListener, reason: RegExp | string): Promise<void> {

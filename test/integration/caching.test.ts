@@ -2,8 +2,8 @@ import { request as rawRequest, type IncomingHttpHeaders } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
-import { startService, useService, type Answer, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { startService, useService, type TestResponse, type Service } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('Caching', function () {
   this.timeout(60_000);
@@ -75,7 +75,7 @@ describe('Caching', function () {
       expect(head).to.include({ status: 200, text: '' });
       // `fetch` asks with another connection for each HEAD.
       const others = ['connection', 'date', 'keep-alive', 'x-request-id'];
-      const labels = ({ headers }: Answer) => [...headers].filter(([name]) => !others.includes(name));
+      const labels = ({ headers }: TestResponse) => [...headers].filter(([name]) => !others.includes(name));
       expect(labels(head), path).to.deep.equal(labels(get));
     }
   });
@@ -112,9 +112,9 @@ describe('Caching', function () {
     const paths = ['/search?q=-dev&limit=50', '/browse?limit=50', '/search?q=zz-only-new', '/stats'];
     const second = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
     try {
-      await until(() => second.server.generations.engine === 'present', 'the second replica');
+      await waitFor(() => second.server.generations.engine === 'present', 'the second replica');
       const seen = new Map<string, Set<string>>();
-      const ask = async (service: Service, path: string, condition?: string): Promise<Answer> => {
+      const ask = async (service: Service, path: string, condition?: string): Promise<TestResponse> => {
         const headers = condition === undefined ? {} : { 'If-None-Match': condition };
         const answer = await service.get(path, { headers });
         expect(answer.status).to.be.oneOf([200, 304]);
@@ -143,7 +143,7 @@ describe('Caching', function () {
           );
         }
       }
-      await until(
+      await waitFor(
         () => second.server.generations.current?.index === suite.service.server.generations.current?.index,
         'the second replica to follow',
         2500,

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { Program } from '../support/program.js';
-import { UNCACHED } from '../support/reader.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { UNCACHED } from '../support/background-reader.js';
 import { useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('An index that an operator closes', function () {
   this.timeout(60_000);
@@ -23,11 +23,11 @@ describe('An index that an operator closes', function () {
     for (const path of ['/search?q=alpha', '/browse']) {
       expectProblem(await suite.service.get(path), 503, 'search_unavailable');
     }
-    await until(async () => (await health()) === 'unavailable', '/health to notice', 5000);
+    await waitFor(async () => (await health()) === 'unavailable', '/health to notice', 5000);
     expect(server.generations.stateReason).to.contain('is closed');
     expectProblem(await suite.service.get('/search?q=alpha'), 503, 'search_unavailable');
     await elasticsearch.indices.open({ index });
-    await until(async () => (await health()) === 'ok', '/health to recover', 5000);
+    await waitFor(async () => (await health()) === 'ok', '/health to recover', 5000);
     expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
   });
 
@@ -35,7 +35,7 @@ describe('An index that an operator closes', function () {
     const { elasticsearch, server } = suite.service;
     const index = server.generations.current?.index ?? '';
     await elasticsearch.indices.close({ index });
-    await until(async () => (await health()) === 'unavailable', '/health to notice', 5000);
+    await waitFor(async () => (await health()) === 'unavailable', '/health to notice', 5000);
     expect((await suite.service.rebuild()).status).to.equal(202);
     expect(server.rebuilds.lastFailure).to.be.undefined;
     expect(await health()).to.equal('ok');
@@ -44,7 +44,7 @@ describe('An index that an operator closes', function () {
 
   it('is not gone back to', async () => {
     const { elasticsearch, redis } = await engines();
-    const command = new Program('src/cli/rollback.ts', {
+    const command = new SpawnedCli('src/cli/rollback.ts', {
       ELASTICSEARCH_URL: elasticsearch.url,
       REDIS_URL: redis.url,
       REGISTRY_SLUG: suite.service.slug,

@@ -3,17 +3,21 @@ import type { PackageEntry } from '../../src/search/package-document.js';
 import { bundledPackages, datasetFile, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { engines } from '../support/engines.js';
-import { Program } from '../support/program.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import { newSlug, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('The command line', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['alpha', 'beta', 'gamma']));
 
-  async function program(script: string, args: string[], env: Record<string, string> = {}): Promise<Program> {
+  async function program(
+    script: string,
+    args: string[],
+    env: Record<string, string> = {},
+  ): Promise<SpawnedCli> {
     const { elasticsearch, redis } = await engines();
-    return new Program(
+    return new SpawnedCli(
       `src/cli/${script}.ts`,
       {
         ELASTICSEARCH_URL: elasticsearch.url,
@@ -33,7 +37,7 @@ describe('The command line', function () {
   }
 
   async function serves(names: string[]): Promise<void> {
-    await until(
+    await waitFor(
       async () =>
         ((await suite.service.get('/browse')).body.results as PackageEntry[])
           .map(({ name }) => name)

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { getRequest, RawConnection } from '../support/raw-connection.js';
-import { UNCACHED } from '../support/reader.js';
-import { until } from '../support/until.js';
+import { UNCACHED } from '../support/background-reader.js';
+import { waitFor } from '../support/wait-for.js';
 
 const MAX_CONNECTIONS = 30;
 
@@ -42,7 +42,7 @@ describe('A service whose connections are all taken', function () {
       const connection = await RawConnection.open(suite.service.url);
       opened.push(connection);
       connection.send(getRequest(path));
-      await until(
+      await waitFor(
         () => connection.responses.length > 0 || connection.error !== undefined,
         'a response',
         5000,
@@ -81,7 +81,7 @@ describe('A service whose connections are all taken', function () {
         expect(longest, path).to.be.lessThan(1000);
       }
       expect(await metric('connections_closed_total', 'reason="evicted"')).to.be.greaterThan(evicted);
-      await until(async () => (await metric('connections_open')) <= MAX_CONNECTIONS, 'room for them', 1000);
+      await waitFor(async () => (await metric('connections_open')) <= MAX_CONNECTIONS, 'room for them', 1000);
       expect(await metric('connections_max')).to.equal(MAX_CONNECTIONS);
     });
   }
@@ -92,7 +92,7 @@ describe('A service whose connections are all taken', function () {
     const asking = await RawConnection.open(url);
     asking.send(getRequest('/search?q=alpha'));
     opened.push(asking, ...(await Promise.all(others)));
-    await until(() => asking.responses.length === 1, 'a response');
+    await waitFor(() => asking.responses.length === 1, 'a response');
     expect(asking.error).to.equal(undefined);
   });
 
@@ -101,7 +101,7 @@ describe('A service whose connections are all taken', function () {
     opened.push(user);
     for (let i = 1; i <= 10; i++) {
       user.send(getRequest('/ping'));
-      await until(() => user.responses.length === i, 'a response');
+      await waitFor(() => user.responses.length === i, 'a response');
       await take(i % 2 === 0 ? '' : getRequest('/ping').repeat(1000));
       for (const other of opened.splice(1)) other.destroy();
     }
@@ -113,7 +113,11 @@ describe('A service whose connections are all taken', function () {
     const holds = Array.from({ length: MAX_CONNECTIONS + 1 }, () =>
       suite.proxy.hold('before', (_method, path) => path.includes('_msearch')),
     );
-    await until(async () => (await metric('connections_open')) === 0, 'earlier connections to close', 20_000);
+    await waitFor(
+      async () => (await metric('connections_open')) === 0,
+      'earlier connections to close',
+      20_000,
+    );
     await take(getRequest('/search?q=alpha'), true);
     const served = [...opened];
     const late = await RawConnection.open(suite.service.url);
@@ -123,7 +127,7 @@ describe('A service whose connections are all taken', function () {
     expect(late.error).to.equal('ECONNRESET');
     expect(performance.now() - began).to.be.lessThan(500);
     for (const hold of holds) hold.release();
-    await until(() => served.every(({ responses }) => responses.length === 1), 'all responses');
+    await waitFor(() => served.every(({ responses }) => responses.length === 1), 'all responses');
     expect(served.flatMap(({ responses }) => responses.map(({ status }) => status))).to.deep.equal(
       Array.from({ length: MAX_CONNECTIONS }, () => 200),
     );

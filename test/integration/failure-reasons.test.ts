@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { freePort } from '../../src/dev/free-port.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { logLines, REBUILD, startService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('The reason of a failed rebuild', function () {
   this.timeout(ENGINES_TIMEOUT_MS);
@@ -15,7 +15,7 @@ describe('The reason of a failed rebuild', function () {
     const service = await startService({ DATASET_URL: datasetUrl, METRICS_PORT: '0' });
     try {
       const { server } = service;
-      await until(() => server.rebuilds.lastFailure !== undefined, 'the first build to fail', 60_000);
+      await waitFor(() => server.rebuilds.lastFailure !== undefined, 'the first build to fail', 60_000);
       const metrics = await (await fetch(`${server.metricsUrl}/metrics`)).text();
       const label = /rebuild_last_failure_timestamp_seconds\{.*reason="([^"]*)"/.exec(metrics)?.[1];
       const { body } = await service.get(REBUILD);

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { bundledPackages } from '../support/datasets.js';
-import { searchForSecrets } from '../support/leaks.js';
-import { Promises } from '../support/promises.js';
-import { useService, type Answer } from '../support/service.js';
+import { searchForSecrets } from '../support/secret-scanner.js';
+import { OpenApiContract } from '../support/openapi-contract.js';
+import { useService, type TestResponse } from '../support/service.js';
 
 const REQUESTS = 3000;
 
@@ -63,7 +63,11 @@ describe('Thousands of random requests', function () {
     () => ({ RATE_LIMIT_POINTS: '400', RATE_LIMIT_WINDOW_SECONDS: '2', TRUSTED_PROXIES: '127.0.0.1' }),
   );
 
-  async function send(method: string, address: string, headers: Record<string, string>): Promise<Answer> {
+  async function send(
+    method: string,
+    address: string,
+    headers: Record<string, string>,
+  ): Promise<TestResponse> {
     const request = httpRequest(suite.service.url, { method, headers, path: address });
     request.end();
     const [response] = (await once(request, 'response')) as [IncomingMessage];
@@ -84,7 +88,7 @@ describe('Thousands of random requests', function () {
   }
 
   it('are answered as the OpenAPI document promises, and none with 500', async () => {
-    const promises = new Promises((await suite.service.get('/openapi.json')).body);
+    const promises = new OpenApiContract((await suite.service.get('/openapi.json')).body);
     const statuses = new Map<number, number>();
     await fc.assert(
       fc.asyncProperty(anyRequest, async ({ method, address, headers }) => {

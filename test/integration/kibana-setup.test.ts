@@ -5,9 +5,9 @@ import getPort from 'get-port';
 import { Kibana } from '../../src/clients/kibana.js';
 import { concurrentTests } from '../support/concurrent-tests.js';
 import { datasetServer } from '../support/dataset-server.js';
-import { keepSecret } from '../support/leaks.js';
-import { savedObjects, type SavedObject } from '../support/lens.js';
-import { Program } from '../support/program.js';
+import { keepSecret } from '../support/secret-scanner.js';
+import { savedObjects, type SavedObject } from '../support/kibana-lens.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 
 /** Under a base path, as behind a proxy. */
 const BASE = '/kibana';
@@ -73,7 +73,7 @@ describe('The set-up of Kibana', function () {
   const itConcurrently = concurrentTests(PROGRAMS_AT_ONCE);
 
   async function run(env: Record<string, string>) {
-    const program = new Program('src/cli/kibana-setup.ts', env);
+    const program = new SpawnedCli('src/cli/kibana-setup.ts', env);
     const code = await program.exit();
     const { stdout, stderr } = program;
     return { code, stdout, stderr };
@@ -113,7 +113,7 @@ describe('The set-up of Kibana', function () {
 
   itConcurrently('waits for a Kibana that does not listen yet', async () => {
     const url = `http://127.0.0.1:${await getPort()}`;
-    const program = new Program('src/cli/kibana-setup.ts', { KIBANA_URL: url });
+    const program = new SpawnedCli('src/cli/kibana-setup.ts', { KIBANA_URL: url });
     await program.prints(/^Waiting: Kibana does not answer at http:\S+: .*ECONNREFUSED/, 20_000);
     await program.stop();
   });

@@ -6,7 +6,7 @@ import { kibanaFieldsOf } from '../../src/rebuild/kibana-fields.js';
 import { aliasOf, loadingAliasOf, newIndexName } from '../../src/rebuild/index-names.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
-import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/lens.js';
+import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
 import { useService, type Service } from '../support/service.js';
 
 /** What Elasticsearch must say of a field for an operation of Lens. */

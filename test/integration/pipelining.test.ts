@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { bundledPackages } from '../support/datasets.js';
 import { getRequest, RawConnection } from '../support/raw-connection.js';
-import { UNCACHED } from '../support/reader.js';
+import { UNCACHED } from '../support/background-reader.js';
 import { useProxiedService } from '../support/proxied-service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** Requests of one connection that the service processes at a time. */
 const AT_A_TIME = 4;
@@ -57,7 +57,7 @@ describe('Pipelined requests', function () {
     await pause(300);
     expect(searches).to.equal(AT_A_TIME);
     held.release();
-    await until(() => client.responses.length === queries.length, 'all responses');
+    await waitFor(() => client.responses.length === queries.length, 'all responses');
     const answered = client.responses.map(({ text }) => (JSON.parse(text) as { query: string }).query);
     expect(answered).to.deep.equal(queries);
     expect(searches).to.equal(queries.length);
@@ -80,10 +80,10 @@ describe('Pipelined requests', function () {
     const client = await open();
     const paths = Array.from({ length: 5000 }, (_, i) => (i % 7 === 0 ? `/nothing/${i}` : '/ping'));
     client.send(paths.map((path) => getRequest(path)).join(''));
-    await until(() => client.responses.length > 0, 'the first response');
+    await waitFor(() => client.responses.length > 0, 'the first response');
     // Meanwhile others are served.
     expect((await suite.service.get('/ping')).status).to.equal(200);
-    await until(() => client.responses.length === paths.length, 'all responses', 30_000);
+    await waitFor(() => client.responses.length === paths.length, 'all responses', 30_000);
     expect(client.responses.map(({ status }) => status)).to.deep.equal(
       paths.map((path) => (path === '/ping' ? 200 : 404)),
     );
@@ -96,7 +96,7 @@ describe('Pipelined requests', function () {
     client.send(pages.map((page) => getRequest(`/browse?limit=500&page=${page}`)).join(''));
     await pause(1000);
     client.read();
-    await until(() => client.responses.length === pages.length, 'all responses', 30_000);
+    await waitFor(() => client.responses.length === pages.length, 'all responses', 30_000);
     const answered = client.responses.map(({ text }) => (JSON.parse(text) as { page: number }).page);
     expect(answered).to.deep.equal(pages);
   });
@@ -127,7 +127,7 @@ describe('Pipelined requests', function () {
     it('are not the last if the body is empty', async () => {
       const client = await open();
       client.send(getRequest('/ping', 'Content-Length: 0\r\n').repeat(20));
-      await until(() => client.responses.length === 20, 'all responses');
+      await waitFor(() => client.responses.length === 20, 'all responses');
       expect(client.responses.map(({ status }) => status)).to.deep.equal(queries.map(() => 200));
     });
 
@@ -139,7 +139,7 @@ describe('Pipelined requests', function () {
       ]) {
         const client = await open();
         client.send(head);
-        await until(() => client.responses.length === 1, 'the response', 2000);
+        await waitFor(() => client.responses.length === 1, 'the response', 2000);
         await client.closed;
         expect(client.error).to.equal(undefined);
       }

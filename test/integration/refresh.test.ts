@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
-import { Program } from '../support/program.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import { useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('A periodic refresh after a rollback', function () {
   this.timeout(60_000);
@@ -15,7 +15,7 @@ describe('A periodic refresh after a rollback', function () {
   /** Waits until the only package has this name. */
   async function serves(name: string): Promise<void> {
     const first = async () => (await suite.service.get('/browse')).body.results[0].name as string;
-    await until(async () => (await first()) === name, name, 20_000);
+    await waitFor(async () => (await first()) === name, name, 20_000);
   }
 
   it('builds neither the dataset that was rolled back nor the one being served, but every new one', async () => {
@@ -23,8 +23,8 @@ describe('A periodic refresh after a rollback', function () {
     await serves('second');
     const { elasticsearch, redis } = await engines();
     // A refresh may hold the lock at that moment.
-    await until(async () => {
-      const rollback = new Program('src/cli/rollback.ts', {
+    await waitFor(async () => {
+      const rollback = new SpawnedCli('src/cli/rollback.ts', {
         ELASTICSEARCH_URL: elasticsearch.url,
         REDIS_URL: redis.url,
         REGISTRY_SLUG: suite.service.slug,
@@ -35,7 +35,7 @@ describe('A periodic refresh after a rollback', function () {
     const builds = await suite.service.indices();
     const { counts } = suite.service.server.rebuilds;
     const { unchanged } = counts;
-    await until(() => counts.unchanged >= unchanged + 3, 'three refreshes', 20_000);
+    await waitFor(() => counts.unchanged >= unchanged + 3, 'three refreshes', 20_000);
     expect(await suite.service.indices()).to.deep.equal(builds);
     await serves('first');
 

@@ -2,10 +2,17 @@ import { expect } from 'chai';
 import { bundledPackages, datasetFile, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { UNCACHED, useReader } from '../support/reader.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { servedIndex } from '../support/served-index.js';
-import { newSlug, REBUILD, startService, useService, type Answer, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import {
+  newSlug,
+  REBUILD,
+  startService,
+  useService,
+  type TestResponse,
+  type Service,
+} from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('Three replicas', function () {
   this.timeout(120_000);
@@ -13,7 +20,7 @@ describe('Three replicas', function () {
     () => bundledPackages().slice(0, 5000),
     () => UNCACHED,
   );
-  const reading = useReader(suite, [5000]);
+  const reading = useBackgroundReader(suite, [5000]);
   const replicas: Service[] = [];
 
   before(async () => {
@@ -46,7 +53,7 @@ describe('Three replicas', function () {
     expect(index).not.to.equal(before);
     expect((await suite.service.indices()).sort()).to.deep.equal([before, index].sort());
     for (const { server } of replicas) {
-      await until(() => server.generations.current?.index === index, 'every replica to notice', 3000);
+      await waitFor(() => server.generations.current?.index === index, 'every replica to notice', 3000);
     }
   });
 
@@ -57,11 +64,11 @@ describe('Three replicas', function () {
     const first = await startService({ DATASET_URL: origin.url }, slug);
     const second = await startService({ DATASET_URL: origin.url }, slug);
     try {
-      await until(
+      await waitFor(
         () => [first, second].some(({ server }) => server.rebuilds.progress !== undefined),
         'the first build to begin',
       );
-      const told: Answer[] = [await first.get(REBUILD), await second.get(REBUILD)];
+      const told: TestResponse[] = [await first.get(REBUILD), await second.get(REBUILD)];
       for (const answer of told) {
         expectProblem(answer, 503, 'rebuilding');
         expect(answer.body).to.include({ phase: 'downloading', rows: 0 });
@@ -103,7 +110,7 @@ describe('A cold start of three replicas at once', function () {
     );
     try {
       const [first] = replicas as [Service];
-      await until(
+      await waitFor(
         async () => (await servedIndex(first).catch(() => undefined)) !== undefined,
         'the flip',
         60_000,
@@ -111,11 +118,11 @@ describe('A cold start of three replicas at once', function () {
       const flipped = Date.now();
       await Promise.all(
         replicas.map((replica) =>
-          until(async () => (await replica.get('/health')).status === 200, 'a replica', 5000),
+          waitFor(async () => (await replica.get('/health')).status === 200, 'a replica', 5000),
         ),
       );
       expect(Date.now() - flipped, 'milliseconds').to.be.lessThan(2000);
-      await until(() => replicas.every(({ server }) => server.rebuilds.progress === undefined), 'the end');
+      await waitFor(() => replicas.every(({ server }) => server.rebuilds.progress === undefined), 'the end');
       expect(await first.indices()).to.have.length(1);
     } finally {
       for (const replica of replicas.slice(1)) await replica.stop();

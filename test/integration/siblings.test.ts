@@ -4,8 +4,8 @@ import { Redis } from 'ioredis';
 import { bundledPackages } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { Program } from '../support/program.js';
-import { useReader } from '../support/reader.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { useBackgroundReader } from '../support/background-reader.js';
 import {
   BYPASS_SECRET,
   newSlug,
@@ -14,7 +14,7 @@ import {
   type Service,
   type SuiteService,
 } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** What follows the alias in the name of a build that crashed long ago. */
 const OLD_BUILD = '20200101t000000z-0123abcd';
@@ -43,7 +43,10 @@ for (const suffix of ALIKE) {
     const first = useService(() => FIRST, undefined, { slug });
     const second = useService(() => SECOND, undefined, { slug: slug + suffix });
     const both = { first, second };
-    const readers = [useReader(first, [FIRST.length]), useReader(second, [SECOND.length])];
+    const readers = [
+      useBackgroundReader(first, [FIRST.length]),
+      useBackgroundReader(second, [SECOND.length]),
+    ];
 
     /** The indices of the one, by its longer name or by not having it. */
     async function indicesOf({ service }: SuiteService) {
@@ -66,7 +69,7 @@ for (const suffix of ALIKE) {
     async function rollBack({ slug: of }: Service): Promise<void> {
       const { elasticsearch, redis } = await engines();
       const env = { ELASTICSEARCH_URL: elasticsearch.url, REDIS_URL: redis.url, REGISTRY_SLUG: of };
-      const command = new Program('src/cli/rollback.ts', env);
+      const command = new SpawnedCli('src/cli/rollback.ts', env);
       expect(await command.exit(), command.stderr).to.equal(0);
     }
 
@@ -134,7 +137,7 @@ for (const suffix of ALIKE) {
         expect(await stateOf(both[other])).to.deep.equal(before);
         await rebuild(both[other]);
         // It loads its snapshot anew by itself.
-        await until(
+        await waitFor(
           () => generations.engine === 'present' && generations.current?.index !== lost,
           'the data',
         );

@@ -3,9 +3,9 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { Program } from '../support/program.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
 import { REBUILD, startService, useService } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /** A day in milliseconds. */
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ describe('A dataset with an impossible date', function () {
       });
       const service = await startService({ DATASET_URL: origin.url });
       try {
-        await until(async () => (await service.get('/health')).status === 200, 'the first snapshot');
+        await waitFor(async () => (await service.get('/health')).status === 200, 'the first snapshot');
         await service.idle();
         const { note } = (await service.get('/stats')).body as { note: string };
         const taken = Date.parse(/taken at (\S+Z)/.exec(note)?.[1] ?? '');
@@ -53,7 +53,7 @@ describe('An index whose _meta cannot be read', function () {
 
   async function command(script: string): Promise<{ code: number | null; stderr: string }> {
     const { elasticsearch, redis } = await engines();
-    const program = new Program(script, {
+    const program = new SpawnedCli(script, {
       ELASTICSEARCH_URL: elasticsearch.url,
       REDIS_URL: redis.url,
       REGISTRY_SLUG: suite.service.slug,
@@ -80,7 +80,7 @@ describe('An index whose _meta cannot be read', function () {
       expect((await suite.service.rebuild()).status).to.equal(202);
       expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
       expect(suite.service.server.generations.current?.index).not.to.equal(index);
-      await until(async () => (await fresh.get('/health')).status === 200, 'the other replica');
+      await waitFor(async () => (await fresh.get('/health')).status === 200, 'the other replica');
       await fresh.stop();
     });
   }
@@ -88,7 +88,7 @@ describe('An index whose _meta cannot be read', function () {
   it('does not keep `npm run rebuild` from replacing it', async () => {
     await overwriteMeta({ schema_version: 2 });
     expect(await command('src/cli/rebuild.ts')).to.include({ code: 0 });
-    await until(async () => (await suite.service.get('/health')).status === 200, 'the replica');
+    await waitFor(async () => (await suite.service.get('/health')).status === 200, 'the replica');
   });
 
   it('does not keep `npm run rollback` from going back, and is not gone back to', async () => {
@@ -104,7 +104,7 @@ describe('An index whose _meta cannot be read', function () {
     expect((await suite.service.rebuild()).status).to.equal(202);
     await overwriteMeta({ schema_version: 2 });
     expect(await command('src/cli/rollback.ts')).to.include({ code: 0 });
-    await until(() => suite.service.server.generations.current?.index === rebuilt, 'the rollback');
+    await waitFor(() => suite.service.server.generations.current?.index === rebuilt, 'the rollback');
     expectProblem(await suite.service.get('/search?q=a'), 400, 'invalid_parameter');
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
     await suite.service.idle();

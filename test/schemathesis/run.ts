@@ -11,7 +11,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
 import { stopEngines } from '../support/engines.js';
 import { newSlug, request, startService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 /**
  * `npm run test:schemathesis`: tests a running service against its own `/openapi.json` with schemathesis, which generates
@@ -169,7 +169,7 @@ async function testAll(python: string): Promise<Result[]> {
   };
   try {
     const ready = await start({ DATASET_URL: dataset.url });
-    await until(() => ready.server.generations.engine === 'present', 'the first snapshot', 60_000);
+    await waitFor(() => ready.server.generations.engine === 'present', 'the first snapshot', 60_000);
     const limited = await start({ DATASET_URL: dataset.url, RATE_LIMIT_POINTS: '5' }, ready.slug);
     const initializing = await start({ DATASET_URL: web.url }, newSlug());
     const { body } = await request(`${ready.url}/get-bypass?secret=${SECRET}`);

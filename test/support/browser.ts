@@ -87,17 +87,17 @@ export function useBrowser(): SuiteBrowser {
 }
 
 /** Waits until the page shows what its address says. */
-export async function settled(page: Page): Promise<void> {
+export async function waitUntilIdle(page: Page): Promise<void> {
   await page.locator('#packages[aria-busy=false]').waitFor({ state: 'attached' });
 }
 
 /** Waits until the page says this in its line about the results. */
-export async function says(page: Page, text: string | RegExp): Promise<void> {
+export async function waitForText(page: Page, text: string | RegExp): Promise<void> {
   await page.getByRole('status').filter({ hasText: text }).waitFor();
 }
 
 /** Keeps a picture of what can be seen. */
-export async function picture(page: Page, name: string): Promise<void> {
+export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { freePort } from '../../src/dev/free-port.js';
 import type { Service } from '../../src/dev/service.js';
-import { ownNodes } from './own-nodes.js';
+import { isolatedNodes } from './isolated-nodes.js';
 
 /** A node of a cluster. */
 export interface ClusterNode extends Service {
@@ -23,7 +23,7 @@ export interface Cluster {
  * @throws where it cannot be had.
  */
 export async function startCluster(members: ('master' | 'data')[]): Promise<Cluster> {
-  const own = await ownNodes();
+  const own = await isolatedNodes();
   const name = `test-${randomBytes(4).toString('hex')}`;
   const ports = await Promise.all(members.map(() => freePort()));
   const nodes: ClusterNode[] = [];

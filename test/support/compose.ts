@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../src/dev/free-port.js';
 import { run } from '../../src/dev/run.js';
-import { until } from './until.js';
+import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** A command that takes longer is stuck, in milliseconds. */
@@ -105,7 +105,7 @@ export class Compose {
 
   /** Waits until `count` containers of a service are healthy. */
   async healthy(service: string, count: number): Promise<void> {
-    await until(
+    await waitFor(
       async () => {
         const containers = await this.containers(service);
         return containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { Answer } from './service.js';
+import type { TestResponse } from './service.js';
 
 /** Asserts that an answer is the RFC 9457 problem that the contract names, and returns its detail. */
-export function expectProblem(answer: Answer, status: number, code: string): string {
+export function expectProblem(answer: TestResponse, status: number, code: string): string {
   expect(answer.status, answer.text).to.equal(status);
   expect(answer.headers.get('Content-Type')).to.match(/^application\/problem\+json/);
   expect(answer.body).to.include({ type: 'about:blank', status, code });

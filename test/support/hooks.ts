@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { stopEngines } from './engines.js';
-import { leaks } from './leaks.js';
-import { readers } from './reader.js';
+import { findLeaks } from './secret-scanner.js';
+import { readers } from './background-reader.js';
 
 /** After the last test of all suites: reports what only the whole run can tell. */
 export const mochaHooks = {
@@ -13,7 +13,7 @@ export const mochaHooks = {
           ` ${answeredAway} answers 503 while Elasticsearch was away`,
       );
     }
-    const { found, summary } = leaks();
+    const { found, summary } = findLeaks();
     if (summary !== undefined) console.log(summary);
     expect(found).to.deep.equal([]);
   },

@@ -8,9 +8,9 @@ import { aliasOf, isBuildOf } from '../../src/rebuild/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
-import { keepSecret, searchForSecrets } from './leaks.js';
-import { Promises } from './promises.js';
-import { until } from './until.js';
+import { keepSecret, searchForSecrets } from './secret-scanner.js';
+import { OpenApiContract } from './openapi-contract.js';
+import { waitFor } from './wait-for.js';
 
 export const REBUILD_SECRET = keepSecret('rebuild-change-me');
 /** Asks for a rebuild. */
@@ -32,7 +32,7 @@ const logStream = {
 };
 
 /** An answer as a client sees it. */
-export interface Answer {
+export interface TestResponse {
   status: number;
   headers: Headers;
   text: string;
@@ -53,9 +53,9 @@ export interface Service {
   server: RunningServer;
   elasticsearch: Client;
   /** Asks, and fails where the answer is not as the OpenAPI document promises. */
-  get(path: string, init?: RequestInit): Promise<Answer>;
+  get(path: string, init?: RequestInit): Promise<TestResponse>;
   /** Asks for a rebuild and waits for its end. @returns the answer to the request. */
-  rebuild(params?: string): Promise<Answer>;
+  rebuild(params?: string): Promise<TestResponse>;
   /** Waits until no rebuild of this replica runs. */
   idle(timeoutMs?: number): Promise<void>;
   /** Waits until a rebuild of this replica has loaded a part. */
@@ -105,14 +105,14 @@ export async function startService(
   });
   const alias = aliasOf(slug);
   const document = await request(`${server.url}/openapi.json`);
-  const promises = new Promises(document.body as ConstructorParameters<typeof Promises>[0]);
+  const promises = new OpenApiContract(document.body as ConstructorParameters<typeof OpenApiContract>[0]);
   const get = async (path: string, init?: RequestInit) => {
     const answer = await request(`${server.url}${path}`, init);
     promises.check(init?.method ?? 'GET', path, answer);
     return answer;
   };
   const idle = (timeoutMs = 60_000) =>
-    until(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
+    waitFor(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
   const indices = async () => {
     const alike = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
     return alike.filter((index) => isBuildOf(alias, index));
@@ -131,7 +131,7 @@ export async function startService(
     },
     idle,
     loading: () =>
-      until(
+      waitFor(
         () => {
           const { phase, rows } = server.rebuilds.progress ?? {};
           return phase === 'loading' && (rows ?? 0) > 0;
@@ -161,7 +161,7 @@ async function startReadyService(
 ): Promise<Service> {
   const service = await startService(env, slug, auth);
   const { generations, rebuilds } = service.server;
-  await until(
+  await waitFor(
     () => generations.engine === 'present' || rebuilds.lastFailure !== undefined,
     'the first snapshot',
     120_000,
@@ -226,7 +226,7 @@ export async function removeIndices(slugs: readonly string[]): Promise<void> {
 }
 
 /** One request, its answer read to the end. */
-export async function request(url: string, init?: RequestInit): Promise<Answer> {
+export async function request(url: string, init?: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);
   const text = await response.text();
   const body = text === '' ? undefined : (JSON.parse(text) as unknown);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Answer, Service, SuiteService } from './service.js';
+import type { TestResponse, Service, SuiteService } from './service.js';
 
 /** What all readers of this run asked and got. */
 export const readers = { requests: 0, failures: 0, answeredAway: 0 };
@@ -19,7 +19,7 @@ export const UNCACHED = { CACHE_MAX_BYTES: '0' };
 const QUERY = 'lib';
 
 /** What `useReader` gives to a suite. */
-export interface SuiteReader {
+export interface BackgroundReader {
   /** While it is set, Elasticsearch may be away, and a 503 that says so is a good answer. */
   engineMayBeAway: boolean;
   /** When there were such answers, by `performance.now()`. */
@@ -32,9 +32,13 @@ export interface SuiteReader {
  * Reads the service of the suite that calls it, after `useService`, in loops while its tests run.
  * @param totals the numbers of packages that may be served.
  */
-export function useReader(suite: SuiteService, totals: readonly number[], loops = 1): SuiteReader {
+export function useBackgroundReader(
+  suite: SuiteService,
+  totals: readonly number[],
+  loops = 1,
+): BackgroundReader {
   let reader: Reader | undefined;
-  const reading: SuiteReader = {
+  const reading: BackgroundReader = {
     engineMayBeAway: false,
     get away() {
       return reader?.away ?? [];
@@ -108,7 +112,7 @@ class Reader {
   }
 }
 
-function saysAway({ status, headers, body }: Answer): boolean {
+function saysAway({ status, headers, body }: TestResponse): boolean {
   const { status: health, code } = body as Body;
   return (
     status === 503 &&

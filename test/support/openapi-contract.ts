@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'chai';
-import type { Answer } from './service.js';
+import type { TestResponse } from './service.js';
 
 interface MediaType {
   schema: object;
@@ -29,7 +29,7 @@ const SPECIAL_HEADERS = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Resu
 const PAGE = /^\/(docs|page\/[\w-]+\.(js|css|svg))?$/;
 
 /** Compares answers with what the service's own OpenAPI document promises. */
-export class Promises {
+export class OpenApiContract {
   readonly #ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true });
   readonly #validators = new Map<object, ValidateFunction>();
 
@@ -38,7 +38,7 @@ export class Promises {
   }
 
   /** Fails where the answer has a status, a body or a header that the document does not promise. */
-  check(method: string, path: string, answer: Answer): void {
+  check(method: string, path: string, answer: TestResponse): void {
     const { pathname } = new URL(path, 'http://any');
     const what = `${method} ${path.slice(0, 200)}: ${answer.status} ${answer.text.slice(0, 300)}`;
     expect(answer.headers.get('X-Request-Id'), what).to.match(/^[\w.:-]{1,64}$/);
@@ -80,7 +80,7 @@ export class Promises {
     }
   }
 
-  #checkBody(what: string, { text, body }: Answer, schema: object): void {
+  #checkBody(what: string, { text, body }: TestResponse, schema: object): void {
     if (text !== '') this.#validate(what, body, schema);
   }
 

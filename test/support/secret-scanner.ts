@@ -24,7 +24,7 @@ export function searchForSecrets(kind: keyof Searched, text: string, except?: st
 }
 
 /** What was found, and how much was searched; no summary where nothing was. */
-export function leaks(): { found: readonly string[]; summary: string | undefined } {
+export function findLeaks(): { found: readonly string[]; summary: string | undefined } {
   const { logLines, answers } = searched;
   if (logLines + answers === 0) return { found, summary: undefined };
   const summary = `${secrets.size} secrets and tokens were searched for in ${logLines} log lines and ${answers} answers: ${found.length} found`;

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { expectAccessible, picture, says, settled, useBrowser } from '../support/browser.js';
+import { expectAccessible, screenshot, waitForText, waitUntilIdle, useBrowser } from '../support/browser.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { startService, useService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 const COUNTDOWN = /^Trying again by itself in (\d+) seconds?\.$/;
 
@@ -27,7 +27,7 @@ describe('The search page in trouble', function () {
 
     it('says so, counts down, and goes on by itself', async () => {
       const page = await browser.open(suite.service.url);
-      await settled(page);
+      await waitUntilIdle(page);
       // The page itself has asked twice.
       for (const q of ['al', 'be', 'ga']) await suite.service.get(`/search?q=${q}`);
       await page.keyboard.type('alpha');
@@ -38,24 +38,24 @@ describe('The search page in trouble', function () {
       const seconds = await countdown(page);
       expect(seconds).to.be.within(1, 5);
       await expectAccessible(page);
-      await picture(page, 'limited');
-      await until(
+      await screenshot(page, 'limited');
+      await waitFor(
         async () => !(await trouble.isVisible()) || (await countdown(page)) < seconds,
         'the countdown',
       );
-      await says(page, '1 package with “alpha” in the name.');
+      await waitForText(page, '1 package with “alpha” in the name.');
       expect(await trouble.isVisible()).to.equal(false);
     });
 
     it('waits for longer pauses in typing where little is left', async () => {
       const page = await browser.open(suite.service.url);
-      await settled(page);
+      await waitUntilIdle(page);
       const asked: string[] = [];
       page.on('request', (request) => asked.push(new URL(request.url()).search));
       // The first one tells that there is nothing left after it; each of the next letters comes within the longer pause.
-      await until(async () => {
+      await waitFor(async () => {
         await page.getByRole('searchbox').fill('gamm');
-        await settled(page);
+        await waitUntilIdle(page);
         return page.getByRole('status').filter({ hasText: 'gamm' }).isVisible();
       }, 'an answer');
       asked.length = 0;
@@ -89,7 +89,7 @@ describe('The search page in trouble', function () {
       await page.getByText('The service is loading its first snapshot').waitFor();
       expect(await countdown(page)).to.be.within(1, 2);
       await expectAccessible(page);
-      await picture(page, 'initializing');
+      await screenshot(page, 'initializing');
       origin.release();
       await page.getByRole('link', { name: 'gamma' }).waitFor();
       expect(await page.getByRole('alert').isVisible()).to.equal(false);
@@ -104,7 +104,7 @@ describe('The search page in trouble', function () {
 
     it('says that the search engine does not answer, and goes on by itself when it does', async () => {
       const page = await browser.open(suite.service.url);
-      await settled(page);
+      await waitUntilIdle(page);
       const { elasticsearch } = await engines();
       await elasticsearch.pause();
       try {
@@ -113,22 +113,22 @@ describe('The search page in trouble', function () {
           .getByRole('alert')
           .filter({ hasText: 'The search engine does not answer at the moment.' })
           .waitFor();
-        await picture(page, 'unavailable');
+        await screenshot(page, 'unavailable');
       } finally {
         await elasticsearch.resume();
       }
-      await says(page, '1 package with “beta” in the name.');
+      await waitForText(page, '1 package with “beta” in the name.');
     });
 
     it('says that the service cannot be reached, and goes on by itself when it can', async () => {
       const page = await browser.open(suite.service.url);
-      await settled(page);
+      await waitUntilIdle(page);
       await page.context().setOffline(true);
       await page.keyboard.type('gamma');
       await page.getByRole('alert').filter({ hasText: 'The service cannot be reached.' }).waitFor();
       expect(await countdown(page)).to.be.within(1, 5);
       await page.context().setOffline(false);
-      await says(page, '1 package with “gamma” in the name.');
+      await waitForText(page, '1 package with “gamma” in the name.');
     });
   });
 });

@@ -1,13 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { searchForSecrets } from './leaks.js';
-import { until } from './until.js';
+import { searchForSecrets } from './secret-scanner.js';
+import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** One of the project's entry points, run as a process of its own. */
-export class Program {
+export class SpawnedCli {
   stdout = '';
   stderr = '';
   readonly #child: ChildProcess;
@@ -37,7 +37,7 @@ export class Program {
   /** Waits for a text on standard output and returns the match. */
   async prints(pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
     const ended = () => this.#child.exitCode !== null;
-    await until(
+    await waitFor(
       () => pattern.test(this.stdout) || ended(),
       `${String(pattern)} in\n${this.stdout}`,
       timeoutMs,

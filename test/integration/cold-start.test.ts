@@ -4,7 +4,7 @@ import { packagesNamed, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD_SECRET, startService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('A cold start', () => {
   const origin = heldBack(() => toCsv(packagesNamed(['alpha', 'beta', 'gamma'])));
@@ -15,7 +15,7 @@ describe('A cold start', () => {
     this.timeout(ENGINES_TIMEOUT_MS);
     dataset = await datasetServer(origin.listener);
     service = await startService({ DATASET_URL: dataset.url });
-    await until(() => service.server.rebuilds.progress !== undefined, 'the first build to begin');
+    await waitFor(() => service.server.rebuilds.progress !== undefined, 'the first build to begin');
   });
 
   after(async () => {
@@ -52,7 +52,7 @@ describe('A cold start', () => {
 
   it('becomes ready by itself', async () => {
     origin.release();
-    await until(async () => (await service.get('/health')).status === 200, 'the service to be ready');
+    await waitFor(async () => (await service.get('/health')).status === 200, 'the service to be ready');
     expect((await service.get('/health')).body).to.deep.equal({ status: 'ok', total_packages: 3 });
     expect((await service.get('/search?q=alpha')).body.count).to.equal(1);
   });
@@ -66,7 +66,7 @@ describe('A cold start with a dataset that is wrong at first', function () {
     const dataset = await datasetServer((_request, response) => response.end(csv));
     const service = await startService({ DATASET_URL: dataset.url });
     try {
-      await until(() => service.server.rebuilds.lastFailure !== undefined, 'the first build to fail');
+      await waitFor(() => service.server.rebuilds.lastFailure !== undefined, 'the first build to fail');
       expectProblem(await service.get('/search?q=alpha'), 503, 'initializing');
       csv = toCsv(packagesNamed(['alpha']));
       const accepted = await service.rebuild();

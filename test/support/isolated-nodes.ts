@@ -14,14 +14,14 @@ interface NodeOptions {
 }
 
 /** Elasticsearch nodes of a suite's own, beside the one that all suites share. */
-export interface OwnNodes {
+export interface IsolatedNodes {
   /** @throws where it cannot be had: it comes from Maven, also where the other engines are containers. */
   start(name: string, options: NodeOptions): Promise<Service>;
   /** Stops all of them, and leaves nothing of them. */
   stop(): Promise<void>;
 }
 
-export async function ownNodes(): Promise<OwnNodes> {
+export async function isolatedNodes(): Promise<IsolatedNodes> {
   const paths = findPaths(process.env);
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const started: Service[] = [];

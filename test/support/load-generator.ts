@@ -7,7 +7,7 @@ const TIMEOUT_MS = 10_000;
 const PATHS = ['/search?q=lib&limit=5', '/browse?page=7&limit=5', '/stats', '/health', '/ping'];
 
 /** Asks one address without a pause until it is stopped, and keeps what was not answered with 200. */
-export class ProxyLoad {
+export class LoadGenerator {
   requests = 0;
   readonly failures: string[] = [];
   #stopped = false;

@@ -6,10 +6,10 @@ import { expect } from 'chai';
 import { generatedPackages, writeDataset } from '../../bench/dataset.js';
 import { median, percentile } from '../../bench/measure.js';
 import { makeQueries } from '../../bench/queries.js';
-import { settled, useBrowser } from '../support/browser.js';
+import { waitUntilIdle, useBrowser } from '../support/browser.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { startService, type Service } from '../support/service.js';
-import { until } from '../support/until.js';
+import { waitFor } from '../support/wait-for.js';
 
 const NAMES = 1_000_000;
 const LOAD_TIMEOUT_MS = 10 * 60_000;
@@ -67,7 +67,7 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
     for await (const { name, no } of generatedPackages(NAMES)) if (no % 100 === 0) names.push(name);
     service = await startService({ DATASET_URL: pathToFileURL(csv).href });
     const { generations } = service.server;
-    await until(() => generations.current?.meta.total === NAMES, 'the load', LOAD_TIMEOUT_MS);
+    await waitFor(() => generations.current?.meta.total === NAMES, 'the load', LOAD_TIMEOUT_MS);
   });
   after(async () => {
     await service?.end();
@@ -104,7 +104,7 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
 
   it('shows results within 100 ms of a keystroke, of 95 in a hundred', async () => {
     const page = await browser.open(url(), {}, measure);
-    await settled(page);
+    await waitUntilIdle(page);
     const queries = makeQueries(names, QUERIES_PER_KIND * ROUNDS).map(({ q }) =>
       Array.from(q).slice(0, MOST_KEYSTROKES).join(''),
     );
@@ -115,9 +115,9 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
       const before = (await page.evaluate(readMeasured)).keystrokesMs.length;
       for (const query of typed) {
         await page.getByRole('searchbox').fill('');
-        await settled(page);
+        await waitUntilIdle(page);
         await page.keyboard.type(query, { delay: TYPING_MS });
-        await settled(page);
+        await waitUntilIdle(page);
       }
       const keystrokesMs = (await page.evaluate(readMeasured)).keystrokesMs.slice(before);
       const letters = typed.reduce((sum, query) => sum + Array.from(query).length - 1, 0);

@@ -6,7 +6,7 @@ import { startRedis } from '../../src/dev/services.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 
 /** A Redis of a suite's own, beside the one that all suites share. */
-export interface OwnRedis {
+export interface IsolatedRedis {
   url: string;
   /** The test's own connection. */
   client: Redis;
@@ -16,7 +16,7 @@ export interface OwnRedis {
 }
 
 /** Starts one: a container where a Docker engine answers, otherwise the local one of `npm start`. */
-export async function ownRedis(): Promise<OwnRedis> {
+export async function isolatedRedis(): Promise<IsolatedRedis> {
   const paths = findPaths(process.env);
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const engine = await startRedis({

@@ -1,5 +1,5 @@
 /** Waits until `condition` holds, looking often. @throws {Error} that names `what` after `timeoutMs`. */
-export async function until(
+export async function waitFor(
   condition: () => boolean | Promise<boolean>,
   what: string,
   timeoutMs = 10_000,

@@ -1,0 +1,94 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { OpenApiContract } from '../support/openapi-contract.js';
+import { BYPASS_SECRET, REBUILD_SECRET, useService } from '../support/service.js';
+
+const ENDPOINTS = ['/ping', '/health', '/stats', '/browse', '/search?q=alpha', '/debug-ip', '/openapi.json'];
+const SECRET_ENDPOINTS = ['/get-bypass?secret=wrong', '/rebuild?secret=wrong'];
+
+describe('Browsers', function () {
+  const suite = useService(() => packagesNamed(['alpha', 'beta']));
+  const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
+
+  describe('with responses and requests', () => {
+    it('may do nothing with a response but read it', async () => {
+      for (const path of [...ENDPOINTS, ...SECRET_ENDPOINTS, '/nowhere', '/search?q=a']) {
+        const { headers } = await get(path);
+        expect(headers.get('Content-Security-Policy'), path).to.equal(
+          "default-src 'none';frame-ancestors 'none'",
+        );
+        expect(headers.get('X-Content-Type-Options'), path).to.equal('nosniff');
+        expect(headers.get('Referrer-Policy'), path).to.equal('no-referrer');
+        expect(headers.get('Strict-Transport-Security'), path).to.match(/^max-age=\d+/);
+        expect(headers.has('X-Powered-By'), path).to.equal(false);
+      }
+    });
+
+    it('may be of any origin on the public endpoints', async () => {
+      for (const path of [...ENDPOINTS, '/search?q=a']) {
+        const { headers } = await get(path, { headers: { Origin: 'https://other.example' } });
+        expect(headers.get('Access-Control-Allow-Origin'), path).to.equal('*');
+        expect(headers.get('Access-Control-Expose-Headers'), path).to.contain('X-Results-Truncated');
+        expect(headers.has('Access-Control-Allow-Credentials'), path).to.equal(false);
+      }
+    });
+
+    it('may ask first whether they may send a bypass token', async () => {
+      const { status, headers } = await get('/search', {
+        method: 'OPTIONS',
+        headers: {
+          Origin: 'https://other.example',
+          'Access-Control-Request-Method': 'GET',
+          'Access-Control-Request-Headers': 'x-bypass-token',
+        },
+      });
+      expect(status).to.equal(204);
+      expect(headers.get('Access-Control-Allow-Origin')).to.equal('*');
+      expect(headers.get('Access-Control-Allow-Methods')).to.equal('GET,HEAD');
+      expect(headers.get('Access-Control-Allow-Headers')).to.equal('X-Bypass-Token');
+    });
+
+    it('may be of no other origin on the secret ones, and keep nothing', async () => {
+      for (const path of [...SECRET_ENDPOINTS, `/get-bypass?secret=${BYPASS_SECRET}`]) {
+        const headers = { Origin: 'https://other.example', 'Access-Control-Request-Method': 'GET' };
+        const answer = await get(path, { headers });
+        expect(answer.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
+        expect(answer.headers.get('Cross-Origin-Resource-Policy'), path).to.equal('same-origin');
+        expect(answer.headers.get('Cache-Control'), path).to.equal('no-store');
+        const asked = await get(path, { method: 'OPTIONS', headers });
+        expect(asked.status, path).to.equal(405);
+        expect(asked.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
+      }
+    });
+  });
+
+  it('are not shown their secrets, wherever they send them', async () => {
+    const { text, body } = await get(`/debug-ip?secret=${REBUILD_SECRET}`, {
+      headers: {
+        Authorization: `Bearer ${REBUILD_SECRET}`,
+        Cookie: `session=${REBUILD_SECRET}`,
+        'X-Bypass-Token': BYPASS_SECRET,
+        'X-Api-Key': BYPASS_SECRET,
+        Referer: `https://api.example/rebuild?secret=${REBUILD_SECRET}`,
+        'X-Session-Id': REBUILD_SECRET,
+        Via: '1.1 shown',
+      },
+    });
+    expect(text).not.to.contain('change-me');
+    expect(body.headers).to.include({ via: '1.1 shown', referer: '[redacted]', cookie: '[redacted]' });
+  });
+
+  it('can read what every endpoint promises: a valid OpenAPI document, whose examples keep it', async () => {
+    const { body: document } = await get('/openapi.json');
+    const { valid, errors } = await new Validator().validate(
+      document as Parameters<Validator['validate']>[0],
+    );
+    expect(errors).to.be.undefined;
+    expect(valid).to.equal(true);
+    new OpenApiContract(document).checkExamples();
+    expect(Object.keys(document.paths)).to.have.members(
+      [...ENDPOINTS, ...SECRET_ENDPOINTS].map((path) => path.replace(/\?.*/, '')),
+    );
+  });
+});
