@@ -5,20 +5,21 @@ import { msearchRequest } from '../src/search/msearch.js';
 import { TierPredictor } from '../src/search/tier-predictor.js';
 import { searchTiers, type SearchBody } from '../src/search/queries.js';
 import type { Service } from '../src/dev/service.js';
-import { Oracle, type RankedEntry } from '../test/support/oracle.js';
+import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
 import { barChart } from './chart.js';
-import { generatedPackages } from './dataset.js';
+import { generatedPackages } from '../fixtures/generated-dataset.js';
 import { costPerRequest, repeated, timePerRequest, type Contender } from './cost.js';
 import { elasticsearchTime, redisTime, withEngines } from './engines.js';
 import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, uncachedEnv, type Loaded } from './load.js';
-import { BareClient, hammer, mean, median, percentile, race, throughput } from './measure.js';
+import { BaselineClient, requestsPerSecond, interleave, throughput } from './measure.js';
+import { mean, median, percentile } from '../fixtures/statistics.js';
 import { openLoop } from './open-loop.js';
 import { ServerProcess } from './processes.js';
 import { processorTime } from './processor-time.js';
-import { makeQueries, type Query } from './queries.js';
+import { makeQueries, type Query } from '../fixtures/queries.js';
 
 /**
- * `npm run bench`: what the service costs beside its floors, on a real Elasticsearch and a real Redis. Every figure is a
+ * `npm run bench`: what the service costs beside its baselines, on a real Elasticsearch and a real Redis. Every figure is a
  * ratio (or, for the load, a rate) taken in this run; both sides of a ratio take turns, and medians over rounds count.
  */
 
@@ -75,23 +76,23 @@ function say(line: string): void {
 /** The ratio of a statistic of two ways, the median over rounds. */
 async function ratio<T>(
   items: readonly T[],
-  ways: Parameters<typeof race<T>>[1],
+  ways: Parameters<typeof interleave<T>>[1],
   statistics: readonly ((times: number[]) => number)[],
 ): Promise<number[]> {
   const rounds: number[][] = [];
-  await race(items, ways);
+  await interleave(items, ways);
   for (let round = 0; round < ROUNDS; round++) {
-    const [ours, theirs] = await race(items, ways);
+    const [ours, theirs] = await interleave(items, ways);
     rounds.push(statistics.map((statistic) => statistic(ours) / statistic(theirs)));
   }
   return statistics.map((_, i) => median(rounds.map((round) => round[i] as number)));
 }
 
 /** The median over rounds of one rate over another, measured in turn. */
-async function rateRatio(ours: () => Promise<number>, floor: () => Promise<number>): Promise<number> {
+async function rateRatio(ours: () => Promise<number>, baseline: () => Promise<number>): Promise<number> {
   const rounds: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const [first, second] = round % 2 === 0 ? [ours, floor] : [floor, ours];
+    const [first, second] = round % 2 === 0 ? [ours, baseline] : [baseline, ours];
     const [a, b] = [await first(), await second()];
     rounds.push(round % 2 === 0 ? a / b : b / a);
   }
@@ -105,14 +106,14 @@ async function coldSearch(
 ): Promise<void> {
   const large = loaded.get(LARGEST) as Loaded;
   const small = loaded.get(SMALLEST) as Loaded;
-  const engine = new BareClient(elasticsearch.url, CONNECTIONS);
-  const ours = new BareClient(large.service.url, CONNECTIONS);
-  const oursSmall = new BareClient(small.service.url, CONNECTIONS);
+  const engine = new BaselineClient(elasticsearch.url, CONNECTIONS);
+  const ours = new BaselineClient(large.service.url, CONNECTIONS);
+  const oursSmall = new BaselineClient(small.service.url, CONNECTIONS);
   const odds = new TierPredictor();
-  const bare = ({ q }: Query) => searchTierByTier(parsedSearches(engine, large.index), 1, q, LIMIT, odds);
+  const baseline = ({ q }: Query) => searchTierByTier(parsedSearches(engine, large.index), 1, q, LIMIT, odds);
   const served = (query: Query) => ours.get(searchPath(query));
 
-  const [p50, p99] = await ratio(queries, [served, bare], [median, (times) => percentile(times, 0.99)]);
+  const [p50, p99] = await ratio(queries, [served, baseline], [median, (times) => percentile(times, 0.99)]);
   record('cold search, p50 ÷ the same request to Elasticsearch, bare and parsed', '≤', 1.25, p50 as number);
   record('the same at p99', '≤', 1.2, p99 as number);
   record(
@@ -121,34 +122,37 @@ async function coldSearch(
     0.8,
     await rateRatio(
       () => throughput(queries, served, CONNECTIONS, SECONDS),
-      () => throughput(queries, bare, CONNECTIONS, SECONDS),
+      () => throughput(queries, baseline, CONNECTIONS, SECONDS),
     ),
   );
-  const relay = await ServerProcess.start('bench/bare-relay.ts', {
+  const proxy = await ServerProcess.start('bench/baseline-proxy.ts', {
     ELASTICSEARCH_URL: elasticsearch.url,
     INDEX: large.index,
     LIMIT: String(LIMIT),
     CONNECTIONS: String(CONNECTIONS),
   });
-  const throughRelay = new BareClient(relay.url, CONNECTIONS);
+  const throughProxy = new BaselineClient(proxy.url, CONNECTIONS);
   record(
     'the same ÷ a bare Koa that sends the same requests and hands on the responses as they are',
     '≥',
     0.95,
     await rateRatio(
       () => throughput(queries, served, CONNECTIONS, SECONDS),
-      () => throughput(queries, (query) => throughRelay.get(searchPath(query)), CONNECTIONS, SECONDS),
+      () => throughput(queries, (query) => throughProxy.get(searchPath(query)), CONNECTIONS, SECONDS),
     ),
   );
   const requests = queries.map((query) => ({ path: searchPath(query) }));
-  const cost = await costPerRequest({ server: large.service, requests }, { server: relay, requests });
+  const cost = await costPerRequest({ server: large.service, requests }, { server: proxy, requests });
   record('the same, processor time per search', '≤', 1.15, cost.subject / cost.baseline);
-  await Promise.all([relay.stop(), throughRelay.close()]);
+  await Promise.all([proxy.stop(), throughProxy.close()]);
   await costsOfEach(large.service, queries, elasticsearch);
   record('peak memory of the server, load and cold searches, MB', '≤', 200, large.service.peakMegabytes);
   await latencies(large.service, queries);
   note(`the same after searches over ${OPEN_LOOP_CONNECTIONS} connections, MB`, large.service.peakMegabytes);
-  const bySize: Parameters<typeof race<Query>>[1] = [served, (query) => oursSmall.get(searchPath(query))];
+  const bySize: Parameters<typeof interleave<Query>>[1] = [
+    served,
+    (query) => oursSmall.get(searchPath(query)),
+  ];
   const broad = queries.filter(({ kind }) => kind === 'broad');
   const names = `${LARGEST} ÷ ${SMALLEST} names`;
   record(
@@ -167,13 +171,13 @@ async function coldSearch(
     'broad queries: one query sorted by _score ÷ ours',
     '≥',
     5,
-    (await ratio(broad, [byScore, bare], [mean]))[0] as number,
+    (await ratio(broad, [byScore, baseline], [mean]))[0] as number,
   );
 
   const pages = Array.from({ length: QUERIES_PER_KIND }, (_, i) => i);
   const last = Math.floor(LARGEST / 200);
   const browse = (page: number) => ours.get(`/browse?limit=200&page=${page}`);
-  const byPage: Parameters<typeof race<number>>[1] = [
+  const byPage: Parameters<typeof interleave<number>>[1] = [
     (i) => browse(last - (i % 5)),
     (i) => browse(1 + (i % 5)),
   ];
@@ -205,7 +209,7 @@ async function costsOfEach(server: ServerProcess, queries: Query[], elasticsearc
 /** Latencies of cold searches that arrive at constant rates. */
 async function latencies(service: ServerProcess, queries: Query[]): Promise<void> {
   const quantiles: Record<string, number[]> = {};
-  const client = new BareClient(service.url, OPEN_LOOP_CONNECTIONS);
+  const client = new BaselineClient(service.url, OPEN_LOOP_CONNECTIONS);
   const search = (query: Query) => client.get(searchPath(query));
   const highest = await throughput(queries, search, OPEN_LOOP_CONNECTIONS, OPEN_LOOP_SECONDS);
   note('highest rate of cold searches, a second', highest);
@@ -228,7 +232,7 @@ async function latencies(service: ServerProcess, queries: Query[]): Promise<void
 }
 
 /** Sends searches and parses the answers as any client would. */
-function parsedSearches(engine: BareClient, index: string) {
+function parsedSearches(engine: BaselineClient, index: string) {
   return async (bodies: SearchBody[]) => {
     const { path, body } = msearchRequest(index, bodies);
     const { responses } = JSON.parse(await engine.post(path, body)) as {
@@ -274,9 +278,9 @@ async function hotSearch(env: Record<string, string>, redis: Service): Promise<v
   const answer = await fetch(unlimited.url + path);
   const bytes = await answer.text();
   const etag = answer.headers.get('ETag') ?? '';
-  const koa = await ServerProcess.start('bench/bare-koa.ts', {}, bytes);
-  const koaPing = await ServerProcess.start('bench/bare-koa.ts', {}, '{"ping":"pong"}');
-  const floor = () => hammer(koa.url, 200, SECONDS);
+  const koa = await ServerProcess.start('bench/baseline-koa.ts', {}, bytes);
+  const koaPing = await ServerProcess.start('bench/baseline-koa.ts', {}, '{"ping":"pong"}');
+  const baseline = () => requestsPerSecond(koa.url, 200, SECONDS);
   const { count } = JSON.parse(bytes) as { count: number };
   if (count !== LIMIT) throw new Error(`the hot answer has ${count} results`);
 
@@ -284,21 +288,21 @@ async function hotSearch(env: Record<string, string>, redis: Service): Promise<v
     'hot search, requests a second ÷ a bare Koa that serves the same bytes',
     '≥',
     0.9,
-    await rateRatio(() => hammer(unlimited.url + path, 200, SECONDS), floor),
+    await rateRatio(() => requestsPerSecond(unlimited.url + path, 200, SECONDS), baseline),
   );
   record(
     'the same with the limits on Redis',
     '≥',
     0.7,
-    await rateRatio(() => hammer(limited.url + path, 200, SECONDS), floor),
+    await rateRatio(() => requestsPerSecond(limited.url + path, 200, SECONDS), baseline),
   );
   record(
     '304 a second ÷ a bare Koa {ping:"pong"}',
     '≥',
     0.85,
     await rateRatio(
-      () => hammer(unlimited.url + path, 304, SECONDS, { 'If-None-Match': etag }),
-      () => hammer(koaPing.url, 200, SECONDS),
+      () => requestsPerSecond(unlimited.url + path, 304, SECONDS, { 'If-None-Match': etag }),
+      () => requestsPerSecond(koaPing.url, 200, SECONDS),
     ),
   );
   const cached: Contender = { server: unlimited, requests: repeated({ path }) };
@@ -346,7 +350,7 @@ async function searchDuringRebuild(
   queries: Query[],
   elasticsearch: string,
 ): Promise<void> {
-  const client = new BareClient(service.url, 1);
+  const client = new BaselineClient(service.url, 1);
   let next = 0;
   const searchWhile = async (goesOn: () => boolean) => {
     const times: number[] = [];
@@ -412,7 +416,7 @@ async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void
   const packages = [];
   for await (const entry of generatedPackages(ORACLE_SIZE)) packages.push(entry);
   const oracle = new Oracle(packages);
-  const client = new BareClient(service.url, 1);
+  const client = new BaselineClient(service.url, 1);
   for (const query of queries.slice(0, ORACLE_QUERIES)) {
     const { results } = JSON.parse(await client.get(searchPath(query))) as { results: RankedEntry[] };
     const expected = oracle.search(query.q).slice(0, LIMIT);

@@ -1,4 +1,4 @@
-import { BareClient } from './measure.js';
+import { BaselineClient } from './measure.js';
 import { processorTime } from './processor-time.js';
 import type { ServerProcess } from './processes.js';
 
@@ -41,7 +41,7 @@ export async function timePerRequest<Name extends string>(
   { server, requests, status = 200 }: Contender,
   clocks: Record<Name, () => Promise<number>>,
 ): Promise<Record<Name, number>> {
-  const client = new BareClient(server.url, CONNECTIONS);
+  const client = new BaselineClient(server.url, CONNECTIONS);
   const read = () => Promise.all(Object.values<() => Promise<number>>(clocks).map((clock) => clock()));
   await sendAll(client, requests, status);
   const before = await read();
@@ -55,7 +55,11 @@ export async function timePerRequest<Name extends string>(
   return Object.fromEntries(used) as Record<Name, number>;
 }
 
-async function sendAll(client: BareClient, requests: readonly BenchRequest[], status: number): Promise<void> {
+async function sendAll(
+  client: BaselineClient,
+  requests: readonly BenchRequest[],
+  status: number,
+): Promise<void> {
   const left = requests.values();
   const send = async () => {
     for (const { path, headers = {} } of left) await client.get(path, { headers, status });
@@ -69,7 +73,7 @@ async function sendAll(client: BareClient, requests: readonly BenchRequest[], st
  */
 export async function costPerRequest(subject: Contender, baseline: Contender): Promise<Cost> {
   const sides = [subject, baseline].map(({ server, requests, status = 200 }) => {
-    const client = new BareClient(server.url, CONNECTIONS);
+    const client = new BaselineClient(server.url, CONNECTIONS);
     const run = async () => {
       const before = await processorTime(server.pid);
       await sendAll(client, requests, status);
@@ -85,6 +89,6 @@ export async function costPerRequest(subject: Contender, baseline: Contender): P
     }
   }
   for (const { client } of sides) await client.close();
-  const [ours = NaN, floor = NaN] = sides.map(({ cheapest }) => cheapest);
-  return { subject: ours, baseline: floor };
+  const [ours = NaN, other = NaN] = sides.map(({ cheapest }) => cheapest);
+  return { subject: ours, baseline: other };
 }

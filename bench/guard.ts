@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { costPerRequest, repeated, type Contender } from './cost.js';
-import { writeDataset } from './dataset.js';
+import { writeDataset } from '../fixtures/generated-dataset.js';
 import { withEngines } from './engines.js';
 import { LIMIT, load, searchPath, type Loaded } from './load.js';
 import { ServerProcess } from './processes.js';
-import { makeQueries } from './queries.js';
+import { makeQueries } from '../fixtures/queries.js';
 
 /**
  * `npm run bench:guard`: fails if a request or a loaded row costs over 20 % more than `bench/budget.json` allows. A cost is
@@ -38,7 +38,7 @@ interface Setting {
 async function compare(
   subject: Promise<ServerProcess>,
   baseline: Promise<ServerProcess>,
-  contenders: (ours: ServerProcess, floor: ServerProcess) => [Contender, Contender],
+  contenders: (ours: ServerProcess, baseline: ServerProcess) => [Contender, Contender],
 ): Promise<number> {
   const servers = await Promise.all([subject, baseline]);
   try {
@@ -77,10 +77,10 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
     const bytes = await (await fetch(setting.loaded.service.url + path)).text();
     return compare(
       service(setting, CACHE_BYTES),
-      ServerProcess.start('bench/bare-koa.ts', {}, bytes),
-      (ours, floor) => [
+      ServerProcess.start('bench/baseline-koa.ts', {}, bytes),
+      (ours, baseline) => [
         { server: ours, requests: repeated({ path }) },
-        { server: floor, requests: repeated({ path: '/' }) },
+        { server: baseline, requests: repeated({ path: '/' }) },
       ],
     );
   },
@@ -89,25 +89,25 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
     const etag = (await fetch(setting.loaded.service.url + path)).headers.get('ETag') ?? '';
     return compare(
       service(setting, CACHE_BYTES),
-      ServerProcess.start('bench/bare-koa.ts', {}, '{"ping":"pong"}'),
-      (ours, floor) => [
+      ServerProcess.start('bench/baseline-koa.ts', {}, '{"ping":"pong"}'),
+      (ours, baseline) => [
         { server: ours, requests: repeated({ path, headers: { 'If-None-Match': etag } }), status: 304 },
-        { server: floor, requests: repeated({ path: '/' }) },
+        { server: baseline, requests: repeated({ path: '/' }) },
       ],
     );
   },
   'cold search ÷ bare Koa that relays the same requests': (setting) =>
     compare(
       service(setting, 0),
-      ServerProcess.start('bench/bare-relay.ts', {
+      ServerProcess.start('bench/baseline-proxy.ts', {
         ELASTICSEARCH_URL: setting.env['ELASTICSEARCH_URL'] as string,
         INDEX: setting.loaded.index,
         LIMIT: String(LIMIT),
         CONNECTIONS: String(CONNECTIONS),
       }),
-      (ours, floor) => [
+      (ours, baseline) => [
         { server: ours, requests: setting.queries },
-        { server: floor, requests: setting.queries },
+        { server: baseline, requests: setting.queries },
       ],
     ),
   'loaded row ÷ the same lines in bulk requests, unchecked': async ({ env, folder }) => {
@@ -118,14 +118,14 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
         ...env,
         REGISTRY_SLUG: 'guard-load',
       });
-    const bareLoad = (path: string) => timeOf(['--import', 'tsx', 'bench/bare-load.ts', path], env);
-    const runs = [() => load(many), () => load(few), () => bareLoad(many), () => bareLoad(few)];
+    const baselineLoad = (path: string) => timeOf(['--import', 'tsx', 'bench/baseline-load.ts', path], env);
+    const runs = [() => load(many), () => load(few), () => baselineLoad(many), () => baselineLoad(few)];
     const cheapest = runs.map(() => Infinity);
     for (let turn = 0; turn < LOAD_TURNS; turn++) {
       for (const [i, run] of runs.entries()) cheapest[i] = Math.min(cheapest[i] as number, await run());
     }
-    const [loaded = NaN, started = NaN, bareLoaded = NaN, bareStarted = NaN] = cheapest;
-    return (loaded - started) / (bareLoaded - bareStarted);
+    const [loaded = NaN, started = NaN, baselineLoaded = NaN, bareStarted = NaN] = cheapest;
+    return (loaded - started) / (baselineLoaded - bareStarted);
   },
 };
 

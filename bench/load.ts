@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
-import { writeDataset } from './dataset.js';
+import { writeDataset } from '../fixtures/generated-dataset.js';
 import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';
 

@@ -1,27 +1,13 @@
 import autocannon from 'autocannon';
 import { Pool, type Dispatcher } from 'undici';
 
-/** The value below which `share` of the values lie. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
-}
-
-export function median(values: readonly number[]): number {
-  return percentile(values, 0.5);
-}
-
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
 /** A way to get something done, and its name. */
-export type Way<T> = (item: T) => Promise<unknown>;
+export type Contestant<T> = (item: T) => Promise<unknown>;
 
 /** How long two ways take for each item, in milliseconds: in turn, the first one being another each time. */
-export async function race<T>(
+export async function interleave<T>(
   items: readonly T[],
-  ways: readonly [Way<T>, Way<T>],
+  ways: readonly [Contestant<T>, Contestant<T>],
 ): Promise<[number[], number[]]> {
   const times: [number[], number[]] = [[], []];
   for (const [i, item] of items.entries()) {
@@ -37,7 +23,7 @@ export async function race<T>(
 /** How many items a second a way gets through, with `connections` of them under way at a time. */
 export async function throughput<T>(
   items: readonly T[],
-  way: Way<T>,
+  way: Contestant<T>,
   connections: number,
   seconds: number,
 ): Promise<number> {
@@ -56,7 +42,7 @@ export async function throughput<T>(
 }
 
 /** Requests a second to one address, every answer being `status`. */
-export async function hammer(
+export async function requestsPerSecond(
   url: string,
   status: number,
   seconds: number,
@@ -79,7 +65,7 @@ interface GetOptions {
 }
 
 /** A bare client: as many connections as asked for, and the text of the answer. */
-export class BareClient {
+export class BaselineClient {
   readonly #pool: Pool;
 
   constructor(origin: string, connections: number) {

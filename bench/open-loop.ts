@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Way } from './measure.js';
+import type { Contestant } from './measure.js';
 
 /** How often due requests are sent, in milliseconds: the resolution of the timers. */
 const TICK_MS = 1;
@@ -11,7 +11,7 @@ const TICK_MS = 1;
  */
 export async function openLoop<T>(
   items: readonly T[],
-  way: Way<T>,
+  way: Contestant<T>,
   requestsPerSecond: number,
   seconds: number,
 ): Promise<number[]> {

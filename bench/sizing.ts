@@ -1,10 +1,11 @@
 import { writeFile } from 'node:fs/promises';
-import { generatedPackages } from './dataset.js';
+import { generatedPackages } from '../fixtures/generated-dataset.js';
 import { bytesOf, elasticsearchTime, redisTime, withEngines } from './engines.js';
 import { load, searchPath, uncachedEnv, type Loaded } from './load.js';
-import { BareClient, median, throughput, type Way } from './measure.js';
+import { BaselineClient, throughput, type Contestant } from './measure.js';
+import { median } from '../fixtures/statistics.js';
 import { ServerProcess } from './processes.js';
-import { makeQueries } from './queries.js';
+import { makeQueries } from '../fixtures/queries.js';
 
 /**
  * `npm run bench:sizing`: what a name costs in bytes, and a search in processor time, and from that how much hardware so
@@ -39,7 +40,7 @@ const say = (line: string) => console.log(line);
 /** The median over rounds of what a request costs. */
 async function costOf<T>(
   items: readonly T[],
-  way: Way<T>,
+  way: Contestant<T>,
   service: ServerProcess,
   elasticsearch: string,
 ): Promise<Cost> {
@@ -95,7 +96,7 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
   for await (const { name } of generatedPackages(SMALL)) names.push(name);
   const queries = makeQueries(names, QUERIES_PER_KIND);
   const cold = async ({ service }: Loaded): Promise<Cost> => {
-    const client = new BareClient(service.url, CONNECTIONS);
+    const client = new BaselineClient(service.url, CONNECTIONS);
     try {
       return await costOf(queries, (query) => client.get(searchPath(query)), service, elasticsearch);
     } finally {
@@ -110,7 +111,7 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
       ...more,
     });
     services.push(service);
-    const client = new BareClient(service.url, CONNECTIONS);
+    const client = new BaselineClient(service.url, CONNECTIONS);
     let requests = 0;
     let bytes = 0;
     const ask = async (query: { q: string }) => {

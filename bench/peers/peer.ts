@@ -1,4 +1,4 @@
-import type { RankedEntry } from '../../test/support/oracle.js';
+import type { RankedEntry } from '../../fixtures/search-oracle.js';
 
 /** A search engine with the same names as the service. */
 export interface Peer {

@@ -1,13 +1,14 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../../src/dev/paths.js';
-import type { RankedEntry } from '../../test/support/oracle.js';
+import type { RankedEntry } from '../../fixtures/search-oracle.js';
 import { barChart } from '../chart.js';
-import { generatedPackages, writeDataset } from '../dataset.js';
+import { generatedPackages, writeDataset } from '../../fixtures/generated-dataset.js';
 import { bytesOf, withEngines } from '../engines.js';
 import { LIMIT, load, searchPath, uncachedEnv } from '../load.js';
-import { BareClient, mean, median, percentile, throughput, type Way } from '../measure.js';
-import { makeQueries } from '../queries.js';
+import { BaselineClient, throughput, type Contestant } from '../measure.js';
+import { mean, median, percentile } from '../../fixtures/statistics.js';
+import { makeQueries } from '../../fixtures/queries.js';
 import type { Peer } from './peer.js';
 import { startPostgresql } from './postgresql.js';
 import { startSqlite } from './sqlite.js';
@@ -46,7 +47,7 @@ await withEngines(async ({ elasticsearch, input, runAs }) => {
 });
 
 function serviceAsPeer(url: string, elasticsearch: string, index: string): Peer {
-  const client = new BareClient(url, 1);
+  const client = new BaselineClient(url, 1);
   return {
     name: 'This service, over HTTP',
     search: async (q) => {
@@ -80,7 +81,7 @@ async function measure(peers: Peer[], queries: string[]): Promise<Round[][]> {
   for (let round = 0; round < ROUNDS; round++) {
     for (let turn = 0; turn < ways.length; turn++) {
       const peer = (round + turn) % ways.length;
-      const times = await timesOf(queries, ways[peer] as Way<string>);
+      const times = await timesOf(queries, ways[peer] as Contestant<string>);
       rounds[peer]?.push({ mean: mean(times), p95: percentile(times, 0.95) });
     }
   }
@@ -130,7 +131,7 @@ async function checkEqual([service, ...others]: Peer[], queries: string[]): Prom
 }
 
 /** How long each item takes, one after the other, in milliseconds. */
-async function timesOf<T>(items: readonly T[], way: Way<T>): Promise<number[]> {
+async function timesOf<T>(items: readonly T[], way: Contestant<T>): Promise<number[]> {
   const times: number[] = [];
   for (const item of items) {
     const began = performance.now();

@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { makeFolder, type Identity } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';
 import { ManagedProcess } from '../../src/dev/managed-process.js';
-import type { RankedEntry } from '../../test/support/oracle.js';
+import type { RankedEntry } from '../../fixtures/search-oracle.js';
 import { BY_RANK_AND_NAME, patterns, rankedColumns, type Peer } from './peer.js';
 
 /** Debian's packages keep the programs of each version in a folder of this one. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { PackageEntry } from '../../src/search/package-document.js';
-import type { RankedEntry } from '../../test/support/oracle.js';
+import type { RankedEntry } from '../../fixtures/search-oracle.js';
 import { BY_RANK_AND_NAME, patterns, rankedColumns, type Peer } from './peer.js';
 
 /** Memory for pages, in KiB: more than all names and their index need. */

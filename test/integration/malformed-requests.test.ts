@@ -5,7 +5,7 @@ import { packagesNamed } from '../support/datasets.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { getRequest, RawConnection, type RawResponse } from '../support/raw-connection.js';
 import { rawRequest } from '../support/raw-request.js';
-import { integer, pick, seededRandom } from '../support/random.js';
+import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';

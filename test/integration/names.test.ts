@@ -3,7 +3,7 @@ import { codePoints } from '../../src/code-points.js';
 import { trimWhiteSpace } from '../../src/white-space.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { Oracle } from '../support/oracle.js';
+import { Oracle } from '../../fixtures/search-oracle.js';
 import { useService } from '../support/service.js';
 
 const LONG_SCOPE = `@${'scope.'.repeat(40)}x/`;

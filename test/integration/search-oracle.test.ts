@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { codePoints } from '../../src/code-points.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { bundledPackages } from '../support/datasets.js';
-import { Oracle } from '../support/oracle.js';
-import { integer, pick, seededRandom } from '../support/random.js';
+import { Oracle } from '../../fixtures/search-oracle.js';
+import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { useService } from '../support/service.js';
 
 /** Names that registries other than the bundled one have, and some that none should have. */

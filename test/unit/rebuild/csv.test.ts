@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { readCsv, type CsvRecord } from '../../../src/rebuild/csv.js';
 import { longestBlock } from '../../support/event-loop.js';
-import { integer, pick, seededRandom } from '../../support/random.js';
+import { integer, pick, seededRandom } from '../../../fixtures/random.js';
 
 /** All records of a CSV that comes in the given chunks. */
 async function recordsOf(...chunks: (string | Buffer)[]): Promise<CsvRecord[]> {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { FingerprintSet } from '../../../src/rebuild/fingerprint-set.js';
 import { longestBlock } from '../../support/event-loop.js';
-import { integer, seededRandom } from '../../support/random.js';
+import { integer, seededRandom } from '../../../fixtures/random.js';
 
 describe('FingerprintSet', () => {
   it('takes each text once', async () => {

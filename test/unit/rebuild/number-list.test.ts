@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { NumberList } from '../../../src/rebuild/number-list.js';
 import { longestBlock } from '../../support/event-loop.js';
-import { integer, seededRandom } from '../../support/random.js';
+import { integer, seededRandom } from '../../../fixtures/random.js';
 
 const MAX_BLOCK_MS = 20;
 

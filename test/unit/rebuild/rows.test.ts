@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { PackageEntry } from '../../../src/search/package-document.js';
 import { readRows, type Row } from '../../../src/rebuild/rows.js';
 import { packagesNamed, toCsv } from '../../support/datasets.js';
-import { integer, pick, seededRandom } from '../../support/random.js';
+import { integer, pick, seededRandom } from '../../../fixtures/random.js';
 
 async function rowsOf(csv: string, urlTemplate?: string): Promise<Row[]> {
   const rows: Row[] = [];

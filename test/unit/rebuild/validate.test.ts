@@ -6,7 +6,7 @@ import type { PackageEntry } from '../../../src/search/package-document.js';
 import { createLogger } from '../../../src/log.js';
 import { validateDataset, type ValidatedDataset } from '../../../src/rebuild/validate.js';
 import type { Row } from '../../../src/rebuild/rows.js';
-import { integer, pick, seededRandom } from '../../support/random.js';
+import { integer, pick, seededRandom } from '../../../fixtures/random.js';
 
 /** A package, in short. */
 type Short = [no: number, name: string];

@@ -2,7 +2,7 @@ import Koa from 'koa';
 import { searchTierByTier } from '../src/search/catalog.js';
 import { msearchRequest } from '../src/search/msearch.js';
 import { TierPredictor } from '../src/search/tier-predictor.js';
-import { BareClient } from './measure.js';
+import { BaselineClient } from './measure.js';
 import { serve } from './serve.js';
 
 /**
@@ -10,7 +10,7 @@ import { serve } from './serve.js';
  * hands on the engine's own answer, as many bytes of it as the service's would have. What it answers is no JSON.
  */
 const { ELASTICSEARCH_URL = '', INDEX = '', LIMIT = '', CONNECTIONS = '' } = process.env;
-const engine = new BareClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
+const engine = new BaselineClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
 const odds = new TierPredictor();
 
 /** Base64 and the hits around it, over the JSON that the service makes of it. */

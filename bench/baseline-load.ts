@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { BareClient } from './measure.js';
+import { BaselineClient } from './measure.js';
 
 /**
  * Baseline of a load: reads a dataset line by line, without checks, and sends the names in bulk requests of
@@ -10,8 +10,8 @@ const [dataset = ''] = process.argv.slice(2);
 const { ELASTICSEARCH_URL = '' } = process.env;
 const BATCH = 2000;
 
-const client = new BareClient(ELASTICSEARCH_URL, 1);
-const index = `bench-bare-load-${process.pid}`;
+const client = new BaselineClient(ELASTICSEARCH_URL, 1);
+const index = `bench-baseline-load-${process.pid}`;
 let body = '';
 let rows = 0;
 for await (const line of createInterface({ input: createReadStream(dataset) })) {
