@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
-import { Problem, problemBody } from './problem.js';
+import { toProblem } from './domain-errors.js';
+import { Problem } from './problem.js';
 import { sendProblem } from './problem-response.js';
 import { requestIdOf } from './request-id.js';
 import type { Context, RequestState } from './request-context.js';
@@ -14,25 +15,19 @@ export function errorHandler(log: Logger): Middleware<RequestState> {
     try {
       await next();
     } catch (error) {
-      const problem =
-        error instanceof Problem
-          ? error
-          : new Problem(500, 'internal', 'an unexpected error', { cause: error });
+      const problem = toProblem(error);
       if (problem.status >= 500) {
         const level = problem.code === 'internal' ? 'error' : 'debug';
         const { path, state } = ctx;
         log[level](
           { request_id: state.requestId, path, code: problem.code, err: problem.cause },
-          problem.detail,
+          problem.message,
         );
       }
       ctx.status = problem.status;
       ctx.set(problem.headers);
       ctx.set('Cache-Control', 'no-store');
-      ctx.body = JSON.stringify({
-        ...problemBody(problem.status, problem.code, problem.detail),
-        ...problem.members,
-      });
+      ctx.body = JSON.stringify(problem.body);
       ctx.type = 'application/problem+json';
     }
   };
@@ -40,7 +35,7 @@ export function errorHandler(log: Logger): Middleware<RequestState> {
 
 /** Answers 404 to what no route has answered. */
 export const notFound: Middleware<RequestState> = () => {
-  throw new Problem(404, 'not_found', 'there is nothing at this path');
+  throw new Problem('not_found');
 };
 
 /**
@@ -60,6 +55,6 @@ export function uncaughtErrorHandler(log: Logger) {
     const requestId = (state as Partial<RequestState>).requestId ?? requestIdOf(req);
     log.error({ request_id: requestId, err: error }, 'an unexpected error');
     for (const name of res.getHeaderNames()) res.removeHeader(name);
-    sendProblem(res, new Problem(500, 'internal', 'an unexpected error'), requestId);
+    sendProblem(res, new Problem('internal'), requestId);
   };
 }

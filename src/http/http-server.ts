@@ -1,17 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Problem } from './problem.js';
+import { MAX_HEADER_BYTES, type Problem } from './problem.js';
 import { ConnectionLimits } from './connection-limits.js';
 import { rawProblem } from './problem-response.js';
 import { heldRequestClass } from './pipelining.js';
-import {
-  checkRequest,
-  connectNotAllowed,
-  expectationFailed,
-  MAX_HEADER_BYTES,
-  problemOf,
-} from './request-check.js';
+import { checkRequest, connectNotAllowed, expectationFailed, problemOf } from './request-check.js';
 
 /** How long a client may take to send its headers, or its whole request, in milliseconds. A slower one is answered 408. */
 const HEADERS_TIMEOUT_MS = 10_000;

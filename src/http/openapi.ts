@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { problemBody, type ProblemCode } from './problem.js';
+import { Problem, PROBLEMS, type ProblemCode } from './problem.js';
 import { REQUEST_ID } from './request-id.js';
 
 /** An answer other than a problem. */
@@ -29,67 +29,6 @@ export interface DescribedEndpoint {
   operation: Operation;
   limited: boolean;
 }
-
-/** Every problem: its status, when it comes, and one of its details. */
-const PROBLEMS: Record<ProblemCode, { status: number; when: string; detail: string }> = {
-  invalid_parameter: {
-    status: 400,
-    when: 'a parameter is missing, malformed or repeated; `detail` names it',
-    detail: 'q must have 2 to 100 characters',
-  },
-  malformed_request: {
-    status: 400,
-    when: 'the request is not valid HTTP',
-    detail: 'the address of the request is not a valid URL',
-  },
-  forbidden: {
-    status: 403,
-    when: 'the secret is wrong, missing or not configured, or a browser sends it for a page of another site',
-    detail: 'this needs the right secret',
-  },
-  not_found: { status: 404, when: 'the path is unknown', detail: 'there is nothing at this path' },
-  method_not_allowed: {
-    status: 405,
-    when: 'the method is another than GET and HEAD',
-    detail: 'this path answers GET and HEAD only',
-  },
-  request_timeout: {
-    status: 408,
-    when: 'the request did not arrive in time',
-    detail: 'the request did not arrive in time',
-  },
-  expectation_failed: {
-    status: 417,
-    when: 'the header `Expect` is another than `100-continue`',
-    detail: 'Expect must be 100-continue',
-  },
-  headers_too_large: {
-    status: 431,
-    when: 'the address and the headers are too long',
-    detail: 'the address and the headers must have at most 16384 bytes',
-  },
-  rate_limited: {
-    status: 429,
-    when: 'too many requests, or wrong secrets, came from this address',
-    detail: 'too many requests from this address',
-  },
-  internal: { status: 500, when: 'the service has a defect', detail: 'an unexpected error' },
-  initializing: {
-    status: 503,
-    when: 'the first snapshot is still being loaded',
-    detail: 'the first snapshot is still being loaded',
-  },
-  rebuilding: {
-    status: 503,
-    when: 'a rebuild is running',
-    detail: 'a rebuild is running; the snapshot before it is served',
-  },
-  search_unavailable: {
-    status: 503,
-    when: 'Elasticsearch, or for a rebuild Redis, does not answer',
-    detail: 'the search engine does not answer at the moment',
-  },
-};
 
 /** Problems that every request may be answered with, whatever its path. */
 const PROBLEMS_OF_ANY_REQUEST = [
@@ -197,7 +136,7 @@ function describeProblems({ problems, members = {} }: Operation, limited: boolea
     return [
       status,
       {
-        description: shared.map((code) => `\`${code}\`: ${PROBLEMS[code].when}`).join('; '),
+        description: shared.map((code) => `\`${code}\`: ${PROBLEMS[code].description}`).join('; '),
         headers: describeHeaders({
           ...(limited ? LIMIT_HEADERS : {}),
           ...(later ? RETRY_HEADERS : {}),
@@ -206,7 +145,10 @@ function describeProblems({ problems, members = {} }: Operation, limited: boolea
           'application/problem+json': {
             schema: schemas.length === 1 ? schemas[0] : { anyOf: schemas },
             examples: Object.fromEntries(
-              shared.map((code) => [code, { value: { ...problemExample(code), ...members[code]?.example } }]),
+              shared.map((code) => [
+                code,
+                { value: { ...new Problem(code).body, ...members[code]?.example } },
+              ]),
             ),
           },
         },
@@ -226,11 +168,6 @@ function problemSchema(codes: ProblemCode[], members: z.ZodRawShape): z.ZodType 
     code: z.enum(codes),
     ...members,
   });
-}
-
-function problemExample(code: ProblemCode): Json {
-  const { status, detail } = PROBLEMS[code];
-  return problemBody(status, code, detail);
 }
 
 function describeHeaders(headers: Record<string, string>): Json {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
-import { problemBody, type Problem } from './problem.js';
+import type { Problem } from './problem.js';
 import { SECURITY_HEADERS } from './security-headers.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
@@ -21,8 +21,8 @@ export function rawProblem(problem: Problem, request?: IncomingMessage): string 
   return `${head}\r\n${request?.method === 'HEAD' ? '' : body}`;
 }
 
-function describe({ status, code, detail, headers }: Problem, requestId: string) {
-  const body = JSON.stringify(problemBody(status, code, detail));
+function describe({ headers, ...problem }: Problem, requestId: string) {
+  const body = JSON.stringify(problem.body);
   const own = {
     ...headers,
     [REQUEST_ID]: requestId,

@@ -1,23 +1,87 @@
 import { STATUS_CODES } from 'node:http';
 
-/** The stable words by which a program tells the errors apart. */
-export type ProblemCode =
-  | 'invalid_parameter'
-  | 'malformed_request'
-  | 'request_timeout'
-  | 'expectation_failed'
-  | 'headers_too_large'
-  | 'rate_limited'
-  | 'forbidden'
-  | 'initializing'
-  | 'rebuilding'
-  | 'search_unavailable'
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'internal';
+/** Maximum size of the request line and all headers of a request, in bytes. */
+export const MAX_HEADER_BYTES = 16 * 1024;
 
-interface ProblemExtras {
-  /** Answer headers, such as `Retry-After`. */
+/** What all problems of one code have in common. */
+interface ProblemType {
+  status: number;
+  title: string;
+  /** The default text. */
+  detail: string;
+  /** When it occurs, for the OpenAPI document. */
+  description: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+function type(status: number, detail: string, description: string, headers = {}): ProblemType {
+  return { status, title: STATUS_CODES[status] ?? '', detail, description, headers };
+}
+
+/** Every response that is an error (RFC 9457), by the stable code that tells programs which one it is. */
+export const PROBLEMS = {
+  invalid_parameter: type(
+    400,
+    'q must have 2 to 100 characters',
+    'a parameter is missing, malformed or repeated; `detail` names it',
+  ),
+  malformed_request: type(
+    400,
+    'the address of the request is not a valid URL',
+    'the request is not valid HTTP',
+  ),
+  forbidden: type(
+    403,
+    'this needs the right secret',
+    'the secret is wrong, missing or not configured, or a browser sends it for a page of another site',
+  ),
+  not_found: type(404, 'there is nothing at this path', 'the path is unknown'),
+  method_not_allowed: type(
+    405,
+    'this path answers GET and HEAD only',
+    'the method is another than GET and HEAD',
+    { Allow: 'GET, HEAD' },
+  ),
+  request_timeout: type(408, 'the request did not arrive in time', 'the request did not arrive in time'),
+  expectation_failed: type(
+    417,
+    'Expect must be 100-continue',
+    'the header `Expect` is another than `100-continue`',
+  ),
+  headers_too_large: type(
+    431,
+    `the address and the headers must have at most ${MAX_HEADER_BYTES} bytes`,
+    'the address and the headers are too long',
+  ),
+  rate_limited: type(
+    429,
+    'too many requests from this address',
+    'too many requests, or wrong secrets, came from this address',
+  ),
+  internal: type(500, 'an unexpected error', 'the service has a defect'),
+  initializing: type(
+    503,
+    'the first snapshot is still being loaded',
+    'the first snapshot is still being loaded',
+    { 'Retry-After': '2' },
+  ),
+  rebuilding: type(503, 'a rebuild is running; the snapshot before it is served', 'a rebuild is running', {
+    'Retry-After': '5',
+  }),
+  search_unavailable: type(
+    503,
+    'the search engine does not answer at the moment',
+    'Elasticsearch, or for a rebuild Redis, does not answer',
+    { 'Retry-After': '2' },
+  ),
+} as const satisfies Record<string, ProblemType>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+interface ProblemOptions {
+  /** What was wrong, in place of the default text. It must not name hosts, stacks or engine queries. */
+  detail?: string;
+  /** Beside or in place of those of the table. */
   headers?: Record<string, string>;
   /** Members beside the standard ones (RFC 9457, section 3.2). */
   members?: Record<string, unknown>;
@@ -25,51 +89,28 @@ interface ProblemExtras {
   cause?: unknown;
 }
 
-/** An answer other than success: thrown anywhere, written by `problems()` alone. */
+/** A response that is an error: thrown by middleware and handlers, written by the error handler. */
 export class Problem extends Error {
   override readonly name = 'Problem';
-  readonly headers: Record<string, string>;
-  readonly members: Record<string, unknown>;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The response body. */
+  readonly body: Readonly<Record<string, unknown>>;
 
-  /** @param detail says what was wrong to the client: it must not name hosts, stacks or engine queries. */
   constructor(
-    readonly status: number,
     readonly code: ProblemCode,
-    readonly detail: string,
-    extras: ProblemExtras = {},
+    options: ProblemOptions = {},
   ) {
-    super(detail, { cause: extras.cause });
-    this.headers = extras.headers ?? {};
-    this.members = extras.members ?? {};
+    const { status, title, ...defaults }: ProblemType = PROBLEMS[code];
+    const { detail = defaults.detail, headers, members, cause } = options;
+    super(detail, { cause });
+    this.status = status;
+    this.headers = { ...defaults.headers, ...headers };
+    this.body = { type: 'about:blank', title, status, detail, code, ...members };
   }
 }
 
-/** The body of a problem (RFC 9457). */
-export function problemBody(status: number, code: ProblemCode, detail: string): Record<string, unknown> {
-  return { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
-}
-
-/** 400: the parameter `name` and what it must be. */
-export function invalidParameter(name: string, must: string): Problem {
-  return new Problem(400, 'invalid_parameter', `${name} ${must}`);
-}
-
-/** 503 with `Retry-After`. */
-export function unavailable(
-  code: ProblemCode,
-  detail: string,
-  retryAfterSeconds: number,
-  extras: Omit<ProblemExtras, 'headers'> = {},
-): Problem {
-  return new Problem(503, code, detail, { ...extras, headers: { 'Retry-After': String(retryAfterSeconds) } });
-}
-
-/** 503 for reads while there is no complete index yet. */
-export function initializing(): Problem {
-  return unavailable('initializing', 'the first snapshot is still being loaded', 2);
-}
-
-/** 503 for requests that need Elasticsearch while it does not answer. The cause is for the log. */
-export function searchUnavailable(cause?: unknown): Problem {
-  return unavailable('search_unavailable', 'the search engine does not answer at the moment', 2, { cause });
+/** The header that says when another try may succeed. */
+export function retryAfter(seconds: number): Record<string, string> {
+  return { 'Retry-After': String(seconds) };
 }

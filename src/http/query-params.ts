@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { codePoints } from '../code-points.js';
-import { invalidParameter } from './problem.js';
+import { Problem } from './problem.js';
 import { trimWhiteSpace } from '../white-space.js';
 
 const BROWSE_LIMIT = { default: 200, max: 500 } as const;
@@ -87,6 +87,11 @@ function percentDecoded(text: string): Buffer {
 
 function isBetween(n: number, min: number, max: number): boolean {
   return n >= min && n <= max;
+}
+
+/** 400: the parameter `name` and what it must be. */
+function invalidParameter(name: string, must: string): Problem {
+  return new Problem('invalid_parameter', { detail: `${name} ${must}` });
 }
 
 /**

@@ -2,9 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.js';
 import { isChunked } from './pipelining.js';
 
-/** The start line and all headers of a request, in bytes. A larger one is answered 431. */
-export const MAX_HEADER_BYTES = 16 * 1024;
-
 /** A target with scheme and authority, as clients send it to a proxy: the authority, and the rest. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/is;
 
@@ -41,30 +38,24 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
 
 /** What is wrong with bytes that are no request, or with a request that does not come; undefined if a connection broke. */
 export function problemOf({ code = '' }: NodeJS.ErrnoException): Problem | undefined {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new Problem(408, 'request_timeout', 'the request did not arrive in time');
-  }
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    const detail = `the address and the headers must have at most ${MAX_HEADER_BYTES} bytes`;
-    return new Problem(431, 'headers_too_large', detail);
-  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Problem('request_timeout');
+  if (code === 'HPE_HEADER_OVERFLOW') return new Problem('headers_too_large');
   return code.startsWith('HPE_') ? malformedRequest('this is not a well-formed HTTP request') : undefined;
 }
 
 /** 417: the only expectation that HTTP defines is `100-continue`. */
 export function expectationFailed(): Problem {
-  return new Problem(417, 'expectation_failed', 'Expect must be 100-continue');
+  return new Problem('expectation_failed');
 }
 
 /** 405: there is nothing to connect to. */
 export function connectNotAllowed(): Problem {
-  return new Problem(405, 'method_not_allowed', 'this service is no proxy; it answers GET and HEAD only', {
-    headers: { Allow: 'GET, HEAD' },
-  });
+  const detail = 'this service is no proxy; it answers GET and HEAD only';
+  return new Problem('method_not_allowed', { detail });
 }
 
 function malformedRequest(detail: string): Problem {
-  return new Problem(400, 'malformed_request', detail);
+  return new Problem('malformed_request', { detail });
 }
 
 function pathOf(url: string): string | undefined {

@@ -62,7 +62,7 @@ export class SecretAuth {
 }
 
 function forbidden(): Problem {
-  return new Problem(403, 'forbidden', 'this needs the right secret');
+  return new Problem('forbidden');
 }
 
 /**

@@ -112,10 +112,8 @@ export function createStaticRouter(): Router<RequestState> {
   return router;
 }
 
-/** Comes after the routers: answers 405 to what has found its path there, and no way for its method. */
+/** Comes after the routers: rejects requests whose path matched a route and whose method did not. */
 export const methodNotAllowed: Middleware<RequestState, RouterContext> = (ctx, next) => {
   if (ctx.matched === undefined || ctx.matched.length === 0) return next();
-  throw new Problem(405, 'method_not_allowed', 'this path answers GET and HEAD only', {
-    headers: { Allow: 'GET, HEAD' },
-  });
+  throw new Problem('method_not_allowed');
 };

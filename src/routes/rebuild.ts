@@ -4,13 +4,10 @@ import { PHASES } from '../rebuild/progress.js';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { parseParams, rebuildParams } from '../http/query-params.js';
 import type { SecretAuth } from '../http/secret-auth.js';
-import { searchUnavailable, unavailable } from '../http/problem.js';
-import { LockUnavailableError } from '../rebuild/lock.js';
+import { Problem } from '../http/problem.js';
+import { EngineUnavailableError } from '../clients/search-pool.js';
 import type { RebuildService, StartResult } from '../rebuild/rebuild-service.js';
-import { WorkerFailedError } from '../rebuild/worker-process.js';
 import type { Handler } from './handler.js';
-
-const RETRY_AFTER_SECONDS = 5;
 
 const progressMembers = {
   phase: z.enum(PHASES),
@@ -60,30 +57,14 @@ export function startRebuild(
   return async (ctx) => {
     const params = parseParams(rebuildParams, ctx.querystring);
     await secrets.authorize(ctx, params.secret, secret);
-    if (generations.engine === 'unreachable') throw searchUnavailable();
-    const answer = await rebuilds.start({ force: params.force === 'true' }).catch((error: unknown) => {
-      throw unavailable('search_unavailable', whyNot(error), RETRY_AFTER_SECONDS);
-    });
-    if (!answer.accepted) {
-      throw unavailable(
-        'rebuilding',
-        'a rebuild is running; the snapshot before it is served',
-        RETRY_AFTER_SECONDS,
-        { members: describe(answer) },
-      );
+    if (generations.engine === 'unreachable') {
+      throw new EngineUnavailableError('Elasticsearch did not respond to the last poll');
     }
+    const result = await rebuilds.start({ force: params.force === 'true' });
+    if (!result.accepted) throw new Problem('rebuilding', { members: describe(result) });
     ctx.status = 202;
-    ctx.body = { status: 'rebuilding', ...describe(answer) };
+    ctx.body = { status: 'rebuilding', ...describe(result) };
   };
-}
-
-/** @throws the error itself if it is not one that a client may be told of. */
-function whyNot(error: unknown): string {
-  if (error instanceof LockUnavailableError) {
-    return 'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds';
-  }
-  if (error instanceof WorkerFailedError) return 'the process of the rebuild could not be started';
-  throw error;
 }
 
 function describe({ progress, lastFailure }: StartResult) {

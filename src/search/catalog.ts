@@ -1,6 +1,5 @@
 import { EngineUnavailableError, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
-import { initializing, searchUnavailable } from '../http/problem.js';
 import { IndexGoneError, runSearches, type Hits } from './msearch.js';
 import type { EntryGroup } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
@@ -28,6 +27,11 @@ interface SlowSearch {
 /** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
 const SLOW_MS = 500;
 
+/** No snapshot has been loaded yet. */
+export class NotInitializedError extends Error {
+  override readonly name = 'NotInitializedError';
+}
+
 /** Reads the current generation, only so many searches at a time. */
 export class Catalog {
   readonly #predictor = new TierPredictor();
@@ -41,30 +45,29 @@ export class Catalog {
 
   /**
    * The generation that reads are served from.
-   * @throws {Problem} 503 `initializing` before the first is complete, `search_unavailable` where that cannot be told.
+   * @throws {NotInitializedError} before the first is complete.
+   * @throws {EngineUnavailableError} if that cannot be determined.
    */
   generation(): Generation {
     const generation = this.generations.current;
     if (generation !== undefined) return generation;
-    throw this.generations.engine === 'absent' ? initializing() : searchUnavailable();
+    throw this.generations.engine === 'absent'
+      ? new NotInitializedError('no snapshot has been loaded yet')
+      : new EngineUnavailableError('no generation could be read yet');
   }
 
   /**
-   * Answers from the current generation, and once more from the next one when it was pruned in between.
-   * @throws {Problem} 503
+   * Answers from the current generation, and once more from the next one if it was pruned in between.
+   * @throws {NotInitializedError} {EngineUnavailableError} {OverloadedError} {IndexGoneError}
    */
   async read<T>(answer: (generation: Generation) => Promise<T>): Promise<T> {
     try {
       return await answer(this.generation());
     } catch (error) {
-      if (!(error instanceof IndexGoneError)) throw asProblem(error);
+      if (!(error instanceof IndexGoneError)) throw error;
     }
     await this.generations.refresh();
-    try {
-      return await answer(this.generation());
-    } catch (error) {
-      throw asProblem(error);
-    }
+    return answer(this.generation());
   }
 
   /**
@@ -106,12 +109,6 @@ export class Catalog {
       if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');
     }
   }
-}
-
-function asProblem(error: unknown): unknown {
-  return error instanceof EngineUnavailableError || error instanceof IndexGoneError
-    ? searchUnavailable(error)
-    : error;
 }
 
 /** Runs searches side by side on one index, and returns the hits of each. */

@@ -1,6 +1,7 @@
-import { unavailable } from '../http/problem.js';
-
-const RETRY_AFTER_SECONDS = 1;
+/** Too many tasks run and wait. */
+export class OverloadedError extends Error {
+  override readonly name = 'OverloadedError';
+}
 
 interface ConcurrencyLimiterOptions {
   /** How many tasks run at the same time. */
@@ -34,12 +35,12 @@ export class ConcurrencyLimiter {
     return this.#refused;
   }
 
-  /** Runs a task in its turn. @throws {Problem} 503 with `Retry-After` where the queue is full. */
+  /** Runs a task in its turn. @throws {OverloadedError} if the queue is full. */
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#running >= this.options.running) {
       if (this.#queue.length >= this.options.waiting) {
         this.#refused++;
-        throw unavailable('search_unavailable', 'too many searches at the moment', RETRY_AFTER_SECONDS);
+        throw new OverloadedError('the queue is full');
       }
       // Who leaves hands its place to the first in the queue, so that nobody can slip in between.
       await new Promise<void>((resolve) => this.#queue.push(resolve));

@@ -229,7 +229,7 @@ describe('Whatever comes in', function () {
             } catch (error) {
               if (!(error instanceof Problem)) throw error;
               expect(error.status).to.equal(400);
-              expect(error.detail).to.match(/^(q|limit|page) /);
+              expect(error.message).to.match(/^(q|limit|page) /);
             }
           }
         }),

@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import { Problem } from '../problem.js';
+import { Problem, retryAfter } from '../problem.js';
 import { BatchedLimiter } from './batched-limiter.js';
 import {
   FailoverLimiter,
@@ -65,7 +65,7 @@ export function createRateLimit(budget: RateLimitPolicy, store: RateLimiterDeps)
 
 /** 429 until the window ends. */
 export function rateLimited(count: RateLimitState, detail: string): Problem {
-  return new Problem(429, 'rate_limited', detail, { headers: { 'Retry-After': String(seconds(count)) } });
+  return new Problem('rate_limited', { detail, headers: retryAfter(seconds(count)) });
 }
 
 /** Until the window ends, rounded up. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { ConcurrencyLimiter } from '../../../src/search/concurrency-limiter.js';
-import { Problem } from '../../../src/http/problem.js';
+import { ConcurrencyLimiter, OverloadedError } from '../../../src/search/concurrency-limiter.js';
+import { toProblem } from '../../../src/http/domain-errors.js';
 
 /** Tasks that end when the test says so. */
 function tasks() {
@@ -19,9 +19,9 @@ function tasks() {
 
 describe('ConcurrencyLimiter', () => {
   it('runs so many tasks at a time, the others in their order', async () => {
-    const gate = new ConcurrencyLimiter({ running: 2, waiting: 10 });
+    const limiter = new ConcurrencyLimiter({ running: 2, waiting: 10 });
     const { task, end, started } = tasks();
-    const results = Promise.all([1, 2, 3, 4].map((id) => gate.run(task(id))));
+    const results = Promise.all([1, 2, 3, 4].map((id) => limiter.run(task(id))));
     expect(started).to.deep.equal([1, 2]);
     await end(2);
     expect(started).to.deep.equal([1, 2, 3]);
@@ -33,27 +33,28 @@ describe('ConcurrencyLimiter', () => {
   });
 
   it('refuses at once, 503 with Retry-After, what finds the queue full; later there is room again', async () => {
-    const gate = new ConcurrencyLimiter({ running: 1, waiting: 1 });
+    const limiter = new ConcurrencyLimiter({ running: 1, waiting: 1 });
     const { task, end, started } = tasks();
-    const first = gate.run(task(1));
-    const second = gate.run(task(2));
-    const refused = await gate.run(task(3)).catch((error: unknown) => error);
-    expect(refused).to.be.instanceOf(Problem);
-    expect(refused).to.include({ status: 503, code: 'search_unavailable' });
-    expect((refused as Problem).headers).to.deep.equal({ 'Retry-After': '1' });
+    const first = limiter.run(task(1));
+    const second = limiter.run(task(2));
+    const refused = await limiter.run(task(3)).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(OverloadedError);
+    const problem = toProblem(refused);
+    expect(problem).to.include({ status: 503, code: 'search_unavailable' });
+    expect(problem.headers).to.deep.equal({ 'Retry-After': '1' });
     await end(1);
     await end(2);
     await Promise.all([first, second]);
-    const fourth = gate.run(task(4));
+    const fourth = limiter.run(task(4));
     await end(4);
     expect(await fourth).to.equal(4);
     expect(started).to.deep.equal([1, 2, 4]);
   });
 
   it('gives the place of a failed task to the next', async () => {
-    const gate = new ConcurrencyLimiter({ running: 1, waiting: 1 });
-    const failing = gate.run(() => Promise.reject(new Error('broken')));
-    const next = gate.run(() => Promise.resolve('done'));
+    const limiter = new ConcurrencyLimiter({ running: 1, waiting: 1 });
+    const failing = limiter.run(() => Promise.reject(new Error('broken')));
+    const next = limiter.run(() => Promise.resolve('done'));
     expect(await failing.catch((error: unknown) => (error as Error).message)).to.equal('broken');
     expect(await next).to.equal('done');
   });

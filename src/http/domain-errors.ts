@@ -1,0 +1,30 @@
+import { EngineUnavailableError } from '../clients/search-pool.js';
+import { LockUnavailableError } from '../rebuild/lock.js';
+import { WorkerFailedError } from '../rebuild/worker-process.js';
+import { NotInitializedError } from '../search/catalog.js';
+import { OverloadedError } from '../search/concurrency-limiter.js';
+import { IndexGoneError } from '../search/msearch.js';
+import { Problem, retryAfter } from './problem.js';
+
+/** The problem that reports an error. Everything that is not listed here is a defect: `internal`. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof NotInitializedError) return new Problem('initializing', { cause: error });
+  if (error instanceof EngineUnavailableError || error instanceof IndexGoneError) {
+    return new Problem('search_unavailable', { cause: error });
+  }
+  if (error instanceof OverloadedError) {
+    const detail = 'too many searches at the moment';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(1), cause: error });
+  }
+  if (error instanceof LockUnavailableError) {
+    const detail =
+      'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
+  }
+  if (error instanceof WorkerFailedError) {
+    const detail = 'the process of the rebuild could not be started';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
+  }
+  return new Problem('internal', { cause: error });
+}
