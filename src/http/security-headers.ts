@@ -1,123 +1,57 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import cors from '@koa/cors';
-import helmet, { type HelmetOptions } from 'helmet';
 import type { Middleware } from 'koa';
 import type { RawHeaders } from './prepared-response.js';
-import { REQUEST_ID } from './request-id.js';
 import type { RequestState } from './request-context.js';
 
-/** What a script of another origin may read beside the usual headers. */
-const EXPOSED = [
-  'ETag',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  REQUEST_ID,
-  'X-Results-Truncated',
-].join(',');
-
-/** For how long a browser may remember that it may ask, in seconds. */
-const PREFLIGHT_SECONDS = 86_400;
-
-/** Of JSON, a browser may do nothing but read it. What is left out is about pages and old browsers. */
-const ANY_ANSWER: HelmetOptions = {
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-  },
-  referrerPolicy: { policy: 'no-referrer' },
-  strictTransportSecurity: true,
-  xContentTypeOptions: true,
-  crossOriginOpenerPolicy: false,
-  crossOriginResourcePolicy: false,
-  originAgentCluster: false,
-  xDnsPrefetchControl: false,
-  xDownloadOptions: false,
-  xFrameOptions: false,
-  xPermittedCrossDomainPolicies: false,
-  xPoweredBy: false,
-  xXssProtection: false,
-};
-
-const OWN = ["'self'"];
-
-/** A page may load the service's own files and ask the service; it has no inline code, and makes no HTML of texts. */
-const PAGE: HelmetOptions = {
-  ...ANY_ANSWER,
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: {
-      defaultSrc: ["'none'"],
-      scriptSrc: OWN,
-      styleSrc: OWN,
-      imgSrc: OWN,
-      connectSrc: OWN,
-      formAction: OWN,
-      baseUri: ["'none'"],
-      frameAncestors: ["'none'"],
-      requireTrustedTypesFor: ["'script'"],
-      trustedTypes: ["'none'"],
-    },
-  },
-  crossOriginOpenerPolicy: { policy: 'same-origin' },
-  crossOriginResourcePolicy: { policy: 'same-origin' },
-};
-
-/** Security headers of every response that is not a part of the page. */
-export const SECURITY_HEADERS: RawHeaders = headersOf(ANY_ANSWER);
-
-/** Security headers of the page and its files. */
-export const PAGE_SECURITY_HEADERS: RawHeaders = headersOf(PAGE);
-
-/** Lets scripts of every origin read a response. */
-const CORS_HEADERS: RawHeaders = [
-  'Access-Control-Allow-Origin',
-  '*',
-  'Access-Control-Expose-Headers',
-  EXPOSED,
+/** Security headers of every response. */
+const COMMON: RawHeaders = [
+  'Referrer-Policy',
+  'no-referrer',
+  'Strict-Transport-Security',
+  'max-age=31536000; includeSubDomains',
+  'X-Content-Type-Options',
+  'nosniff',
 ];
 
-/** Marks an answer as a part of the page that people see. */
-export function markAsPage(): Middleware<RequestState> {
-  return (ctx, next) => {
-    ctx.state.isPage = true;
-    return next();
-  };
-}
+/** Of responses that are not a part of the page: a browser may only read them. */
+export const SECURITY_HEADERS: RawHeaders = [
+  'Content-Security-Policy',
+  "default-src 'none';frame-ancestors 'none'",
+  ...COMMON,
+];
 
-/** Lets pages of every origin read an answer. */
-export function allowAnyOrigin(): Middleware<RequestState> {
-  return (ctx, next) => {
-    ctx.state.rawHeaders.push(...CORS_HEADERS);
-    return next();
-  };
-}
+/** The page loads files and data from its own origin. It has no inline code, and never parses text as HTML. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join(';');
 
-/** Answers browsers that ask whether a page of any origin may send the bypass token. */
-export function preflight(): Middleware {
-  return cors({
-    origin: '*',
-    allowMethods: ['GET', 'HEAD'],
-    allowHeaders: ['X-Bypass-Token'],
-    maxAge: PREFLIGHT_SECONDS,
-  });
-}
+/** Of the page and its files. */
+export const PAGE_SECURITY_HEADERS: RawHeaders = [
+  'Content-Security-Policy',
+  PAGE_POLICY,
+  'Cross-Origin-Opener-Policy',
+  'same-origin',
+  'Cross-Origin-Resource-Policy',
+  'same-origin',
+  ...COMMON,
+];
 
-/** What is asked for with a secret is kept nowhere and shown on no other site, be it an error. */
-export function confidential(): Middleware {
-  return (ctx, next) => {
-    ctx.set({ 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' });
-    return next();
-  };
-}
+/** Marks a response as a part of the page. */
+export const markAsPage: Middleware<RequestState> = (ctx, next) => {
+  ctx.state.isPage = true;
+  return next();
+};
 
-/** The headers that helmet sets, whatever the request. */
-function headersOf(options: HelmetOptions): RawHeaders {
-  const headers: string[] = [];
-  const response = { setHeader: (name: string, value: string) => headers.push(name, value) };
-  const request: unknown = {};
-  helmet(options)(request as IncomingMessage, response as unknown as ServerResponse, (error?: unknown) => {
-    if (error !== undefined) throw new Error('helmet refused its options', { cause: error });
-  });
-  return headers;
-}
+/** Keeps responses to requests with a secret, errors included, out of caches and out of pages of other sites. */
+export const confidential: Middleware = (ctx, next) => {
+  ctx.set({ 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' });
+  return next();
+};

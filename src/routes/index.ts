@@ -6,7 +6,8 @@ import type { Config } from '../config.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
 import type { RateLimitPolicy, RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
-import { allowAnyOrigin, confidential, markAsPage, preflight } from '../http/security-headers.js';
+import { allowAnyOrigin, preflight } from '../http/cors.js';
+import { confidential, markAsPage } from '../http/security-headers.js';
 import { createRateLimit, type RateLimit } from '../http/rate-limit/middleware.js';
 import type { Operation } from '../http/openapi.js';
 import type { RequestState } from '../http/request-context.js';
@@ -89,14 +90,10 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 
   // A path is the one that is written above, to the letter.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const [readable, secret, asked] = [allowAnyOrigin(), confidential(), preflight()];
   for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
-    if (open) router.options(path, asked);
-    router.get(
-      path,
-      ...[open ? readable : secret, limit?.enforce].filter((one) => one !== undefined),
-      handler,
-    );
+    if (open) router.options(path, preflight);
+    const access = open ? allowAnyOrigin : confidential;
+    router.get(path, ...[access, limit?.enforce].filter((one) => one !== undefined), handler);
   }
   return router;
 }
@@ -107,8 +104,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
  */
 export function createStaticRouter(): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const shown = markAsPage();
-  for (const [path, file] of staticFiles()) router.get(path, shown, serveStaticFile(file));
+  for (const [path, file] of staticFiles()) router.get(path, markAsPage, serveStaticFile(file));
   return router;
 }
 
