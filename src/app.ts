@@ -13,15 +13,15 @@ export interface AppDeps extends RouteDeps {
   log: Logger;
   /** Aborts when the server stops. */
   stopping: AbortSignal;
-  onAnswer: OnResponse | undefined;
+  onResponse: OnResponse | undefined;
 }
 
 /** The middleware in order, and the routes. Never listens. */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const routers = [createRouter(deps), createStaticRouter()];
-  if (deps.onAnswer !== undefined || deps.log.isLevelEnabled('debug')) {
-    app.use(accessLog(routers, deps.onAnswer, deps.log));
+  if (deps.onResponse !== undefined || deps.log.isLevelEnabled('debug')) {
+    app.use(accessLog(routers, deps.onResponse, deps.log));
   }
   app.use(requestContext(clientIpReader(deps.config.trustedProxies), deps.tokens));
   app.use(sendResponses(deps.stopping));

@@ -2,9 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { Catalog } from './search/catalog.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
-import { GenerationWatcher } from './search/generation-watcher.js';
-import { createReadClient } from './clients/elasticsearch.js';
-import { createRedis } from './clients/redis.js';
+import type { GenerationWatcher } from './search/generation-watcher.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import type { Config } from './config.js';
 import { ResponseCache } from './http/response-cache.js';
@@ -15,7 +13,6 @@ import type { Logger } from './log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors } from './metrics/collectors.js';
-import { aliasOf } from './rebuild/index-names.js';
 import { createRebuildContext } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/progress.js';
 import { RebuildService } from './rebuild/rebuild-service.js';
@@ -63,37 +60,33 @@ export async function startServer(
   { log, secrets, onRebuild }: ServerOptions,
 ): Promise<RunningServer> {
   const { slug } = config.registry;
-  const alias = aliasOf(slug);
   const { nodes, apiKey } = config.elasticsearch;
-  const reader = createReadClient({ nodes, apiKey });
-  const redis =
-    config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log, LIMITS_ARE_LOCAL);
+  const rebuildContext = await createRebuildContext(config, log, LIMITS_ARE_LOCAL);
+  const { alias, generations, redis } = rebuildContext;
   if (redis === undefined)
     log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
 
   const { metricsPort } = config;
   const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
-  const generations = new GenerationWatcher(reader, alias, log);
-  const rebuildContext = createRebuildContext({ config, log, redis });
-  const rebuilds = new RebuildService(rebuildContext, { generations, secrets, onProgress: onRebuild });
-  const gate = new ConcurrencyLimiter({
+  const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
+  const searchLimiter = new ConcurrencyLimiter({
     running: CONNECTIONS_PER_NODE * nodes.length,
     waiting: MAX_WAITING_SEARCHES,
   });
   const cache = new ResponseCache(config.cacheMaxBytes);
-  const counts: RateLimiterDeps = { redis, slug, log, stats: new Map() };
+  const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const stopping = new AbortController();
   const app = createApp({
     config,
     log,
     stopping: stopping.signal,
-    onAnswer: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, gate, log),
+    onResponse: metrics?.observeRequest,
+    catalog: new Catalog(pool, generations, searchLimiter, log),
     cache,
     generations,
     rebuilds,
-    rateLimiter: counts,
+    rateLimiter: rateLimiter,
     tokens: new BypassTokens(config.bypassSecret, slug),
   });
 
@@ -104,17 +97,14 @@ export async function startServer(
   );
   const metricsServer = metrics && createMetricsServer(metrics);
   const { connections } = server;
-  metrics?.register(collectors({ connections, gate, cache, counts, generations, rebuilds }));
+  metrics?.register(collectors({ connections, searchLimiter, cache, rateLimiter, generations, rebuilds }));
   const end = async () => {
     stopping.abort();
     await Promise.all([server.stop(), rebuilds.stop()]);
     generations.stop();
     // The last request may have started one.
     await rebuilds.stop();
-    await rebuildContext.close();
-    redis?.disconnect();
-    await Promise.all([reader.close(), pool.close()]);
-    await metricsServer?.stop();
+    await Promise.all([rebuildContext.close(), pool.close(), metricsServer?.stop()]);
     return true;
   };
   const stop = () => Promise.race([end(), pause(STOP_MS, false, { ref: false })]);

@@ -1,12 +1,8 @@
-import { GenerationWatcher } from '../search/generation-watcher.js';
-import { createReadClient } from '../clients/elasticsearch.js';
 import { checkElasticsearch } from '../clients/connection-check.js';
-import { createRedis } from '../clients/redis.js';
 import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig } from '../config.js';
 import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
-import { aliasOf } from '../rebuild/index-names.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../redact.js';
@@ -20,7 +16,6 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT];
 export interface CommandContext {
   rebuildContext: RebuildContext;
   secrets: readonly string[];
-  generations: GenerationWatcher;
   /** Aborts on SIGINT, SIGTERM and SIGHUP. */
   signal: AbortSignal;
 }
@@ -56,25 +51,18 @@ export function runCommand(
     // What fails is said by the command in one line.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
     const log = createLogger(level, process.stdout.isTTY, { secrets });
-    const { nodes, apiKey } = config.elasticsearch;
-    await checkElasticsearch({ nodes, apiKey });
-    const redis =
-      config.redisUrl === undefined
-        ? undefined
-        : await createRedis(config.redisUrl, log, 'no lock can be acquired');
-    const reader = createReadClient({ nodes, apiKey });
-    const generations = new GenerationWatcher(reader, aliasOf(config.registry.slug), log);
-    const rebuildContext = createRebuildContext({ config, log, redis });
+    await checkElasticsearch(config.elasticsearch);
+    const rebuildContext = await createRebuildContext(config, log, 'no lock can be acquired');
+    const { generations } = rebuildContext;
     const stopping = new AbortController();
     const forget = onStopSignal(() => stopping.abort());
     try {
       await generations.refresh();
       if (generations.engine === 'unreachable') throw new Error(generations.stateReason);
-      return await command({ rebuildContext, secrets, generations, signal: stopping.signal });
+      return await command({ rebuildContext, secrets, signal: stopping.signal });
     } finally {
       forget();
-      await Promise.all([rebuildContext.close(), reader.close()]);
-      redis?.disconnect();
+      await rebuildContext.close();
     }
   });
 }

@@ -33,11 +33,8 @@ function urlOf(dataset: string): string {
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
 }
 
-async function rebuild(
-  { rebuildContext, generations, secrets, signal }: CommandContext,
-  force: boolean,
-): Promise<Exit> {
-  const rebuilds = new RebuildService(rebuildContext, { generations, secrets, onProgress: bar.show });
+async function rebuild({ rebuildContext, secrets, signal }: CommandContext, force: boolean): Promise<Exit> {
+  const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: bar.show });
   signal.addEventListener('abort', () => void rebuilds.stop());
   const answer = await rebuilds.start({ force });
   if (!answer.accepted) {

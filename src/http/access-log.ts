@@ -12,7 +12,7 @@ const UNMATCHED_ROUTE = 'none';
 /** Gives an account of each answer: to whom it may concern, and to the log at level `debug`. */
 export function accessLog(
   routers: readonly Router<RequestState>[],
-  onAnswer: OnResponse | undefined,
+  onResponse: OnResponse | undefined,
   log: Logger,
 ): Middleware<RequestState> {
   const routes = new Set(routers.flatMap(({ stack }) => stack.map(({ path }) => path)));
@@ -20,7 +20,7 @@ export function accessLog(
     const began = performance.now();
     await next();
     const ms = performance.now() - began;
-    onAnswer?.(routes.has(ctx.path) ? ctx.path : UNMATCHED_ROUTE, ctx.status, ms / 1000);
+    onResponse?.(routes.has(ctx.path) ? ctx.path : UNMATCHED_ROUTE, ctx.status, ms / 1000);
     // Not the query: it may hold a secret.
     const { method, path, status } = ctx;
     log.debug({ request_id: ctx.state.requestId, method, path, status, ms }, 'answered');

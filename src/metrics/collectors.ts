@@ -13,9 +13,9 @@ const REASON_LENGTH = 200;
 
 interface Watched {
   connections: ConnectionLimits;
-  gate: ConcurrencyLimiter;
+  searchLimiter: ConcurrencyLimiter;
   cache: ResponseCache;
-  counts: Pick<RateLimiterDeps, 'redis' | 'stats'>;
+  rateLimiter: Pick<RateLimiterDeps, 'redis' | 'stats'>;
   generations: GenerationWatcher;
   rebuilds: RebuildService;
 }
@@ -23,17 +23,17 @@ interface Watched {
 /** What the parts of the service have counted, and the state that they are in. */
 export function collectors({
   connections,
-  gate,
+  searchLimiter,
   cache,
-  counts,
+  rateLimiter,
   generations,
   rebuilds,
 }: Watched): Collector[] {
   return [
     ...ofConnections(connections),
-    ...ofSearches(gate),
+    ...ofSearches(searchLimiter),
     ...ofCache(cache),
-    ...ofLimits(counts),
+    ...ofLimits(rateLimiter),
     ...ofGeneration(generations),
     ...ofRebuilds(rebuilds),
   ];
@@ -52,11 +52,13 @@ function ofConnections(connections: ConnectionLimits): Collector[] {
   ];
 }
 
-function ofSearches(gate: ConcurrencyLimiter): Collector[] {
+function ofSearches(limiter: ConcurrencyLimiter): Collector[] {
   return [
-    gauge('searches_running', 'Searches that Elasticsearch works at', () => gate.running),
-    gauge('searches_waiting', 'Searches that wait for their turn', () => gate.waiting),
-    counter('searches_refused_total', 'Searches refused because too many waited', [], () => [[gate.refused]]),
+    gauge('searches_running', 'Searches that Elasticsearch works at', () => limiter.running),
+    gauge('searches_waiting', 'Searches that wait for their turn', () => limiter.waiting),
+    counter('searches_refused_total', 'Searches refused because too many waited', [], () => [
+      [limiter.refused],
+    ]),
   ];
 }
 
@@ -73,7 +75,7 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
-function ofLimits({ redis, stats: stats }: Watched['counts']): Collector[] {
+function ofLimits({ redis, stats: stats }: Watched['rateLimiter']): Collector[] {
   return [
     counter(
       'limit_requests_total',
@@ -152,7 +154,7 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
       () => rebuilds.usage?.memoryBytes,
     ),
     gauge('rebuild_cpu_seconds', 'Processor time that it has used so far', () => rebuilds.usage?.cpuSeconds),
-    counter('rebuilds_total', 'RebuildService of this process, by how they ended', ['outcome'], () =>
+    counter('rebuilds_total', 'Rebuilds of this process, by how they ended', ['outcome'], () =>
       tally(rebuilds.counts),
     ),
     gauge(

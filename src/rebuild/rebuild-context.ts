@@ -1,49 +1,66 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { Redis } from 'ioredis';
-import { createRebuildClient } from '../clients/elasticsearch.js';
+import { createReadClient, createRebuildClient } from '../clients/elasticsearch.js';
+import { createRedis } from '../clients/redis.js';
 import { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
-import { StatusStore } from './status-store.js';
+import { GenerationWatcher } from '../search/generation-watcher.js';
 import { aliasOf } from './index-names.js';
 import { InMemoryLock, RedisLock, type RebuildLock } from './lock.js';
+import { StatusStore } from './status-store.js';
 
-/** What changes the data of a registry needs, with the rights to do so. */
+/** Everything that rebuilds and rollbacks need, for the server, its worker process and the commands. */
 export interface RebuildContext {
   alias: string;
+  /** Has the rights to rebuild. */
   client: Client;
+  /** Likewise, for searching the new index. */
   pool: SearchPool;
   config: Config;
   log: Logger;
+  /** Undefined if it is not configured: the lock and the progress are then local to this process. */
+  redis: Redis | undefined;
   lock: RebuildLock;
   /** Undefined without Redis. */
   status: StatusStore | undefined;
+  /** What is served. It polls only once it is started. */
+  generations: GenerationWatcher;
   close(): Promise<void>;
 }
 
-interface Options {
-  config: Config;
-  log: Logger;
-  /** Shares the lock and the progress with all replicas; without it they are local to this process. */
-  redis: Redis | undefined;
-}
-
-/** Creates the clients, the lock and the status store of rebuilds and rollbacks. */
-export function createRebuildContext({ config, log, redis }: Options): RebuildContext {
-  const { slug } = config.registry;
-  const access = { nodes: config.elasticsearch.nodes, apiKey: config.elasticsearch.rebuildApiKey };
-  const client = createRebuildClient(access);
-  const pool = new SearchPool(access);
+/**
+ * Connects to Elasticsearch and Redis.
+ * @param withoutRedis what it means to this process that Redis does not respond, for the log.
+ */
+export async function createRebuildContext(
+  config: Config,
+  log: Logger,
+  withoutRedis: string,
+): Promise<RebuildContext> {
+  const { redisUrl, registry, elasticsearch } = config;
+  const { nodes, apiKey, rebuildApiKey } = elasticsearch;
+  const { slug } = registry;
+  const alias = aliasOf(slug);
+  const redis = redisUrl === undefined ? undefined : await createRedis(redisUrl, log, withoutRedis);
+  const reader = createReadClient({ nodes, apiKey });
+  const client = createRebuildClient({ nodes, apiKey: rebuildApiKey });
+  const pool = new SearchPool({ nodes, apiKey: rebuildApiKey });
+  const generations = new GenerationWatcher(reader, alias, log);
   return {
-    alias: aliasOf(slug),
+    alias,
     client,
     pool,
     config,
     log,
+    redis,
     lock: redis === undefined ? new InMemoryLock() : new RedisLock(redis, slug, log),
     status: redis && new StatusStore(redis, slug, log),
+    generations,
     close: async () => {
-      await Promise.all([client.close(), pool.close()]);
+      generations.stop();
+      redis?.disconnect();
+      await Promise.all([client.close(), pool.close(), reader.close()]);
     },
   };
 }

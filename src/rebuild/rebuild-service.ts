@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { discard } from './aliases.js';
 import { removeOrphanedDownloads } from './download.js';
 import { LockUnavailableError } from './lock.js';
@@ -43,7 +42,6 @@ export type StartResult = { progress: ProgressReport; lastFailure: Failure | und
 );
 
 interface Options {
-  generations: GenerationWatcher;
   /** To be redacted in the log of the workers. */
   secrets: readonly string[];
   onProgress?: ((report: ProgressReport) => void) | undefined;
@@ -125,7 +123,7 @@ export class RebuildService {
   schedule(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;
     const coldStart = async () => {
-      const { engine } = this.options.generations;
+      const { engine } = this.context.generations;
       const hasFailed = engine === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
       this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
       if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
@@ -186,7 +184,7 @@ export class RebuildService {
       this.#lastFailure = undefined;
       const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
       this.#lastSuccess = { at: new Date().toISOString(), seconds };
-      await this.options.generations.refresh();
+      await this.context.generations.refresh();
     }
     this.#worker = undefined;
     return outcome;
@@ -194,8 +192,7 @@ export class RebuildService {
 
   /** Removes what a worker that was killed, or crashed, has left behind. Its lock expires. */
   async #cleanUp(worker: WorkerProcess, error: Error): Promise<Outcome> {
-    const { client, lock, log, status } = this.context;
-    const { generations } = this.options;
+    const { client, generations, lock, log, status } = this.context;
     const { index, lockOwner, report } = worker;
     await generations.refresh();
     const isServed = index !== undefined && generations.current?.index === index;

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
-import { createRedis } from '../clients/redis.js';
 import { endOnCrash } from '../crash.js';
 import { createLogger } from '../log.js';
 import { LockUnavailableError } from './lock.js';
@@ -59,11 +58,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     secrets,
     destination: { write: (line) => void send({ type: 'log', line }) },
   });
-  const redis =
-    config.redisUrl === undefined
-      ? undefined
-      : await createRedis(config.redisUrl, log, 'the lock of the rebuild cannot be renewed');
-  const context = createRebuildContext({ config, log, redis });
+  const context = await createRebuildContext(config, log, 'the lock of the rebuild cannot be renewed');
   try {
     const held = await context.lock.acquire();
     if (held === undefined) {
@@ -98,7 +93,6 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     await send({ type: 'lock-unavailable' });
   } finally {
     await context.close();
-    redis?.disconnect();
   }
 }
 

@@ -38,7 +38,7 @@ export interface RouteDeps {
 }
 
 /** Of `/debug-ip`: enough for a person who wants to know why; too little to be worth a flood. */
-const DEBUG_BUDGET: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds: 60 };
+const DEBUG_POLICY: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds: 60 };
 
 interface Endpoint {
   operation: Operation;
@@ -51,12 +51,12 @@ interface Endpoint {
 
 /** All endpoints: the one place that decides what is limited and how, and who may read it. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, generations, rebuilds, rateLimiter: counts, tokens, cache } = deps;
+  const { config, catalog, generations, rebuilds, rateLimiter, tokens, cache } = deps;
   const { slug } = config.registry;
-  const reading = createRateLimit({ name: 'reading', ...config.rateLimit }, counts);
-  const debugging = createRateLimit(DEBUG_BUDGET, counts);
+  const reading = createRateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
+  const debugging = createRateLimit(DEBUG_POLICY, rateLimiter);
   // These count wrong secrets instead of requests.
-  const secrets = new SecretAuth(counts);
+  const secrets = new SecretAuth(rateLimiter);
 
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping(), open: true },

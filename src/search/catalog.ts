@@ -39,7 +39,7 @@ export class Catalog {
   constructor(
     private readonly pool: SearchPool,
     private readonly generations: GenerationWatcher,
-    private readonly gate: ConcurrencyLimiter,
+    private readonly limiter: ConcurrencyLimiter,
     private readonly log: Logger,
   ) {}
 
@@ -76,7 +76,7 @@ export class Catalog {
    */
   search({ index, shards }: Generation, q: string, limit: number, requestId: string): Promise<SearchResults> {
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
-    return this.gate.run(() =>
+    return this.limiter.run(() =>
       this.#logIfSlow({ requestId, index, q, limit }, () =>
         searchTierByTier(run, shards, q, limit, this.#predictor),
       ),
@@ -92,7 +92,7 @@ export class Catalog {
   ): Promise<EntryGroup> {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
-    return this.gate.run(() =>
+    return this.limiter.run(() =>
       this.#logIfSlow({ requestId, index, page, limit }, () =>
         browseIndex(this.pool, index, from, limit, requestId),
       ),

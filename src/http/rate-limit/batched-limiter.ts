@@ -1,66 +1,59 @@
-import { REDIS_TIMEOUT_MS, type RateLimitState } from './failover-limiter.js';
+import { REDIS_TIMEOUT_MS, type FailoverLimiter, type RateLimitState } from './failover-limiter.js';
 
-/** A store that counts the points of clients. */
-interface Counter {
-  /** Uses points of a client. @param deadline when the store must have responded, by `performance.now()`. */
-  consume(key: string, points: number, deadline: number): Promise<RateLimitState>;
-  /** Sends in one write what `count` sends by calling `consume`. */
-  batch(count: () => void): void;
-}
+/** After this time the next batch is sent without waiting for the one in flight, in milliseconds. */
+const MAX_BATCH_WAIT_MS = 10;
 
-/** A batch that takes longer does not delay the next one, in milliseconds: on a slow Redis, requests would miss their deadline. */
-const MAX_WAIT_FOR_BATCH_MS = 10;
-
-interface Waiting {
+interface PendingRequest {
   deadline: number;
-  resolve: (count: RateLimitState) => void;
+  resolve: (state: RateLimitState) => void;
   reject: (error: unknown) => void;
 }
 
 /**
- * Counts requests in batches: what arrives while one is in flight is in the next. A batch is one write, with one command
- * for each client. Each request gets the count that it would have got alone, in order of arrival.
+ * Checks requests in batches: those that arrive while a batch is in flight form the next one. A batch is one write to Redis
+ * with one command per client. Every request gets the state it would have got alone, in order of arrival.
  */
 export class BatchedLimiter {
-  /** Requests of the next batch, by the key of their client. */
-  #waiting = new Map<string, Waiting[]>();
-  /** A batch is in flight, or about to be sent. */
-  #sending = false;
+  /** Requests of the next batch by client. */
+  #pending = new Map<string, PendingRequest[]>();
+  /** Whether a batch is in flight or about to be sent. */
+  #isSending = false;
 
-  constructor(private readonly counter: Counter) {}
+  constructor(private readonly limiter: Pick<FailoverLimiter, 'consume' | 'batch'>) {}
 
-  /** Counts one request. @throws what the store throws; that a budget is used up is no error. */
-  add(key: string): Promise<RateLimitState> {
+  /** Counts one request of a client. @throws what the limiter throws. */
+  consume(key: string): Promise<RateLimitState> {
     return new Promise((resolve, reject) => {
       const request = { resolve, reject, deadline: performance.now() + REDIS_TIMEOUT_MS };
-      const waiting = this.#waiting.get(key);
-      if (waiting === undefined) this.#waiting.set(key, [request]);
-      else waiting.push(request);
-      if (this.#sending) return;
-      this.#sending = true;
-      // All requests that arrive in this turn of the event loop are in the first batch.
+      const pending = this.#pending.get(key);
+      if (pending === undefined) this.#pending.set(key, [request]);
+      else pending.push(request);
+      if (this.#isSending) return;
+      this.#isSending = true;
+      // The first batch contains all requests that arrive in this iteration of the event loop.
       setImmediate(() => void this.#send());
     });
   }
 
   async #send(): Promise<void> {
-    while (this.#waiting.size > 0) {
-      const batch = this.#waiting;
-      this.#waiting = new Map();
-      const counts: Promise<void>[] = [];
-      this.counter.batch(() => {
-        for (const [key, requests] of batch) counts.push(this.#count(key, requests));
+    while (this.#pending.size > 0) {
+      const batch = this.#pending;
+      this.#pending = new Map();
+      const settled: Promise<void>[] = [];
+      this.limiter.batch(() => {
+        for (const [key, requests] of batch) settled.push(this.#consume(key, requests));
       });
-      await settledWithin(Promise.all(counts), MAX_WAIT_FOR_BATCH_MS);
+      // On a slow Redis, waiting longer would make the next requests miss their deadline.
+      await settledWithin(Promise.all(settled), MAX_BATCH_WAIT_MS);
     }
-    this.#sending = false;
+    this.#isSending = false;
   }
 
-  async #count(key: string, requests: Waiting[]): Promise<void> {
-    // Of the request that has waited longest.
+  async #consume(key: string, requests: PendingRequest[]): Promise<void> {
+    // That of the oldest request.
     const deadline = requests[0]?.deadline ?? 0;
     try {
-      const { consumed, msBeforeNext } = await this.counter.consume(key, requests.length, deadline);
+      const { consumed, msBeforeNext } = await this.limiter.consume(key, requests.length, deadline);
       const before = consumed - requests.length;
       for (const [i, { resolve }] of requests.entries()) resolve({ consumed: before + i + 1, msBeforeNext });
     } catch (error) {
@@ -71,8 +64,8 @@ export class BatchedLimiter {
 
 /** Waits for a promise that never rejects, or until the time is over. */
 async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
-  let late: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => (late = setTimeout(resolve, ms)));
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
   await Promise.race([promise, timeout]);
-  clearTimeout(late);
+  clearTimeout(timer);
 }

@@ -7,18 +7,18 @@ import {
 } from 'rate-limiter-flexible';
 import type { Logger } from '../../log.js';
 
-/** For so long a request may be held up by counting it, in milliseconds. */
+/** Timeout of one rate-limit check on Redis, in milliseconds. */
 export const REDIS_TIMEOUT_MS = 50;
 
-/** A number of points in a fixed window of time, for each client. */
+/** Points of each client in a fixed window of time. */
 export interface RateLimitPolicy {
-  /** Names the budget in the headers and in Redis. */
+  /** Names the policy in headers, metrics and Redis keys. */
   name: string;
   points: number;
   windowSeconds: number;
 }
 
-/** Where a client stands in its budget. */
+/** The state of one client. */
 export interface RateLimitState {
   /** Points used in this window. */
   consumed: number;
@@ -26,29 +26,29 @@ export interface RateLimitState {
   msBeforeNext: number;
 }
 
-/** What became of the requests that a budget applies to, so far. */
+/** Counters of one policy since the process started. */
 export interface RateLimitStats {
   outcomes: { passed: number; limited: number; bypassed: number };
-  /** Trips to Redis that failed or took too long. */
+  /** Checks on Redis that failed or timed out. */
   fallbacks: number;
 }
 
 export interface RateLimiterDeps {
-  /** Keeps the counts for all replicas; without it this process counts for itself. */
+  /** Shared by all replicas; without it each process counts for itself. */
   redis: Redis | undefined;
-  /** Tells the counts of this registry from those of a sibling on the same Redis. */
+  /** Separates the keys of this registry from those of others on the same Redis. */
   slug: string;
   log: Logger;
-  /** Of each budget, by its name. */
+  /** By the names of the policies. */
   stats: Map<string, RateLimitStats>;
 }
 
 /**
- * Counts on Redis, for all replicas; and in this process alone where Redis is away or does not answer in time. Who has
- * used up a budget is remembered here until the window ends, so that a flood costs Redis nothing. Never throws.
+ * Counts on Redis for all replicas, and in this process's memory while Redis is down or slow. Clients over the limit are
+ * rejected without a Redis call. Never throws.
  */
 export class FailoverLimiter {
-  /** Whoever asks counts the outcomes. */
+  /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
   readonly #memory: RateLimiterMemory;
   readonly #shared: RateLimiterRedis | undefined;
@@ -57,18 +57,18 @@ export class FailoverLimiter {
   #isRedisUp = true;
 
   constructor(
-    private readonly budget: RateLimitPolicy,
+    private readonly policy: RateLimitPolicy,
     { redis, slug, log, stats }: RateLimiterDeps,
   ) {
-    const { name, points, windowSeconds } = budget;
-    const rule = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
+    const { name, points, windowSeconds } = policy;
+    const options = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
     this.#redis = redis;
     this.#log = log;
     stats.set(name, this.stats);
-    this.#memory = new RateLimiterMemory(rule);
+    this.#memory = new RateLimiterMemory(options);
     if (redis === undefined) return;
     this.#shared = new RateLimiterRedis({
-      ...rule,
+      ...options,
       storeClient: redis,
       rejectIfRedisNotReady: true,
       inMemoryBlockOnConsumed: points + 1,
@@ -77,8 +77,8 @@ export class FailoverLimiter {
 
   /**
    * Uses points of a client.
-   * @param deadline when Redis must have answered, by `performance.now()`.
-   * @returns where the client stands after the last of them.
+   * @param deadline of Redis, by `performance.now()`.
+   * @returns the state after the last of them.
    */
   consume(
     key: string,
@@ -88,38 +88,37 @@ export class FailoverLimiter {
     return this.#withFailover(deadline, (limiter) => this.#consume(limiter, key, points));
   }
 
-  /** Sends in one write what `count` sends by calling `consume`: a write costs more than a command. */
-  batch(count: () => void): void {
+  /** Sends all commands of the `consume` calls in `send` in one write: a write costs more than a command. */
+  batch(send: () => void): void {
     const { stream } = this.#redis ?? {};
     stream?.cork();
-    count();
+    send();
     stream?.uncork();
   }
 
-  /** Where a client stands, without using any of its budget. */
+  /** The state of a client; uses no points. */
   async peek(key: string): Promise<RateLimitState> {
-    const used = await this.#withFailover(performance.now() + REDIS_TIMEOUT_MS, (limiter) =>
-      limiter.get(key),
-    );
-    return { consumed: used?.consumedPoints ?? 0, msBeforeNext: used?.msBeforeNext ?? 0 };
+    const deadline = performance.now() + REDIS_TIMEOUT_MS;
+    const state = await this.#withFailover(deadline, (limiter) => limiter.get(key));
+    return { consumed: state?.consumedPoints ?? 0, msBeforeNext: state?.msBeforeNext ?? 0 };
   }
 
-  async #withFailover<T>(deadline: number, count: (limiter: RateLimiterAbstract) => Promise<T>): Promise<T> {
-    if (this.#shared === undefined) return count(this.#memory);
+  async #withFailover<T>(deadline: number, check: (limiter: RateLimiterAbstract) => Promise<T>): Promise<T> {
+    if (this.#shared === undefined) return check(this.#memory);
     try {
-      const counted = await withDeadline(count(this.#shared), deadline);
+      const state = await withDeadline(check(this.#shared), deadline);
       this.#isRedisUp = true;
-      return counted;
+      return state;
     } catch (error) {
       this.stats.fallbacks++;
       if (this.#isRedisUp)
-        this.#log.warn({ err: error, budget: this.budget.name }, 'this process counts for itself');
+        this.#log.warn({ err: error, budget: this.policy.name }, 'this process counts for itself');
       this.#isRedisUp = false;
-      return count(this.#memory);
+      return check(this.#memory);
     }
   }
 
-  /** That a budget is used up is a count like any other. */
+  /** The library throws the state of a client over the limit; here it is returned like any other. */
   async #consume(limiter: RateLimiterAbstract, key: string, points: number): Promise<RateLimitState> {
     try {
       const { consumedPoints, msBeforeNext } = await limiter.consume(key, points);
@@ -127,22 +126,22 @@ export class FailoverLimiter {
     } catch (rejection) {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
       const { consumedPoints, msBeforeNext } = rejection;
-      // 0: it was known without asking.
-      return { consumed: consumedPoints === 0 ? this.budget.points + points : consumedPoints, msBeforeNext };
+      // 0 if the client is blocked in memory, without a Redis call.
+      return { consumed: consumedPoints === 0 ? this.policy.points + points : consumedPoints, msBeforeNext };
     }
   }
 }
 
-/** Rejects at the deadline. An answer that came by then, while this process was busy, is taken all the same. */
-async function withDeadline<T>(answer: Promise<T>, deadline: number): Promise<T> {
-  let late: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    const giveUp = () => reject(new Error('Redis did not answer in time'));
-    late = setTimeout(() => setImmediate(giveUp), deadline - performance.now());
+/** Rejects at the deadline, unless the response has arrived by then and this process was too busy to read it. */
+async function withDeadline<T>(response: Promise<T>, deadline: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => {
+    const expire = () => reject(new Error('Redis did not answer in time'));
+    timer = setTimeout(() => setImmediate(expire), deadline - performance.now());
   });
   try {
-    return await Promise.race([answer, tooLate]);
+    return await Promise.race([response, timeout]);
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }

@@ -169,7 +169,7 @@ describe('parseParams for the secret endpoints', () => {
   it('does not repeat a secret in its refusal', () => {
     expect(() => parseParams(rebuildParams, 'secret=hush&secret=hush&force=hush'))
       .to.throw(Problem)
-      .with.property('detail')
+      .with.property('message')
       .that.does.not.include('hush');
   });
 });

@@ -55,7 +55,7 @@ describe('BatchedLimiter', () => {
   it('counts each request by itself where they come one after the other', async () => {
     const counts = new BatchedLimiter(new FailoverLimiter(BUDGET, STORE));
     for (const expected of [1, 2, 3, 4, 5, 6, 7]) {
-      const count = await counts.add('a');
+      const count = await counts.consume('a');
       expect(count.consumed).to.equal(expected);
       expect(count.msBeforeNext).to.be.within(1, 60_000);
     }
@@ -64,10 +64,10 @@ describe('BatchedLimiter', () => {
   it('lets those that come together, or during a trip, share one, each with a count of its own', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    const together = Promise.all([1, 2].map(() => consumed(counts.add('a'))));
+    const together = Promise.all([1, 2].map(() => consumed(counts.consume('a'))));
     await turn();
     expect(limiter.seen).to.deep.equal([['a', 2]]);
-    const during = Promise.all([1, 2, 3].map(() => consumed(counts.add('a'))));
+    const during = Promise.all([1, 2, 3].map(() => consumed(counts.consume('a'))));
     await turn();
     expect(limiter.seen).to.deep.equal([['a', 2]]);
     await limiter.arrive(0);
@@ -81,7 +81,7 @@ describe('BatchedLimiter', () => {
   it('gives counts beyond the budget within one trip, so that exactly the budget passes', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    const all = Promise.all(Array.from({ length: 9 }, () => consumed(counts.add('a'))));
+    const all = Promise.all(Array.from({ length: 9 }, () => consumed(counts.consume('a'))));
     await turn();
     await limiter.arrive(0);
     expect(await all).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -91,9 +91,9 @@ describe('BatchedLimiter', () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const began = performance.now();
-    void counts.add('a');
+    void counts.consume('a');
     await turn();
-    const next = consumed(counts.add('a'));
+    const next = consumed(counts.consume('a'));
     await new Promise((resolve) => setTimeout(resolve, 30));
     await limiter.arrive(0);
     for (const { deadline } of limiter.trips) expect(deadline - began).to.be.within(50, 65);
@@ -104,8 +104,8 @@ describe('BatchedLimiter', () => {
   it('does not let one client of a batch wait for another', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    void counts.add('a');
-    const other = consumed(counts.add('b'));
+    void counts.consume('a');
+    const other = consumed(counts.consume('b'));
     await turn();
     expect(limiter.seen).to.deep.equal([['a', 1], ['b', 1]]); // prettier-ignore
     await limiter.arrive(1);
@@ -116,9 +116,9 @@ describe('BatchedLimiter', () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const outage = new Error('the store is away');
-    const settled = Promise.allSettled([1, 2].map(() => consumed(counts.add('a'))));
+    const settled = Promise.allSettled([1, 2].map(() => consumed(counts.consume('a'))));
     await turn();
-    const next = consumed(counts.add('a'));
+    const next = consumed(counts.consume('a'));
     await limiter.arrive(0, outage);
     await limiter.arrive(1);
     expect(await settled).to.deep.equal([
@@ -131,10 +131,10 @@ describe('BatchedLimiter', () => {
   it('sends the counts of all clients in one write, and the next when it is answered', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    for (const key of ['a', 'b', 'a', 'c']) void counts.add(key);
+    for (const key of ['a', 'b', 'a', 'c']) void counts.consume(key);
     await turn();
     expect(limiter.batches).to.deep.equal([[['a', 2], ['b', 1], ['c', 1]]]); // prettier-ignore
-    for (const key of ['a', 'd']) void counts.add(key);
+    for (const key of ['a', 'd']) void counts.consume(key);
     for (const trip of [0, 1]) await limiter.arrive(trip);
     expect(limiter.batches).to.have.length(1);
     await limiter.arrive(2);
@@ -144,9 +144,9 @@ describe('BatchedLimiter', () => {
   it('sends the next batch after ten milliseconds if one takes longer', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    const slow = consumed(counts.add('a'));
+    const slow = consumed(counts.consume('a'));
     await turn();
-    const next = consumed(counts.add('b'));
+    const next = consumed(counts.consume('b'));
     await new Promise((resolve) => setTimeout(resolve, 25));
     expect(limiter.seen).to.deep.equal([['a', 1], ['b', 1]]); // prettier-ignore
     await limiter.arrive(1);
@@ -158,11 +158,11 @@ describe('BatchedLimiter', () => {
   it('travels again after a pause', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    const first = consumed(counts.add('a'));
+    const first = consumed(counts.consume('a'));
     await turn();
     await limiter.arrive(0);
     expect(await first).to.equal(1);
-    const second = consumed(counts.add('a'));
+    const second = consumed(counts.consume('a'));
     await turn();
     await limiter.arrive(1);
     expect(await second).to.equal(2);
