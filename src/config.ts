@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 import { datasetFault, kibanaFault, nodesFault, redisFault, templateFault } from './config-urls.js';
-import { trimWhiteSpace } from './white-space.js';
+import { trimWhiteSpace } from './unicode.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

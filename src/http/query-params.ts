@@ -1,72 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
-import { codePoints } from '../code-points.js';
+import type { z } from 'zod';
 import { Problem } from './problem.js';
-import { trimWhiteSpace } from '../white-space.js';
-
-const BROWSE_LIMIT = { default: 200, max: 500 } as const;
-const SEARCH_LIMIT = { default: 250, max: 500 } as const;
-const QUERY_LENGTH = { min: 2, max: 100 } as const;
-
-/** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
-const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
-/** For the OpenAPI document: a query that has the right length once it is trimmed. */
-const QUERY_PATTERN = `^[${SPACE}]*[^${SPACE}][\\s\\S]{${QUERY_LENGTH.min - 2},${QUERY_LENGTH.max - 2}}[^${SPACE}][${SPACE}]*$`;
 
 const REPLACEMENT_CHARACTER = '\uFFFD';
-
-const positiveInteger = z
-  .string()
-  .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
-
-const page = positiveInteger
-  .transform(Number)
-  .refine(Number.isSafeInteger, 'is too large to be an exact integer')
-  .default(1)
-  .meta({
-    type: 'integer',
-    minimum: 1,
-    maximum: Number.MAX_SAFE_INTEGER,
-    description: 'The page, from 1; past the end it is empty.',
-  });
-
-function limit(bounds: { default: number; max: number }) {
-  return positiveInteger
-    .transform((digits) => Math.min(Number(digits), bounds.max))
-    .default(bounds.default)
-    .meta({
-      type: 'integer',
-      minimum: 1,
-      description: `How many entries to answer with; more than ${bounds.max} count as ${bounds.max}.`,
-    });
-}
-
-const query = z
-  .string('is required')
-  .overwrite(trimWhiteSpace)
-  .refine(
-    (text) => isBetween(codePoints(text).length, QUERY_LENGTH.min, QUERY_LENGTH.max),
-    `must have ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters`,
-  )
-  .meta({
-    minLength: QUERY_LENGTH.min,
-    pattern: QUERY_PATTERN,
-    description: `A part of the name, of ${QUERY_LENGTH.min} to ${QUERY_LENGTH.max} characters without the white space around it; case is ignored.`,
-    examples: ['redis'],
-  });
-
-export const browseParams = z.object({ page, limit: limit(BROWSE_LIMIT) });
-export const searchParams = z.object({ q: query, limit: limit(SEARCH_LIMIT) });
-export const secretParams = z.object({
-  secret: z.string().optional().meta({ description: 'The secret; without the right one the answer is 403.' }),
-});
-export const rebuildParams = secretParams.extend({
-  force: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .meta({ description: 'Accepts a snapshot that is much smaller than the one before.' }),
-});
 
 /**
  * Whether the percent-encoded bytes of a parameter are UTF-8. Decoding alone does not tell: it replaces other bytes by
@@ -83,10 +20,6 @@ function percentDecoded(text: string): Buffer {
     String.fromCharCode(parseInt(hex, 16)),
   );
   return Buffer.from(decoded, 'latin1');
-}
-
-function isBetween(n: number, min: number, max: number): boolean {
-  return n >= min && n <= max;
 }
 
 /** 400: the parameter `name` and what it must be. */

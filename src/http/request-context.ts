@@ -20,6 +20,9 @@ export interface RequestState {
 
 export type Context = ParameterizedContext<RequestState>;
 
+/** Responds to a request: parse, call, answer. */
+export type Handler = (ctx: Context) => void | Promise<void>;
+
 /** Who asks, and with what right. Found out when first asked for: most requests need neither. */
 export class Client {
   #address: ClientIp | undefined;

@@ -1,3 +1,5 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
 import { Problem } from './problem.js';
 import {
   FailoverLimiter,
@@ -6,7 +8,11 @@ import {
 } from './rate-limit/failover-limiter.js';
 import { rateLimited } from './rate-limit/middleware.js';
 import type { Context } from './request-context.js';
-import { secretsEqual } from './secrets.js';
+
+/** The query parameters of every endpoint that has a secret. */
+export const secretParams = z.object({
+  secret: z.string().optional().meta({ description: 'The secret; without the right one the answer is 403.' }),
+});
 
 /** Wrong secrets that an address may send. */
 const WRONG_SECRETS: RateLimitPolicy = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
@@ -72,4 +78,17 @@ function forbidden(): Problem {
  */
 function isCrossSite(ctx: Context): boolean {
   return ctx.get('Sec-Fetch-Site') === 'cross-site';
+}
+
+/**
+ * Compares a secret from a client with the configured one, in a time that tells nothing about either:
+ * both are hashed first, so lengths do not matter. A secret that is not configured matches nothing.
+ */
+export function secretsEqual(given: string | undefined, configured: string | undefined): boolean {
+  const same = timingSafeEqual(sha256(given ?? ''), sha256(configured ?? ''));
+  return same && given !== undefined && configured !== undefined;
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { writeResponseBody, type EntryGroup, type PackageEntry } from '../search/package-document.js';
 import type { SearchPool } from '../clients/search-pool.js';
-import { codePoints } from '../code-points.js';
+import { codePoints } from '../unicode.js';
 import { browseIndex, searchTierByTier } from '../search/catalog.js';
 import { runSearches } from '../search/msearch.js';
 import type { SearchBody } from '../search/queries.js';

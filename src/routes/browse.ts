@@ -1,12 +1,26 @@
 import { z } from 'zod';
+import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
-import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
+import { memoizedParser } from '../http/query-params.js';
+import type { Handler } from '../http/request-context.js';
+import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
-import type { ResponseCache } from '../http/response-cache.js';
-import { browseParams, memoizedParser } from '../http/query-params.js';
-import { respondFromCache } from '../http/cached-response.js';
-import type { Handler } from './handler.js';
+import { limitParam, MAX_LIMIT, PACKAGE_EXAMPLE, packageSchema, positiveInteger } from './schemas.js';
+
+export const browseParams = z.object({
+  page: positiveInteger
+    .transform(Number)
+    .refine(Number.isSafeInteger, 'is too large to be an exact integer')
+    .default(1)
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'The page, from 1; past the end it is empty.',
+    }),
+  limit: limitParam(200),
+});
 
 export const browseOperation: Operation = {
   summary: 'All packages by number, page by page',
@@ -16,8 +30,8 @@ export const browseOperation: Operation = {
       description: 'A page.',
       schema: z.strictObject({
         page: z.int().min(1),
-        limit: z.int().min(1).max(500),
-        results: z.array(packageSchema).max(500),
+        limit: z.int().min(1).max(MAX_LIMIT),
+        results: z.array(packageSchema).max(MAX_LIMIT),
       }),
       example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
     },

@@ -3,7 +3,7 @@ import type { Operation } from '../http/openapi.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BYPASS_SECONDS } from '../http/bypass-token.js';
 import type { RateLimit } from '../http/rate-limit/middleware.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
 
 /**
  * Headers whose values explain how a request came here and how its client is counted. All others are named without their

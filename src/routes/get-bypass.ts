@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { BYPASS_SECONDS, type BypassTokens } from '../http/bypass-token.js';
-import { parseParams, secretParams } from '../http/query-params.js';
-import type { SecretAuth } from '../http/secret-auth.js';
-import type { Handler } from './handler.js';
+import { parseParams } from '../http/query-params.js';
+import { secretParams, type SecretAuth } from '../http/secret-auth.js';
+import type { Handler } from '../http/request-context.js';
 
 const USAGE = 'Send it with each request as the header X-Bypass-Token.';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { RETRY_HEADERS, type Operation } from '../http/openapi.js';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
 
 const RETRY_AFTER_SECONDS = '2';
 

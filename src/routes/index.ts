@@ -17,7 +17,7 @@ import type { RebuildService } from '../rebuild/rebuild-service.js';
 import { browse, browseOperation } from './browse.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';

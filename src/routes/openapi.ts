@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
 
 export const openApiOperation: Operation = {
   summary: 'This document',

@@ -2,12 +2,19 @@ import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
-import { parseParams, rebuildParams } from '../http/query-params.js';
-import type { SecretAuth } from '../http/secret-auth.js';
+import { parseParams } from '../http/query-params.js';
+import { secretParams, type SecretAuth } from '../http/secret-auth.js';
 import { Problem } from '../http/problem.js';
 import { EngineUnavailableError } from '../clients/search-pool.js';
 import type { RebuildService, StartResult } from '../rebuild/rebuild-service.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
+
+export const rebuildParams = secretParams.extend({
+  force: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .meta({ description: 'Accepts a snapshot that is much smaller than the one before.' }),
+});
 
 const progressMembers = {
   phase: z.enum(PHASES),

@@ -1,12 +1,39 @@
 import { z } from 'zod';
+import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
-import { PACKAGE_EXAMPLE, packageSchema } from './package-schemas.js';
+import { memoizedParser } from '../http/query-params.js';
+import type { Handler } from '../http/request-context.js';
+import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
-import type { ResponseCache } from '../http/response-cache.js';
-import { memoizedParser, searchParams } from '../http/query-params.js';
-import { respondFromCache } from '../http/cached-response.js';
-import type { Handler } from './handler.js';
+import { codePoints, trimWhiteSpace } from '../unicode.js';
+import { limitParam, MAX_LIMIT, PACKAGE_EXAMPLE, packageSchema } from './schemas.js';
+
+/** Length of a trimmed query, in code points. */
+const MIN_LENGTH = 2;
+const MAX_LENGTH = 100;
+
+/** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
+const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
+/** For the OpenAPI document: a query that has the right length once it is trimmed. */
+const QUERY_PATTERN = `^[${SPACE}]*[^${SPACE}][\\s\\S]{${MIN_LENGTH - 2},${MAX_LENGTH - 2}}[^${SPACE}][${SPACE}]*$`;
+
+export const searchParams = z.object({
+  q: z
+    .string('is required')
+    .overwrite(trimWhiteSpace)
+    .refine((text) => {
+      const { length } = codePoints(text);
+      return length >= MIN_LENGTH && length <= MAX_LENGTH;
+    }, `must have ${MIN_LENGTH} to ${MAX_LENGTH} characters`)
+    .meta({
+      minLength: MIN_LENGTH,
+      pattern: QUERY_PATTERN,
+      description: `A part of the name, of ${MIN_LENGTH} to ${MAX_LENGTH} characters without the white space around it; case is ignored.`,
+      examples: ['redis'],
+    }),
+  limit: limitParam(250),
+});
 
 export const searchOperation: Operation = {
   summary: 'Packages whose name contains the query',
@@ -19,8 +46,8 @@ export const searchOperation: Operation = {
       description: 'The first of them, best rank first.',
       schema: z.strictObject({
         query: z.string(),
-        count: z.int().min(0).max(500),
-        results: z.array(packageSchema.extend({ rank: z.int().min(0).max(2) })).max(500),
+        count: z.int().min(0).max(MAX_LIMIT),
+        results: z.array(packageSchema.extend({ rank: z.int().min(0).max(2) })).max(MAX_LIMIT),
       }),
       example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
       headers: { 'X-Results-Truncated': '`true` where more names match.' },

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { encodingFor, matches } from '../http/cached-response.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
 
 /** Where the build puts the page: the scripts that it makes of src/page, and the rest as it is. */
 const FOLDER = new URL('../../dist/web/', import.meta.url);

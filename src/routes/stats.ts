@@ -3,7 +3,7 @@ import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../search/catalog.js';
 import { etagOf } from '../http/response-cache.js';
 import { matches } from '../http/cached-response.js';
-import type { Handler } from './handler.js';
+import type { Handler } from '../http/request-context.js';
 
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);

@@ -1,4 +1,4 @@
-import { codePoints } from '../code-points.js';
+import { codePoints } from '../unicode.js';
 import { MAX_NAME_BYTES } from './package-document.js';
 
 /**

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { codePoints } from '../../src/code-points.js';
-import { trimWhiteSpace } from '../../src/white-space.js';
+import { codePoints, trimWhiteSpace } from '../../src/unicode.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { Oracle } from '../../fixtures/search-oracle.js';

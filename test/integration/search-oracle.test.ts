@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { codePoints } from '../../src/code-points.js';
+import { codePoints } from '../../src/unicode.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { bundledPackages } from '../support/datasets.js';
 import { Oracle } from '../../fixtures/search-oracle.js';

@@ -1,21 +1,19 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { z } from 'zod';
-import {
-  browseParams,
-  parseParams,
-  rebuildParams,
-  searchParams,
-  secretParams,
-} from '../../../src/http/query-params.js';
+import { parseParams } from '../../../src/http/query-params.js';
+import { browseParams } from '../../../src/routes/browse.js';
+import { rebuildParams } from '../../../src/routes/rebuild.js';
+import { searchParams } from '../../../src/routes/search.js';
+import { secretParams } from '../../../src/http/secret-auth.js';
 import { Problem } from '../../../src/http/problem.js';
 
 type Schema = Parameters<typeof parseParams>[0];
 
-function expectRefused(schema: Schema, querystring: string, detail: string): void {
+function expectRefused(schema: Schema, querystring: string, message: string): void {
   expect(() => parseParams(schema, querystring), querystring)
     .to.throw(Problem)
-    .that.includes({ status: 400, code: 'invalid_parameter', detail });
+    .that.includes({ status: 400, code: 'invalid_parameter', message });
 }
 
 const NOT_POSITIVE = 'must be a whole number from 1 in plain decimal digits';

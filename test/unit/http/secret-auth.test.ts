@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { secretsEqual } from '../../../src/http/secrets.js';
+import { secretsEqual } from '../../../src/http/secret-auth.js';
 
 describe('secretsEqual', () => {
   it('accepts the configured secret', () => {

@@ -1,3 +1,8 @@
+/** The Unicode code points of a text, each as a text: what the contract counts as characters. */
+export function codePoints(text: string): string[] {
+  return Array.from(text);
+}
+
 const WHITE_SPACE = /^\p{White_Space}$/u;
 
 /**

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { trimmed } from '../../src/web/url-state.js';
-import { trimWhiteSpace } from '../../src/white-space.js';
+import { trimWhiteSpace } from '../../src/unicode.js';
 
 /** What Unicode 16 calls White_Space (PropList.txt); nothing was added to it since 4.1 or taken from it since 6.3. */
 const WHITE_SPACE = [
