@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import { searchTierByTier } from '../src/search/catalog.js';
+import { searchTierByTier } from '../src/search/tiered-search.js';
 import { msearchRequest } from '../src/search/msearch.js';
 import { TierPredictor } from '../src/search/tier-predictor.js';
 import { BaselineClient } from './measure.js';

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { searchTierByTier } from '../src/search/catalog.js';
+import { searchTierByTier } from '../src/search/tiered-search.js';
 import { msearchRequest } from '../src/search/msearch.js';
 import { TierPredictor } from '../src/search/tier-predictor.js';
 import { searchTiers, type SearchBody } from '../src/search/queries.js';

@@ -15,6 +15,7 @@ import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors } from './metrics/collectors.js';
 import { createRebuildContext } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/progress.js';
+import { RebuildScheduler } from './rebuild/rebuild-scheduler.js';
 import { RebuildService } from './rebuild/rebuild-service.js';
 
 /** Searches that may wait for their turn: about half a second's worth of them. */
@@ -70,6 +71,7 @@ export async function startServer(
   const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
   const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
+  const scheduler = new RebuildScheduler(rebuilds, generations, log);
   const searchLimiter = new ConcurrencyLimiter({
     running: CONNECTIONS_PER_NODE * nodes.length,
     waiting: MAX_WAITING_SEARCHES,
@@ -100,6 +102,7 @@ export async function startServer(
   metrics?.register(collectors({ connections, searchLimiter, cache, rateLimiter, generations, rebuilds }));
   const end = async () => {
     stopping.abort();
+    scheduler.stop();
     await Promise.all([server.stop(), rebuilds.stop()]);
     generations.stop();
     // The last request may have started one.
@@ -119,7 +122,7 @@ export async function startServer(
     await stop();
     throw error;
   }
-  rebuilds.schedule(config.rebuild.intervalSeconds);
+  scheduler.start(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
   return { url, metricsUrl, generations, rebuilds, stop };
 }

@@ -3,7 +3,7 @@ import { LockUnavailableError } from '../rebuild/lock.js';
 import { WorkerFailedError } from '../rebuild/worker-process.js';
 import { NotInitializedError } from '../search/catalog.js';
 import { OverloadedError } from '../search/concurrency-limiter.js';
-import { IndexGoneError } from '../search/msearch.js';
+import { IndexGoneError } from '../search/msearch-response.js';
 import { Problem, retryAfter } from './problem.js';
 
 /** The problem that reports an error. Everything that is not listed here is a defect: `internal`. */

@@ -1,16 +1,12 @@
 import { createHash, type Hash } from 'node:crypto';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
 import { openFile, openHttp, type Validators } from './dataset-origin.js';
 import { readText } from './dataset-text.js';
+import { createTemporaryFolder, removeOrphanedFolders } from './temporary-folder.js';
 import { redactAddresses } from './redact-addresses.js';
 import { enforceMinimumRate, limitBytes, assertFreeSpace, limitByFreeSpace } from './transfer-limits.js';
-
-/** The folders of temporary files begin with it; the number of their process and the time of its start follow. */
-const FOLDER = 'package-registry-search-snapshot-';
-const OWN = `${FOLDER}${process.pid}-${Math.floor(performance.timeOrigin)}-`;
 
 /** Bounds of a download. Exceeding one fails it, and nothing is left behind. */
 const LIMITS = {
@@ -54,9 +50,9 @@ export async function download(
   signal: AbortSignal,
   { timeoutMs, known, ...bounds }: DownloadOptions,
 ): Promise<Snapshot | undefined> {
-  const { maxBytes, reservedBytes: roomForOthers, windowMs } = { ...LIMITS, ...bounds };
-  await removeOrphanedDownloads();
-  const folder = await mkdtemp(join(tmpdir(), OWN));
+  const { maxBytes, reservedBytes, windowMs } = { ...LIMITS, ...bounds };
+  await removeOrphanedFolders();
+  const folder = await createTemporaryFolder();
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'snapshot');
   const late = new AbortController();
@@ -70,9 +66,9 @@ export async function download(
     }
     const hash = createHash('sha256');
     try {
-      await assertFreeSpace(folder, roomForOthers, origin.bytes ?? 0);
+      await assertFreeSpace(folder, reservedBytes, origin.bytes ?? 0);
       const accepted = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
-      await writeFile(path, hashed(limitByFreeSpace(accepted, folder, roomForOthers), hash));
+      await writeFile(path, hashed(limitByFreeSpace(accepted, folder, reservedBytes), hash));
     } finally {
       origin.body.destroy();
     }
@@ -109,30 +105,5 @@ async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerato
   for await (const chunk of source) {
     hash.update(chunk);
     yield chunk;
-  }
-}
-
-/**
- * Removes the temporary files of processes that were killed. One of them may have had this process's number: in a
- * container it is always the same.
- */
-export async function removeOrphanedDownloads(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
-    const pid = name.startsWith(FOLDER) ? parseInt(name.slice(FOLDER.length), 10) : NaN;
-    const inUse = pid === process.pid ? name.startsWith(OWN) : isAlive(pid);
-    if (Number.isNaN(pid) || inUse) continue;
-    await rm(join(tmpdir(), name), { recursive: true, force: true }).catch((error: unknown) => {
-      // This process may not delete another user's files.
-      if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
-    });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // It may be another user's.
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Client, estypes } from '@elastic/elasticsearch';
-import type { GenerationMeta } from '../search/generation-watcher.js';
+import type { GenerationMeta } from '../search/generation.js';
 import { loadingAliasOf } from './index-names.js';
 import { assertOneSegment, type OnBytes } from './merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';

@@ -1,18 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { discard } from './aliases.js';
-import { removeOrphanedDownloads } from './download.js';
+import { cleanUpAfterCrash } from './crash-cleanup.js';
 import { LockUnavailableError } from './lock.js';
-import { failed, type Failure, type Outcome } from './outcome.js';
+import type { Failure, Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
 import { WorkerFailedError, WorkerProcess } from './worker-process.js';
-
-/** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
-const FIRST_RETRY_MS = 5_000;
-const LAST_RETRY_MS = 300_000;
-/** How often to look whether a first build is needed, in milliseconds. */
-const COLD_START_POLL_MS = 500;
 
 /** How often to ask for the progress of a rebuild that has the lock and has not published any, and the pause between, in milliseconds. */
 const ATTEMPTS = 5;
@@ -54,8 +47,7 @@ export class RebuildService {
   #lastFailure: Failure | undefined;
   #lastSuccess: Success | undefined;
   readonly counts: RebuildCounts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
-  readonly #stopping = new AbortController();
-  readonly #timers = new Set<NodeJS.Timeout>();
+  #isStopping = false;
 
   constructor(
     private readonly context: RebuildContext,
@@ -97,7 +89,7 @@ export class RebuildService {
     const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
     if (running !== undefined) return { accepted: false, progress: running, lastFailure };
 
-    if (this.#stopping.signal.aborted) throw new WorkerFailedError('the server is stopping');
+    if (this.#isStopping) throw new WorkerFailedError('the server is stopping');
     const { config, log } = this.context;
     const { secrets, onProgress } = this.options;
     const input = { config, options, startedAt: new Date(), logLevel: log.level, secrets };
@@ -116,46 +108,11 @@ export class RebuildService {
     return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
   }
 
-  /**
-   * Builds as long as there is no complete index (a cold start), with growing pauses while that fails; and every
-   * `intervalSeconds`, unless it is 0, if the dataset has changed.
-   */
-  schedule(intervalSeconds: number): void {
-    let retryMs = FIRST_RETRY_MS;
-    const coldStart = async () => {
-      const { engine } = this.context.generations;
-      const hasFailed = engine === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
-      this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
-      if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
-      if (hasFailed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
-    };
-    void coldStart();
-
-    if (intervalSeconds === 0) return;
-    const refresh = async () => {
-      await this.#attempt({ force: false, skipIf: 'unchanged' });
-      this.#after(intervalSeconds * 1000, refresh);
-    };
-    this.#after(intervalSeconds * 1000, refresh);
-  }
-
   /** Starts no more rebuilds, stops the running one before its flip, and waits until it has cleaned up. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    for (const timer of this.#timers) clearTimeout(timer);
+    this.#isStopping = true;
     this.#worker?.stop();
     await this.#outcome;
-  }
-
-  /** Rebuilds unless another replica does, and waits for the end. @returns whether that failed. */
-  async #attempt(options: StartOptions): Promise<boolean> {
-    try {
-      const answer = await this.start(options);
-      return answer.accepted && 'failure' in (await answer.outcome);
-    } catch (error) {
-      this.context.log.error({ err: error }, 'no rebuild could be started');
-      return true;
-    }
   }
 
   /** The rebuild that has the lock may have published nothing: it has just begun, is ending, or was killed. */
@@ -173,7 +130,7 @@ export class RebuildService {
     const began = performance.now();
     const end = await worker.ended;
     if ('isRefused' in end) return { index: undefined };
-    const outcome = 'outcome' in end ? end.outcome : await this.#cleanUp(worker, end.error);
+    const outcome = 'outcome' in end ? end.outcome : await cleanUpAfterCrash(worker, end.error, this.context);
     if ('stopped' in outcome) this.counts.stopped++;
     else if ('failure' in outcome) {
       this.counts.failed++;
@@ -188,50 +145,5 @@ export class RebuildService {
     }
     this.#worker = undefined;
     return outcome;
-  }
-
-  /** Removes what a worker that was killed, or crashed, has left behind. Its lock expires. */
-  async #cleanUp(worker: WorkerProcess, error: Error): Promise<Outcome> {
-    const { client, generations, lock, log, status } = this.context;
-    const { index, lockOwner, report } = worker;
-    await generations.refresh();
-    const isServed = index !== undefined && generations.current?.index === index;
-    const failure = isServed ? undefined : failed(error);
-    if (isServed)
-      log.warn({ err: error, index }, 'the process of the rebuild ended after its snapshot was served');
-    else {
-      log.error(
-        { err: error, index, phase: report.phase },
-        'the rebuild failed; the previous snapshot stays in service',
-      );
-    }
-    // Once the lock has expired, the status is that of the rebuild that has taken over.
-    const isPublished = lockOwner === undefined || (await lock.isHeldBy(lockOwner).catch(() => false));
-    if (isPublished) await status?.end(failure?.failure);
-    await removeOrphanedDownloads().catch((cause: unknown) => {
-      log.warn(
-        { err: cause },
-        'the temporary files of a rebuild could not be removed; the next one tries again',
-      );
-    });
-    if (failure === undefined) return { index };
-    if (index !== undefined) {
-      await discard(client, index).catch((cause: unknown) => {
-        log.error(
-          { index, err: cause },
-          'its index, if it was created, could not be removed; the next rebuild tries again',
-        );
-      });
-    }
-    return failure;
-  }
-
-  #after(ms: number, action: () => Promise<void>): void {
-    if (this.#stopping.signal.aborted) return;
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      void action();
-    }, ms);
-    this.#timers.add(timer);
   }
 }

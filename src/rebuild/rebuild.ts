@@ -6,17 +6,17 @@ import {
   findGeneration,
   type FoundGeneration,
   type GenerationMeta,
-} from '../search/generation-watcher.js';
+} from '../search/generation.js';
 import type { Logger } from '../log.js';
 import { discard, flip, listBuilds, prune } from './aliases.js';
-import { validateDataset } from './validate.js';
-import { download } from './download.js';
+import { validateDataset, type ValidatedDataset } from './validate.js';
+import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
 import { newIndexName, previousAliasOf } from './index-names.js';
 import { bulkLoad } from './bulk-load.js';
 import { seal } from './merge.js';
 import type { Progress } from './progress.js';
-import { readRows } from './rows.js';
+import { readRows, type Row } from './rows.js';
 import { assertNotShrunk, verify } from './verify.js';
 
 export interface RebuildDeps {
@@ -46,35 +46,21 @@ export interface RebuildOptions {
  * @returns the new index, or undefined if there was nothing to build.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
-  const { client, pool, alias, config, log } = deps;
+  const { client, alias, config, log } = deps;
   const { progress, signal } = options;
-  const step = { signal, log, onBytes: (done: number, total: number) => progress.countBytes(done, total) };
 
   progress.enter('downloading');
   const served = await findGeneration(client, alias, { signal });
   if (options.skipIf === 'served' && served !== undefined) return undefined;
   const outdated = await buildsToPrune(client, alias, served?.index, signal);
-  const newest =
-    options.skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
-  const known = newest?.meta?.dataset_validators;
-  const timeoutMs = config.dataset.downloadTimeoutSeconds * 1000;
-  const snapshot = await download(config.dataset.url, signal, { timeoutMs, known });
+  const snapshot = await downloadIfChanged(deps, options, served);
   if (snapshot === undefined) return undefined;
   try {
-    if (snapshot.digest === newest?.meta?.dataset_digest) return undefined;
-    const rows = async function* () {
-      for await (const batch of readRows(snapshot.read(), config.dataset.packageUrlTemplate)) {
-        signal.throwIfAborted();
-        yield batch;
-      }
-    };
+    const rows = () => untilAborted(readRows(snapshot.read(), config.dataset.packageUrlTemplate), signal);
 
     progress.enter('checking');
-    const dataset = await validateDataset(rows, {
-      maxBadRows: config.dataset.maxBadRows,
-      log,
-      onRows: (count) => progress.count(count),
-    });
+    const onRows = (count: number) => progress.count(count);
+    const dataset = await validateDataset(rows, { maxBadRows: config.dataset.maxBadRows, log, onRows });
     if (!options.force) assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
     const meta: GenerationMeta = {
       schema_version: 1,
@@ -89,23 +75,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const index = newIndexName(alias, new Date());
     options.onIndex?.(index);
     try {
-      progress.enter('creating');
-      await createIndex(client, index, config.index.shards, meta, signal);
-      progress.enter('loading', dataset.total);
-      await bulkLoad(client, index, rows(), dataset, {
-        throttled: served !== undefined,
-        onRows: (count) => progress.count(count),
-        ...step,
-      });
-      progress.enter('merging');
-      await seal(client, index, dataset.total, step);
-      progress.enter('verifying');
-      await verify(client, pool, { index, shards: config.index.shards, meta }, step);
-      progress.enter('replicating');
-      await waitForReplicas(client, index, config.index.replicas, step);
-      signal.throwIfAborted();
-      progress.enter('flipping');
-      await flip(client, alias, served?.index, index);
+      await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served: served?.index });
     } catch (error) {
       // Local files first: Elasticsearch may not respond, and the process may not be given the time to wait.
       await snapshot.remove();
@@ -122,6 +92,67 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     return index;
   } finally {
     await snapshot.remove();
+  }
+}
+
+interface Build {
+  /** Its name. */
+  index: string;
+  rows: AsyncIterable<Row[]>;
+  dataset: ValidatedDataset;
+  meta: GenerationMeta;
+  /** The index that is served until the flip. */
+  served: string | undefined;
+}
+
+/** Creates an index, loads it, and flips the alias to it. */
+async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, build: Build): Promise<void> {
+  const { client, pool, alias, config, log } = deps;
+  const { progress, signal } = options;
+  const { index, rows, dataset, meta, served } = build;
+  const { shards, replicas } = config.index;
+  const step = {
+    signal,
+    log,
+    onRows: (rows: number) => progress.count(rows),
+    onBytes: (done: number, total: number) => progress.countBytes(done, total),
+  };
+
+  progress.enter('creating');
+  await createIndex(client, index, shards, meta, signal);
+  progress.enter('loading', dataset.total);
+  await bulkLoad(client, index, rows, dataset, { throttled: served !== undefined, ...step });
+  progress.enter('merging');
+  await seal(client, index, dataset.total, step);
+  progress.enter('verifying');
+  await verify(client, pool, { index, shards, meta }, step);
+  progress.enter('replicating');
+  await waitForReplicas(client, index, replicas, step);
+  signal.throwIfAborted();
+  progress.enter('flipping');
+  await flip(client, alias, served, index);
+}
+
+/** @returns undefined if the dataset is that of the newest build, and the caller does not want another one of it. */
+async function downloadIfChanged(
+  { client, alias, config }: RebuildDeps,
+  { skipIf, signal }: RebuildOptions,
+  served: FoundGeneration | undefined,
+): Promise<Snapshot | undefined> {
+  const newest = skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
+  const snapshot = await download(config.dataset.url, signal, {
+    timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
+    known: newest?.meta?.dataset_validators,
+  });
+  if (snapshot === undefined || snapshot.digest !== newest?.meta?.dataset_digest) return snapshot;
+  await snapshot.remove();
+  return undefined;
+}
+
+async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  for await (const item of source) {
+    signal.throwIfAborted();
+    yield item;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import { findGeneration, isReadable } from '../search/generation-watcher.js';
+import { findGeneration, isReadable } from '../search/generation.js';
 import { swapWithPrevious } from './aliases.js';
 import { previousAliasOf } from './index-names.js';
 import { LockLostError } from './lock.js';

@@ -96,7 +96,7 @@ export async function* limitBytes(maxBytes: number, source: AsyncIterable<Buffer
 export async function* limitByFreeSpace(
   source: AsyncIterable<Buffer>,
   folder: string,
-  roomForOthers: number,
+  reservedBytes: number,
 ): AsyncGenerator<Buffer> {
   let written = 0;
   let unchecked = 0;
@@ -104,7 +104,7 @@ export async function* limitByFreeSpace(
   for await (const chunk of source) {
     unchecked += chunk.length;
     if (unchecked > SPACE_CHECK_BYTES || performance.now() - checkedAt > SPACE_CHECK_MS) {
-      if ((await freeSpaceIn(folder, roomForOthers)) < chunk.length + SPACE_CHECK_BYTES) {
+      if ((await freeSpaceIn(folder, reservedBytes)) < chunk.length + SPACE_CHECK_BYTES) {
         throw new DatasetError(
           `the dataset has more than ${written} bytes, and there is no room for more in the folder of temporary files`,
         );
@@ -118,8 +118,8 @@ export async function* limitByFreeSpace(
 }
 
 /** Fails before the first byte where the origin announces more than there is room for. @throws {DatasetError} */
-export async function assertFreeSpace(folder: string, roomForOthers: number, bytes: number): Promise<void> {
-  const room = await freeSpaceIn(folder, roomForOthers);
+export async function assertFreeSpace(folder: string, reservedBytes: number, bytes: number): Promise<void> {
+  const room = await freeSpaceIn(folder, reservedBytes);
   if (bytes <= room) return;
   throw new DatasetError(
     `the dataset has ${bytes} bytes, and there is room for ${Math.max(0, room)} in the folder of temporary files`,
@@ -127,7 +127,7 @@ export async function assertFreeSpace(folder: string, roomForOthers: number, byt
 }
 
 /** Free bytes in the file system of `folder` beyond those to leave to others; negative where there are fewer. */
-async function freeSpaceIn(folder: string, roomForOthers: number): Promise<number> {
+async function freeSpaceIn(folder: string, reservedBytes: number): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize - roomForOthers;
+  return bavail * bsize - reservedBytes;
 }

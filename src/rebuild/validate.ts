@@ -1,9 +1,10 @@
 import type { PackageEntry } from '../search/package-document.js';
 import type { Logger } from '../log.js';
+import { BadRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';
+import { findDuplicates, type Suspects } from './duplicates.js';
 import { FingerprintSet } from './fingerprint-set.js';
 import { NumberList } from './number-list.js';
-import { quote, truncateReason } from './reason.js';
 import type { Row } from './rows.js';
 
 /** A dataset of which every row is known to be right. */
@@ -83,66 +84,7 @@ export async function validateDataset(
   };
 }
 
-/** Values that seem to repeat, each with the line it was first found on, once it is known. */
-interface Suspects {
-  names: Map<string, number | undefined>;
-  numbers: Map<number, number | undefined>;
-}
-
 /** A copy of a part of a text that does not keep the whole of it in memory. */
 function detached(text: string): string {
   return Buffer.from(text).toString();
-}
-
-/** Reads again where something seemed to repeat, and finds the rows that really do: all but the first of each. */
-async function findDuplicates(
-  rows: () => AsyncIterable<Row[]>,
-  { names, numbers }: Suspects,
-  badRows: BadRows,
-) {
-  const duplicates: { line: number; no: number }[] = [];
-  if (names.size === 0 && numbers.size === 0) return duplicates;
-  for await (const batch of rows()) {
-    for (const row of batch) {
-      if ('reason' in row) continue;
-      const { line } = row;
-      const { no, name } = row.entry;
-      const lineOfName = names.get(name);
-      const lineOfNumber = numbers.get(no);
-      if (lineOfName !== undefined) {
-        badRows.skip(line, `name ${quote(name)} was on line ${lineOfName} already`);
-        duplicates.push({ line, no });
-      } else if (lineOfNumber !== undefined) {
-        badRows.skip(line, `package_no ${no} was on line ${lineOfNumber} already`);
-        duplicates.push({ line, no });
-      } else {
-        // Only now: a row that is skipped takes neither its name nor its number from a later one.
-        if (names.has(name)) names.set(name, line);
-        if (numbers.has(no)) numbers.set(no, line);
-      }
-    }
-  }
-  return duplicates;
-}
-
-/** Counts the wrong rows, and logs those that are skipped. */
-class BadRows {
-  #count = 0;
-
-  constructor(
-    private readonly max: number,
-    private readonly log: Logger,
-  ) {}
-
-  /** @throws {DatasetError} beyond the number that may be skipped. */
-  skip(line: number, rule: string): void {
-    const reason = truncateReason(rule);
-    this.#count++;
-    if (this.#count > this.max) {
-      const allowed =
-        this.max === 0 ? '' : ` (and ${this.max} wrong rows before it, which is as many as may be skipped)`;
-      throw new DatasetError(`line ${line}: ${reason}${allowed}`);
-    }
-    this.log.warn({ line, reason }, 'a wrong row of the dataset is skipped');
-  }
 }

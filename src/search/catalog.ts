@@ -1,19 +1,14 @@
 import { EngineUnavailableError, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
-import { IndexGoneError, runSearches, type Hits } from './msearch.js';
+import { runSearches } from './msearch.js';
+import { IndexGoneError } from './msearch-response.js';
 import type { EntryGroup } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import type { Generation, GenerationWatcher } from './generation-watcher.js';
+import type { Generation } from './generation.js';
+import type { GenerationWatcher } from './generation-watcher.js';
 import { TierPredictor } from './tier-predictor.js';
-import { browsePage, searchTiers, type SearchBody } from './queries.js';
-
-/** The answer to a search: entries by rank, best first. */
-export interface SearchResults {
-  groups: EntryGroup[];
-  count: number;
-  /** More names match than were asked for. */
-  truncated: boolean;
-}
+import { browsePage, type SearchBody } from './queries.js';
+import { searchTierByTier, type SearchResults } from './tiered-search.js';
 
 /** What is logged of a slow search. */
 interface SlowSearch {
@@ -109,41 +104,6 @@ export class Catalog {
       if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');
     }
   }
-}
-
-/** Runs searches side by side on one index, and returns the hits of each. */
-type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
-
-/**
- * `Catalog.search` on one index. Both tiers are asked for side by side, but for queries of which the first is likely to
- * fill the answer: then the second follows only where it does not.
- * @param odds learns from this search.
- */
-export async function searchTierByTier(
-  run: RunSearches,
-  shards: number,
-  q: string,
-  limit: number,
-  odds = new TierPredictor(),
-): Promise<SearchResults> {
-  // One more than asked for tells whether the answer is truncated, without counting every match.
-  const [first, second] = searchTiers(q, limit + 1, shards);
-  const firstAlone = odds.firstTierSuffices(q.length);
-  const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
-  if (startsWith === undefined) throw new Error('a search has no answer');
-  const full = startsWith.entries.length > limit;
-  odds.record(q.length, full);
-  const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
-
-  const others = elsewhere?.entries ?? [];
-  const found = startsWith.entries.length + others.length;
-  const { exact } = startsWith;
-  const groups: EntryGroup[] = [
-    { rank: 0, entries: startsWith.entries.slice(0, Math.min(exact, limit)) },
-    { rank: 1, entries: startsWith.entries.slice(exact, limit) },
-    { rank: 2, entries: others.slice(0, Math.max(0, limit - startsWith.entries.length)) },
-  ];
-  return { groups, count: Math.min(found, limit), truncated: found > limit };
 }
 
 /** The packages of one index with an ordinal in [from, from + size). */

@@ -1,28 +1,6 @@
-import { errors } from '@elastic/elasticsearch';
-import { EngineUnavailableError, isRetryable, type SearchPool } from '../clients/search-pool.js';
-import { EXACT, type SearchBody } from './queries.js';
-
-/** The index is gone: it was pruned after a flip that this replica has not seen yet. */
-export class IndexGoneError extends Error {
-  override readonly name = 'IndexGoneError';
-}
-
-/** The type of the error for an index that an operator closed: searches succeed again once it is opened. */
-const INDEX_CLOSED = 'index_closed_exception';
-
-/** The hits of one search. */
-export interface Hits {
-  /** In base64, as the index keeps them (`encodeEntry`). */
-  entries: string[];
-  /** How many of them, at the beginning, are exact names. */
-  exact: number;
-}
-
-/**
- * For the requests of the client that users wait for: a retry follows at once. The client's own pause is up to two
- * seconds, which is all the time there is.
- */
-export const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
+import type { SearchPool } from '../clients/search-pool.js';
+import { parseResponse, scanResponse, type Hits } from './msearch-response.js';
+import type { SearchBody } from './queries.js';
 
 /** What is kept of an answer: the hits, and what tells a whole answer from a partial one. */
 const FILTER_PATH = [
@@ -35,16 +13,6 @@ const FILTER_PATH = [
 ]
   .map((path) => `responses.${path}`)
   .join(',');
-
-interface MsearchResponse {
-  responses: {
-    status: number;
-    error?: { type: string; reason: string };
-    timed_out?: boolean;
-    _shards?: { failed: number };
-    hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
-  }[];
-}
 
 /** A node that has a copy of the index searches it itself, so that another one that hangs does not matter. */
 const HEADER = JSON.stringify({ preference: '_local' });
@@ -72,73 +40,4 @@ export async function runSearches(
   const { path, body } = msearchRequest(index, bodies);
   const text = await pool.post(path, body, opaqueId);
   return scanResponse(text, bodies.length) ?? parseResponse(text, index);
-}
-
-const WHOLE = '"timed_out":false';
-const ALL_SHARDS = ',"_shards":{"failed":0}';
-/** What surrounds the entries of hits, all of the same form but for those of exact names. */
-const BEFORE_ENTRY = '{"fields":{"entry":["';
-const AFTER_ENTRY = '"]}';
-const AFTER_EXACT = `${AFTER_ENTRY},"matched_queries":["${EXACT}"]`;
-const BETWEEN = `${AFTER_ENTRY}},${BEFORE_ENTRY}`;
-const BETWEEN_EXACT = `${AFTER_EXACT}},${BEFORE_ENTRY}`;
-
-/**
- * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
- * between quotes is the engine's. Undefined for any other form, which is then parsed.
- */
-function scanResponse(text: string, searches: number): Hits[] | undefined {
-  const [, ...answers] = text.split(WHOLE);
-  if (answers.length !== searches) return undefined;
-  if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
-  return answers.map(scanHits);
-}
-
-function scanHits(answer: string): Hits {
-  const first = answer.indexOf(BEFORE_ENTRY);
-  if (first === -1) return { entries: [], exact: 0 };
-  const [beginning = '', ...others] = answer.slice(first + BEFORE_ENTRY.length).split(BETWEEN);
-  // Exact names are the first in name order, if there are any.
-  const entries = beginning.split(BETWEEN_EXACT);
-  let exact = entries.length - 1;
-  for (const entry of others) entries.push(entry);
-  const last = entries.pop() ?? '';
-  const end = last.indexOf('"');
-  if (last.startsWith(AFTER_EXACT, end)) exact++;
-  entries.push(last.slice(0, end));
-  return { entries, exact };
-}
-
-function parseResponse(text: string, index: string): Hits[] {
-  const { responses } = JSON.parse(text) as MsearchResponse;
-  return responses.map((response) => {
-    if (response.error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
-    if (response.error) {
-      const description = `${response.error.type}: ${response.error.reason}`;
-      throw isRetryable(response.status) || response.error.type === INDEX_CLOSED
-        ? new EngineUnavailableError(description)
-        : new Error(description);
-    }
-    if (response.timed_out !== false || response._shards?.failed !== 0) {
-      throw new EngineUnavailableError('a shard failed or ran out of time');
-    }
-    const hits = response.hits?.hits ?? [];
-    return {
-      entries: hits.map((hit) => hit.fields.entry[0]),
-      exact: hits.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
-    };
-  });
-}
-
-/** Calls the engine by its client. @throws {EngineUnavailableError} in place of the client's own errors that will pass. */
-export async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) throw error;
-    if (error instanceof errors.ElasticsearchClientError) {
-      throw new EngineUnavailableError(error.message, { cause: error });
-    }
-    throw error;
-  }
 }

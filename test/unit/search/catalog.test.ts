@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { searchTierByTier } from '../../../src/search/catalog.js';
-import type { Hits } from '../../../src/search/msearch.js';
+import { searchTierByTier } from '../../../src/search/tiered-search.js';
+import type { Hits } from '../../../src/search/msearch-response.js';
 import { TierPredictor } from '../../../src/search/tier-predictor.js';
 import { searchTiers, type SearchBody } from '../../../src/search/queries.js';
 

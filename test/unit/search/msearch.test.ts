@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { IndexGoneError, runSearches } from '../../../src/search/msearch.js';
+import { runSearches } from '../../../src/search/msearch.js';
+import { IndexGoneError } from '../../../src/search/msearch-response.js';
 import { EngineUnavailableError, SearchPool } from '../../../src/clients/search-pool.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 

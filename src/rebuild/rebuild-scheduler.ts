@@ -1,0 +1,71 @@
+import type { Logger } from '../log.js';
+import type { GenerationWatcher } from '../search/generation-watcher.js';
+import type { RebuildService } from './rebuild-service.js';
+import type { StartOptions } from './worker-messages.js';
+
+/** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
+const FIRST_RETRY_MS = 5_000;
+const LAST_RETRY_MS = 300_000;
+/** How often to look whether a first build is needed, in milliseconds. */
+const COLD_START_POLL_MS = 500;
+
+/** Starts rebuilds without a request: until there is a first generation, and at a fixed interval. */
+export class RebuildScheduler {
+  #isStopped = false;
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  constructor(
+    private readonly rebuilds: RebuildService,
+    private readonly generations: GenerationWatcher,
+    private readonly log: Logger,
+  ) {}
+
+  /**
+   * Builds as long as there is no complete index (a cold start), with growing pauses while that fails; and every
+   * `intervalSeconds`, unless it is 0, if the dataset has changed.
+   */
+  start(intervalSeconds: number): void {
+    let retryMs = FIRST_RETRY_MS;
+    const coldStart = async () => {
+      const { engine } = this.generations;
+      const hasFailed = engine === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
+      this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
+      if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
+      if (hasFailed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+    };
+    void coldStart();
+
+    if (intervalSeconds === 0) return;
+    const refresh = async () => {
+      await this.#attempt({ force: false, skipIf: 'unchanged' });
+      this.#after(intervalSeconds * 1000, refresh);
+    };
+    this.#after(intervalSeconds * 1000, refresh);
+  }
+
+  /** Starts no more rebuilds; one that is running is not stopped. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+
+  /** Rebuilds unless another replica does, and waits for the end. @returns whether that failed. */
+  async #attempt(options: StartOptions): Promise<boolean> {
+    try {
+      const answer = await this.rebuilds.start(options);
+      return answer.accepted && 'failure' in (await answer.outcome);
+    } catch (error) {
+      this.log.error({ err: error }, 'no rebuild could be started');
+      return true;
+    }
+  }
+
+  #after(ms: number, action: () => Promise<void>): void {
+    if (this.#isStopped) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      void action();
+    }, ms);
+    this.#timers.add(timer);
+  }
+}

@@ -1,0 +1,125 @@
+import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
+import { z } from 'zod';
+import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
+
+/** What belongs to one build, kept in the index's `_meta`. */
+const generationMeta = z.object({
+  /** Of what the service reads; fields that only people count by in Kibana may come and go without another one. */
+  schema_version: z.literal(1),
+  /** How many packages there are. */
+  total: z.int().nonnegative(),
+  /** The registry's website, such as `tracker.debian.org`. */
+  source: z.string(),
+  /** When the snapshot was taken, as far as its origin tells (ISO 8601). */
+  taken_at: z.iso.datetime(),
+  /** SHA-256 of the file as it came, in hexadecimal: equal digests, equal datasets. */
+  dataset_digest: z.string(),
+  /** What its origin said of it, to ask whether it has changed: its address as SHA-256, `ETag` and `Last-Modified`. */
+  dataset_validators: z
+    .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
+    .optional(),
+});
+
+export type GenerationMeta = z.infer<typeof generationMeta>;
+
+/** One build that is complete: an index that never changes again. */
+export interface Generation {
+  index: string;
+  shards: number;
+  meta: GenerationMeta;
+}
+
+/** The index an alias points to, whether or not this version can serve it. */
+export interface FoundGeneration {
+  index: string;
+  shards: number;
+  /** Undefined if `_meta` was written by another version, or not by this service. */
+  meta: GenerationMeta | undefined;
+  /** When the index was created, in milliseconds since the epoch. */
+  createdAt: number;
+  /** Whether an operator closed the index: it cannot be searched. */
+  closed: boolean;
+}
+
+/**
+ * For the requests of the client that users wait for: a retry follows at once. The client's own pause is up to two
+ * seconds, which is all the time there is.
+ */
+const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
+
+/**
+ * The generation an alias points to, or undefined if there is none.
+ * @throws {EngineUnavailableError} if Elasticsearch does not respond, or the alias points to more than one index.
+ */
+export async function findGeneration(
+  client: Client,
+  alias: string,
+  options: Pick<TransportRequestOptions, 'signal'> = {},
+): Promise<FoundGeneration | undefined> {
+  const look = () => client.indices.get(lookAt(alias), { ...IMMEDIATE_RETRY, ...options });
+  const found = await callElasticsearch(look).catch(emptyWhereAbsent);
+  const [index, ...others] = Object.keys(found).sort().reverse();
+  if (index === undefined) return undefined;
+  if (others.length > 0) {
+    throw new EngineUnavailableError(
+      `the alias ${alias} points to more than one index: ${[index, ...others].join(', ')}`,
+    );
+  }
+  const { mappings, settings } = found[index] ?? {};
+  return {
+    index,
+    shards: Number(settings?.index?.number_of_shards),
+    meta: generationMeta.safeParse(mappings?._meta).data,
+    createdAt: Number(settings?.index?.creation_date),
+    closed: String(settings?.index?.verified_before_close) === 'true',
+  };
+}
+
+/** Asks for no more than what a generation is made of: every replica asks every second. */
+function lookAt(alias: string): estypes.IndicesGetRequest {
+  return {
+    index: alias,
+    features: ['mappings', 'settings'],
+    filter_path: [
+      '*.mappings._meta',
+      ...['number_of_shards', 'creation_date', 'verified_before_close'].map(
+        (name) => `*.settings.index.${name}`,
+      ),
+      'error',
+      'status',
+    ],
+  };
+}
+
+function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
+  if (error instanceof errors.ResponseError && error.statusCode === 404) return {};
+  throw error;
+}
+
+/**
+ * Checks what is about to be written into an index by the schema that reads it: replicas must be able to serve it.
+ * @throws {Error} naming the first field they could not read.
+ */
+export function assertReadable(meta: GenerationMeta): void {
+  const issue = generationMeta.safeParse(meta).error?.issues[0];
+  if (issue !== undefined)
+    throw new Error(`the _meta of the index would be invalid: ${issue.path.join('.')}: ${issue.message}`);
+}
+
+/** Whether this version can serve a generation. */
+export function isReadable(found: FoundGeneration): found is FoundGeneration & Generation {
+  return found.meta !== undefined;
+}
+
+/** Sends a request. @throws {EngineUnavailableError} in place of the client's own errors if the same request may succeed later. */
+async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) throw error;
+    if (error instanceof errors.ElasticsearchClientError) {
+      throw new EngineUnavailableError(error.message, { cause: error });
+    }
+    throw error;
+  }
+}

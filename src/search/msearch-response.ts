@@ -1,0 +1,84 @@
+import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
+import { EXACT } from './queries.js';
+
+/** The index is gone: it was pruned after a flip that this replica has not seen yet. */
+export class IndexGoneError extends Error {
+  override readonly name = 'IndexGoneError';
+}
+
+/** The type of the error for an index that an operator closed: searches succeed again once it is opened. */
+const INDEX_CLOSED = 'index_closed_exception';
+
+/** The hits of one search. */
+export interface Hits {
+  /** In base64, as the index keeps them (`encodeEntry`). */
+  entries: string[];
+  /** How many of them, at the beginning, are exact names. */
+  exact: number;
+}
+
+interface MsearchResponse {
+  responses: {
+    status: number;
+    error?: { type: string; reason: string };
+    timed_out?: boolean;
+    _shards?: { failed: number };
+    hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
+  }[];
+}
+
+const WHOLE = '"timed_out":false';
+const ALL_SHARDS = ',"_shards":{"failed":0}';
+/** What surrounds the entries of hits, all of the same form but for those of exact names. */
+const BEFORE_ENTRY = '{"fields":{"entry":["';
+const AFTER_ENTRY = '"]}';
+const AFTER_EXACT = `${AFTER_ENTRY},"matched_queries":["${EXACT}"]`;
+const BETWEEN = `${AFTER_ENTRY}},${BEFORE_ENTRY}`;
+const BETWEEN_EXACT = `${AFTER_EXACT}},${BEFORE_ENTRY}`;
+
+/**
+ * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
+ * between quotes is the engine's. Undefined for any other form, which is then parsed.
+ */
+export function scanResponse(text: string, searches: number): Hits[] | undefined {
+  const [, ...answers] = text.split(WHOLE);
+  if (answers.length !== searches) return undefined;
+  if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
+  return answers.map(scanHits);
+}
+
+function scanHits(answer: string): Hits {
+  const first = answer.indexOf(BEFORE_ENTRY);
+  if (first === -1) return { entries: [], exact: 0 };
+  const [beginning = '', ...others] = answer.slice(first + BEFORE_ENTRY.length).split(BETWEEN);
+  // Exact names are the first in name order, if there are any.
+  const entries = beginning.split(BETWEEN_EXACT);
+  let exact = entries.length - 1;
+  for (const entry of others) entries.push(entry);
+  const last = entries.pop() ?? '';
+  const end = last.indexOf('"');
+  if (last.startsWith(AFTER_EXACT, end)) exact++;
+  entries.push(last.slice(0, end));
+  return { entries, exact };
+}
+
+export function parseResponse(text: string, index: string): Hits[] {
+  const { responses } = JSON.parse(text) as MsearchResponse;
+  return responses.map((response) => {
+    if (response.error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
+    if (response.error) {
+      const description = `${response.error.type}: ${response.error.reason}`;
+      throw isRetryable(response.status) || response.error.type === INDEX_CLOSED
+        ? new EngineUnavailableError(description)
+        : new Error(description);
+    }
+    if (response.timed_out !== false || response._shards?.failed !== 0) {
+      throw new EngineUnavailableError('a shard failed or ran out of time');
+    }
+    const hits = response.hits?.hits ?? [];
+    return {
+      entries: hits.map((hit) => hit.fields.entry[0]),
+      exact: hits.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
+    };
+  });
+}
