@@ -1,4 +1,4 @@
-import { discard } from './aliases.js';
+import { discard } from './prune.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from './rebuild-context.js';
 import { removeOrphanedFolders } from './temporary-folder.js';

@@ -8,7 +8,8 @@ import {
   type GenerationMeta,
 } from '../search/generation.js';
 import type { Logger } from '../log.js';
-import { discard, flip, listBuilds, prune } from './aliases.js';
+import { flip } from './aliases.js';
+import { discard, listBuilds, prune } from './prune.js';
 import { validateDataset, type ValidatedDataset } from './validate.js';
 import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';

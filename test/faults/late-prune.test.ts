@@ -8,7 +8,8 @@ import { SpawnedCli } from '../support/spawn-cli.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { REBUILD, REBUILD_SECRET, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { discard, flip, listBuilds } from '../../src/rebuild/aliases.js';
+import { flip } from '../../src/rebuild/aliases.js';
+import { discard, listBuilds } from '../../src/rebuild/prune.js';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { newIndexName, previousAliasOf } from '../../src/rebuild/index-names.js';
 

@@ -1,0 +1,77 @@
+import { errors, type Client } from '@elastic/elasticsearch';
+import type { Logger } from '../log.js';
+import { isBuildOf, loadingAliasOf } from './index-names.js';
+
+/**
+ * Deletes indices. Each deletion is one `_aliases` request that contains its own precondition (`must_exist`), see
+ * `aliases.ts`.
+ */
+
+/** Lists the builds of an alias: every index that a rebuild of this registry created, with the names of its aliases. */
+export async function listBuilds(
+  client: Client,
+  alias: string,
+  signal: AbortSignal,
+): Promise<Map<string, string[]>> {
+  const found = await client.indices.get({ index: `${alias}-*`, features: ['aliases'] }, { signal });
+  return new Map(
+    Object.entries(found)
+      .filter(([index]) => isBuildOf(alias, index))
+      .map(([index, { aliases = {} }]) => [index, Object.keys(aliases)]),
+  );
+}
+
+/**
+ * Deletes the index of a failed build. Without its loading alias a build can never be served, so that is removed first.
+ * A build that is served after all, because the response to its flip was lost, has none any more and stays.
+ */
+export async function discard(client: Client, build: string): Promise<void> {
+  const loading = { index: build, alias: loadingAliasOf(build), must_exist: true };
+  const claimed = await unlessMissing(() => client.indices.updateAliases({ actions: [{ remove: loading }] }));
+  if (claimed) await client.indices.delete({ index: build, ignore_unavailable: true });
+}
+
+interface PruneOptions {
+  /** The index that must be served for anything to be deleted. */
+  served: string;
+  /** Aborts when the lock is lost or the server stops: what is left is deleted by the next rebuild. */
+  signal: AbortSignal;
+  log: Logger;
+}
+
+/**
+ * Deletes old builds, one request each, on condition that `served` is still being served at that moment.
+ * @param builds must have been listed while this process held the lock: what others have created since is theirs.
+ */
+export async function prune(
+  client: Client,
+  alias: string,
+  builds: readonly string[],
+  { served, signal, log }: PruneOptions,
+): Promise<void> {
+  for (const index of builds) {
+    if (signal.aborted) return;
+    const deleted = await unlessMissing(() =>
+      client.indices.updateAliases({
+        actions: [
+          { remove: { index: served, alias, must_exist: true } },
+          { add: { index: served, alias, is_write_index: true } },
+          { remove_index: { index } },
+        ],
+      }),
+    );
+    if (!deleted)
+      log.info({ index, served }, 'an old index was not deleted: it is gone, or another is served');
+  }
+}
+
+/** @returns false if the request was rejected because an alias or an index was not there. */
+async function unlessMissing(request: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await request();
+    return true;
+  } catch (error) {
+    if (error instanceof errors.ResponseError && error.statusCode === 404) return false;
+    throw error;
+  }
+}
