@@ -13,7 +13,7 @@ import type { Logger } from './log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors } from './metrics/collectors.js';
-import { createRebuildContext } from './rebuild/rebuild-context.js';
+import { createRebuildContext, type RebuildContext } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/progress.js';
 import { RebuildScheduler } from './rebuild/rebuild-scheduler.js';
 import { RebuildService } from './rebuild/rebuild-service.js';
@@ -53,53 +53,19 @@ interface ServerOptions {
 }
 
 /**
- * Starts the service: clients, app, first look at the index, listening. It listens also while Elasticsearch is away.
+ * Starts the service: connections, app, first look at the index, listening. It listens also while Elasticsearch is away.
  * @throws what `listen` throws, such as EADDRINUSE; nothing is left running then.
  */
-export async function startServer(
-  config: Config,
-  { log, secrets, onRebuild }: ServerOptions,
-): Promise<RunningServer> {
-  const { slug } = config.registry;
-  const { nodes, apiKey } = config.elasticsearch;
+export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+  const { log } = options;
   const rebuildContext = await createRebuildContext(config, log, LIMITS_ARE_LOCAL);
   const { alias, generations, redis } = rebuildContext;
   if (redis === undefined)
     log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
-
-  const { metricsPort } = config;
-  const metrics = metricsPort === undefined ? undefined : new Metrics(slug);
-  const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
-  const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
-  const scheduler = new RebuildScheduler(rebuilds, generations, log);
-  const searchLimiter = new ConcurrencyLimiter({
-    running: CONNECTIONS_PER_NODE * nodes.length,
-    waiting: MAX_WAITING_SEARCHES,
-  });
-  const cache = new ResponseCache(config.cacheMaxBytes);
-  const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const stopping = new AbortController();
-  const app = createApp({
-    config,
-    log,
-    stopping: stopping.signal,
-    onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, searchLimiter, log),
-    cache,
-    generations,
-    rebuilds,
-    rateLimiter: rateLimiter,
-    tokens: new BypassTokens(config.bypassSecret, slug),
-  });
+  const { server, metricsServer, rebuilds, pool } = createServers(rebuildContext, options, stopping.signal);
+  const scheduler = new RebuildScheduler(rebuilds, generations, log);
 
-  const respond = app.callback();
-  const server = new HttpServer(
-    (request, response) => void respond(request, response),
-    config.maxConnections,
-  );
-  const metricsServer = metrics && createMetricsServer(metrics);
-  const { connections } = server;
-  metrics?.register(collectors({ connections, searchLimiter, cache, rateLimiter, generations, rebuilds }));
   const end = async () => {
     stopping.abort();
     scheduler.stop();
@@ -114,10 +80,10 @@ export async function startServer(
   let url: string;
   let metricsUrl: string | undefined;
   try {
-    // First the look: who is let in at once, behind a proxy that only waits for the port, finds the data there.
+    // Before it listens: a client that a proxy sends here as soon as the port is open finds the data.
     await generations.start();
     url = await server.listen(config.port, config.host);
-    if (metricsPort !== undefined) metricsUrl = await metricsServer?.listen(metricsPort, config.host);
+    metricsUrl = await metricsServer?.listen(config.metricsPort ?? 0, config.host);
   } catch (error) {
     await stop();
     throw error;
@@ -125,4 +91,42 @@ export async function startServer(
   scheduler.start(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
   return { url, metricsUrl, generations, rebuilds, stop };
+}
+
+/** Creates the app and what it needs, and a server of it that does not listen yet. */
+function createServers(
+  rebuildContext: RebuildContext,
+  { log, secrets, onRebuild }: ServerOptions,
+  stopping: AbortSignal,
+) {
+  const { config, generations, redis } = rebuildContext;
+  const { nodes, apiKey } = config.elasticsearch;
+  const { slug } = config.registry;
+  const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
+  const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
+  const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
+  const running = CONNECTIONS_PER_NODE * nodes.length;
+  const searchLimiter = new ConcurrencyLimiter({ running, waiting: MAX_WAITING_SEARCHES });
+  const cache = new ResponseCache(config.cacheMaxBytes);
+  const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
+  const app = createApp({
+    config,
+    log,
+    stopping,
+    onResponse: metrics?.observeRequest,
+    catalog: new Catalog(pool, generations, searchLimiter, log),
+    cache,
+    generations,
+    rebuilds,
+    rateLimiter,
+    tokens: new BypassTokens(config.bypassSecret, slug),
+  });
+  const respond = app.callback();
+  const server = new HttpServer(
+    (request, response) => void respond(request, response),
+    config.maxConnections,
+  );
+  const { connections } = server;
+  metrics?.register(collectors({ connections, searchLimiter, cache, rateLimiter, generations, rebuilds }));
+  return { server, metricsServer: metrics && createMetricsServer(metrics), rebuilds, pool };
 }

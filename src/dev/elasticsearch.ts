@@ -87,38 +87,16 @@ export async function startElasticsearchProcess({
   const headers: Record<string, string> =
     administrator === undefined ? {} : { authorization: authorizationOf(administrator) };
 
-  const java = join(jdk, 'bin', 'java');
-  const temporary = join(folder, 'tmp');
-  const launcher = [
-    '-Xms4m',
-    '-Xmx64m',
-    '-XX:+UseSerialGC',
-    '-cp',
-    join(home, 'lib', 'tools', 'server-launcher', '*'),
-  ];
-  const command = [java, ...launcher, 'org.elasticsearch.server.launcher.ServerLauncher'];
   const launch = async (port: number) => {
-    // A name that no other node has: who answers on the port must be the one that was started.
+    // A name that no other node has: the node that responds on the port must be the one that was started.
     const name = `local-${randomBytes(8).toString('hex')}`;
     const own = { 'node.name': name, 'http.port': port };
     const all = { ...usualSettings(folder), ...own, ...security, ...settings };
     // JSON is YAML.
     writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
-    const program = new ManagedProcess(command, {
+    const program = new ManagedProcess(launchCommand(jdk, home), {
       cwd: home,
-      env: {
-        PATH: env['PATH'],
-        JAVA: java,
-        ES_JAVA_HOME: jdk,
-        ES_HOME: home,
-        ES_PATH_CONF: config,
-        ES_DISTRIBUTION_TYPE: 'tar',
-        JAVA_TYPE: 'ES_JAVA_HOME',
-        ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`,
-        ES_TMPDIR: temporary,
-        // For the JVMs that the launcher starts before it knows ES_TMPDIR.
-        JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,
-      },
+      env: launchEnvironment({ jdk, home, config, heap, temporary: join(folder, 'tmp'), env }),
       runAs,
       logFile: join(folder, 'logs', 'elasticsearch.log'),
     });
@@ -132,6 +110,38 @@ export async function startElasticsearchProcess({
   };
   const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;
   return startLocalService({ description, scheme: 'http', usualPort, launch });
+}
+
+function launchCommand(jdk: string, home: string): string[] {
+  const classPath = join(home, 'lib', 'tools', 'server-launcher', '*');
+  const options = ['-Xms4m', '-Xmx64m', '-XX:+UseSerialGC', '-cp', classPath];
+  return [join(jdk, 'bin', 'java'), ...options, 'org.elasticsearch.server.launcher.ServerLauncher'];
+}
+
+interface LaunchOptions {
+  jdk: string;
+  home: string;
+  config: string;
+  heap: string;
+  /** Folder of temporary files. */
+  temporary: string;
+  env: NodeJS.ProcessEnv;
+}
+
+function launchEnvironment({ jdk, home, config, heap, temporary, env }: LaunchOptions): NodeJS.ProcessEnv {
+  return {
+    PATH: env['PATH'],
+    JAVA: join(jdk, 'bin', 'java'),
+    ES_JAVA_HOME: jdk,
+    ES_HOME: home,
+    ES_PATH_CONF: config,
+    ES_DISTRIBUTION_TYPE: 'tar',
+    JAVA_TYPE: 'ES_JAVA_HOME',
+    ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`,
+    ES_TMPDIR: temporary,
+    // For the JVMs that the launcher starts before it knows ES_TMPDIR.
+    JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,
+  };
 }
 
 /** Takes Elasticsearch from Maven Central, unless that was done before. @returns its home, of programs alone. */
