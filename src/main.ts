@@ -1,6 +1,6 @@
 import { secretsIn } from './config-secrets.js';
 import { ConfigError, readConfig } from './config.js';
-import { describeCrash, endOnCrash } from './crash.js';
+import { describeCrash, endOnCrash } from './uncaught-errors.js';
 import { createLogger } from './log.js';
 import { startServer } from './server.js';
 

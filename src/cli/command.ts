@@ -1,7 +1,7 @@
 import { checkElasticsearch } from '../clients/connection-check.js';
 import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig } from '../config.js';
-import { endOnCrash } from '../crash.js';
+import { endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';

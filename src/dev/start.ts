@@ -6,7 +6,7 @@ import lockfile from 'proper-lockfile';
 import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../clients/connection-check.js';
 import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
-import { describeCrash, endOnCrash } from '../crash.js';
+import { describeCrash, endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { createRedactor } from '../redact.js';
 import { startServer, type RunningServer } from '../server.js';

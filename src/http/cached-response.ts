@@ -1,4 +1,5 @@
-import { etagOf, type RenderedResponse, type ResponseCache, type Encoding } from './response-cache.js';
+import { etagOf, matches } from './etag.js';
+import { type RenderedResponse, type ResponseCache, type Encoding } from './response-cache.js';
 import { notModified } from './prepared-response.js';
 import type { Context } from './request-context.js';
 
@@ -32,16 +33,6 @@ export async function respondFromCache(
 }
 
 const ENCODINGS: Encoding[] = ['br', 'gzip'];
-
-/** Whether `If-None-Match` names the answer that the client would get: the weak comparison of RFC 9110, section 13.1.2. */
-export function matches(condition: string, etag: string): boolean {
-  if (condition === etag || condition === '*') return true;
-  return condition.split(',').some((candidate) => opaque(candidate.trim()) === opaque(etag));
-}
-
-function opaque(etag: string): string {
-  return etag.startsWith('W/') ? etag.slice(2) : etag;
-}
 
 /** The best encoding that the client accepts; none where it says nothing. */
 export function encodingFor(ctx: Context): Encoding | undefined {

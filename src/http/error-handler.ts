@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
-import { toProblem } from './domain-errors.js';
+import { toProblem } from './error-to-problem.js';
 import { Problem } from './problem.js';
 import { sendProblem } from './problem-response.js';
 import { requestIdOf } from './request-id.js';

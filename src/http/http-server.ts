@@ -5,7 +5,12 @@ import { MAX_HEADER_BYTES, type Problem } from './problem.js';
 import { ConnectionLimits } from './connection-limits.js';
 import { rawProblem } from './problem-response.js';
 import { heldRequestClass } from './pipelining.js';
-import { checkRequest, connectNotAllowed, expectationFailed, problemOf } from './request-check.js';
+import {
+  checkRequest,
+  connectNotAllowed,
+  expectationFailed,
+  problemOfClientError,
+} from './malformed-request.js';
 
 /** How long a client may take to send its headers, or its whole request, in milliseconds. A slower one is answered 408. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -64,7 +69,7 @@ export class HttpServer {
     });
     server.on('connect', (request) => reject(request, connectNotAllowed()));
     server.on('clientError', (error, socket) => {
-      const problem = problemOf(error);
+      const problem = problemOfClientError(error);
       if (problem === undefined) socket.destroy();
       else connections.get(socket)?.end(rawProblem(problem));
     });

@@ -1,15 +1,8 @@
-import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
+import { etagOf } from './etag.js';
 import { jsonResponse, type PreparedResponse } from './prepared-response.js';
-
-/**
- * The version of the bytes that the service makes of a generation. Raise it with every change by which an equal request
- * to the same index gets another body or other headers: a member added, renamed or written differently, another order of
- * results. An index outlives the release that built it, and clients would be told that what they have is still the same.
- */
-export const FORMAT_VERSION = 1;
 
 /** Beside its body, an answer in memory costs about so much: its key, its headers, the bookkeeping. */
 const OVERHEAD_BYTES = 500;
@@ -149,16 +142,6 @@ function exactCopy(slice: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(slice.length);
   slice.copy(copy);
   return copy;
-}
-
-/**
- * Equal for equal requests to the same generation, on every replica that writes responses in the same format. Weak,
- * because it stands for all encodings.
- * @param generation its index, whose name begins with the registry's slug: two registries never share one.
- * @param request the normalised request.
- */
-export function etagOf(generation: string, request: string, format = FORMAT_VERSION): string {
-  return `W/"${hash('sha1', `${format} ${keyOf(generation, request)}`, 'base64url')}"`;
 }
 
 function keyOf(generation: string, request: string): string {

@@ -1,6 +1,6 @@
 import type { Logger } from '../log.js';
 import { DatasetError } from './dataset-error.js';
-import { truncateReason } from './reason.js';
+import { truncateReason } from './reason-text.js';
 
 /** Counts the wrong rows, and logs those that are skipped. */
 export class BadRows {

@@ -1,4 +1,4 @@
-import { truncateReason } from './reason.js';
+import { truncateReason } from './reason-text.js';
 
 /**
  * The dataset cannot be downloaded or violates the contract. The message is for the operator, names line and reason, and

@@ -6,7 +6,7 @@ import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { DatasetError } from './dataset-error.js';
-import { quote } from './reason.js';
+import { quote } from './reason-text.js';
 import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
 
 /** Redirects that are followed, as many as download sites chain. A further one fails the download. */

@@ -1,5 +1,5 @@
 import type { BadRows } from './bad-rows.js';
-import { quote } from './reason.js';
+import { quote } from './reason-text.js';
 import type { Row } from './rows.js';
 
 /** Values that seem to repeat, each with the line it was first found on, once it is known. */

@@ -1,7 +1,7 @@
 import { errors } from '@elastic/elasticsearch';
 import { describeAuthError } from '../clients/elasticsearch.js';
 import { DatasetError } from './dataset-error.js';
-import { truncateReason } from './reason.js';
+import { truncateReason } from './reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
 
 /** The reason of a failed rebuild, as clients see it: the addresses of the engines are in the log only. */

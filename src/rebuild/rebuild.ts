@@ -15,7 +15,7 @@ import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
 import { newIndexName, previousAliasOf } from './index-names.js';
 import { bulkLoad } from './bulk-load.js';
-import { seal } from './merge.js';
+import { seal } from './force-merge.js';
 import type { Progress } from './progress.js';
 import { readRows, type Row } from './rows.js';
 import { assertNotShrunk, verify } from './verify.js';

@@ -1,7 +1,7 @@
 import { MAX_NAME_BYTES, type PackageEntry } from '../search/package-document.js';
 import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
-import { quote } from './reason.js';
+import { quote } from './reason-text.js';
 
 /** One row of the dataset: the package, or why the row is wrong. `line` counts from 1, the header's. */
 export type Row = { line: number; entry: PackageEntry } | { line: number; reason: string };

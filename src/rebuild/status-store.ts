@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
 import type { Failure } from './outcome.js';
-import { MAX_REASON_LENGTH } from './reason.js';
+import { MAX_REASON_LENGTH } from './reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
 
 /** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */

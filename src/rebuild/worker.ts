@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
-import { endOnCrash } from '../crash.js';
+import { endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { LockUnavailableError } from './lock.js';
 import { rebuildUnderLock } from './locked-rebuild.js';

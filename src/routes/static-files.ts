@@ -2,7 +2,8 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { encodingFor, matches } from '../http/cached-response.js';
+import { matches } from '../http/etag.js';
+import { encodingFor } from '../http/cached-response.js';
 import type { Handler } from '../http/request-context.js';
 
 /** Where the build puts the page: the scripts that it makes of src/page, and the rest as it is. */

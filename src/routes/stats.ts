@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../search/catalog.js';
-import { etagOf } from '../http/response-cache.js';
-import { matches } from '../http/cached-response.js';
+import { etagOf, matches } from '../http/etag.js';
 import type { Handler } from '../http/request-context.js';
 
 export function statsOperation(slug: string): Operation {

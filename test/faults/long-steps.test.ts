@@ -5,7 +5,7 @@ import { createLogger } from '../../src/log.js';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
-import { seal } from '../../src/rebuild/merge.js';
+import { seal } from '../../src/rebuild/force-merge.js';
 import { StalledError } from '../../src/rebuild/retry.js';
 import type { Row } from '../../src/rebuild/rows.js';
 import { bundledPackages } from '../support/datasets.js';

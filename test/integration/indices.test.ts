@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/rebuild/index-names.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
-import { seal } from '../../src/rebuild/merge.js';
+import { seal } from '../../src/rebuild/force-merge.js';
 import type { Row } from '../../src/rebuild/rows.js';
 import { createLogger } from '../../src/log.js';
 import { packagesNamed } from '../support/datasets.js';

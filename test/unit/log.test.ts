@@ -1,7 +1,7 @@
 import { errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { secretsIn } from '../../src/config-secrets.js';
-import { describeCrash } from '../../src/crash.js';
+import { describeCrash } from '../../src/uncaught-errors.js';
 import { createLogger } from '../../src/log.js';
 import { createRedactor } from '../../src/redact.js';
 

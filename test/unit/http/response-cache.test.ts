@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { ResponseCache, etagOf, FORMAT_VERSION } from '../../../src/http/response-cache.js';
+import { ResponseCache } from '../../../src/http/response-cache.js';
 
 const body = (text: string) => ({ body: Buffer.from(text) });
 
@@ -94,20 +94,5 @@ describe('ResponseCache', () => {
     expect(brotliDecompressSync(br?.body ?? '').equals(long.body)).to.be.true;
     const short = await cache.getOrCreate('g1', 'short', () => Promise.resolve(body('abc')));
     expect(cache.encode(short, 'gzip')).to.be.undefined;
-  });
-});
-
-describe('etagOf', () => {
-  it('is the same on every replica, and another for another generation or request', () => {
-    expect(etagOf('g1', 'r'))
-      .to.equal(etagOf('g1', 'r'))
-      .and.to.match(/^W\/"[\w-]+"$/);
-    expect(new Set([etagOf('g1', 'r'), etagOf('g2', 'r'), etagOf('g1', 's')]).size).to.equal(3);
-  });
-
-  it('is another for a service that writes responses in another format', () => {
-    expect(etagOf('g1', 'r')).to.equal(etagOf('g1', 'r', FORMAT_VERSION));
-    const versions = [FORMAT_VERSION - 1, FORMAT_VERSION, FORMAT_VERSION + 1];
-    expect(new Set(versions.map((version) => etagOf('g1', 'r', version))).size).to.equal(3);
   });
 });

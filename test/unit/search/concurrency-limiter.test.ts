@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ConcurrencyLimiter, OverloadedError } from '../../../src/search/concurrency-limiter.js';
-import { toProblem } from '../../../src/http/domain-errors.js';
+import { toProblem } from '../../../src/http/error-to-problem.js';
 
 /** Tasks that end when the test says so. */
 function tasks() {

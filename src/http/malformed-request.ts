@@ -37,7 +37,7 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
 }
 
 /** What is wrong with bytes that are no request, or with a request that does not come; undefined if a connection broke. */
-export function problemOf({ code = '' }: NodeJS.ErrnoException): Problem | undefined {
+export function problemOfClientError({ code = '' }: NodeJS.ErrnoException): Problem | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Problem('request_timeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new Problem('headers_too_large');
   return code.startsWith('HPE_') ? malformedRequest('this is not a well-formed HTTP request') : undefined;

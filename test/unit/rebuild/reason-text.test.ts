@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
-import { MAX_REASON_LENGTH, quote, truncateReason } from '../../../src/rebuild/reason.js';
+import { MAX_REASON_LENGTH, quote, truncateReason } from '../../../src/rebuild/reason-text.js';
 
 const LONE_SURROGATE = /\p{Cs}/u;
 
