@@ -238,7 +238,7 @@ const administrator = z.object({
 });
 
 /**
- * Who may make API keys. Only the command that makes them asks: the server is never given this.
+ * The administrator, who may create API keys. Only `npm run keys` reads this; the server never does.
  * @throws {ConfigError}
  */
 export function readAdministrator(env: Environment): { username: string; password: string } {

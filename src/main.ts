@@ -9,9 +9,9 @@ async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise
   const config = readConfig(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
   // As the first process of a container it would not be ended by a signal that it does not handle.
-  const told = firstSignal();
+  const signal = firstSignal();
   const server = await startServer(config, { log, secrets });
-  log.info({ signal: await told }, 'stopping');
+  log.info({ signal: await signal }, 'stopping');
   if (await server.stop()) {
     log.info('stopped');
     return;

@@ -22,8 +22,8 @@ import { RebuildService } from './rebuild/rebuild-service.js';
 const MAX_WAITING_SEARCHES = 256;
 
 /**
- * How long a server may take to stop, in milliseconds: who tells it to waits for ten seconds, as a rule, before it kills
- * it. Requests under way have a second less.
+ * Deadline of a stop, in milliseconds: process managers usually kill a process ten seconds after SIGTERM. Requests in
+ * flight have a second less.
  */
 const STOP_MS = 9_000;
 

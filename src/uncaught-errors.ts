@@ -4,7 +4,7 @@ import { createRedactor } from './redact.js';
 const MAX_CAUSES = 5;
 
 /**
- * An error that nobody expected, for standard error: its stack and those of its causes, without secrets. What Node prints
+ * An unexpected error, for standard error: its stack and those of its causes, without secrets. What Node prints
  * of it by itself has all of its fields.
  */
 export function describeCrash(error: unknown, secrets: readonly string[]): string {

@@ -7,16 +7,16 @@ const SAME_MS = 500;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Calls `stop` when the process is told to end. Told again, it ends at once.
+ * Calls `stop` on the first stop signal. A second one ends the process at once.
  * @returns what takes this back.
  */
 export function onStopSignal(stop: () => void): () => void {
-  let told: number | undefined;
+  let stoppedAt: number | undefined;
   const take = () => {
-    if (told === undefined) {
-      told = Date.now();
+    if (stoppedAt === undefined) {
+      stoppedAt = Date.now();
       stop();
-    } else if (Date.now() - told > SAME_MS) process.exit(130);
+    } else if (Date.now() - stoppedAt > SAME_MS) process.exit(130);
   };
   for (const signal of SIGNALS) process.on(signal, take);
   return () => {

@@ -13,7 +13,7 @@ export class ConnectionCheckError extends Error {
 }
 
 /**
- * Asks who answers at `ELASTICSEARCH_URL`, for those who wait at a terminal: a server goes on trying instead.
+ * Checks what responds at `ELASTICSEARCH_URL`, for commands: a server retries instead.
  * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts us.
  */
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {

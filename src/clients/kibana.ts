@@ -4,7 +4,7 @@ import { z } from 'zod';
 /** A first start of Kibana takes a minute or two, in milliseconds. */
 const READY_TIMEOUT_MS = 300_000;
 const POLL_MS = 1000;
-/** No answer of its status for so long is none, in milliseconds. */
+/** Timeout of a status request, in milliseconds. */
 const STATUS_TIMEOUT_MS = 10_000;
 const IMPORT_TIMEOUT_MS = 60_000;
 /** Characters of an answer that is not understood. */
@@ -58,8 +58,8 @@ export class Kibana {
 
   /**
    * Waits until Kibana serves.
-   * @param say is told what it waits for, each time that is something else.
-   * @throws {Error} that says why it does not, after `patienceMs`; at once where the key is refused.
+   * @param say is called with what it waits for, each time that changes.
+   * @throws {Error} with the reason after `patienceMs`; at once if the key is rejected.
    */
   async ready(say: (what: string) => void, patienceMs = READY_TIMEOUT_MS): Promise<void> {
     const began = performance.now();
@@ -131,7 +131,7 @@ export class Kibana {
   }
 }
 
-/** What `fetch` hides in the cause; of several addresses tried, only the code is told. */
+/** The message that `fetch` hides in the cause; only the code if several addresses were tried. */
 function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message;
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message);

@@ -7,12 +7,12 @@ import type { ElasticsearchAccess } from './elasticsearch.js';
  */
 export const CONNECTIONS_PER_NODE = 16;
 
-/** No answer for so long is a failure, in milliseconds: it is told within two seconds. */
+/** Timeout of a search, in milliseconds: clients get a response within two seconds. */
 const TIMEOUT_MS = 1500;
-/** The same where there is another node to ask, which then has as long. */
+/** The same if there is another node, which then gets as long. */
 const FAILOVER_TIMEOUT_MS = 800;
 
-/** A node that could not be reached, or could not answer, is left alone for so long, in milliseconds, as long as there is another. */
+/** Backoff of a node that failed, in milliseconds, as long as there is another. */
 const NODE_BACKOFF_MS = 3000;
 
 /** Elasticsearch cannot be reached, or cannot answer at the moment. */
@@ -26,7 +26,7 @@ export const RETRYABLE_STATUSES = [502, 503, 504];
 /** What became of a search that was sent to a node: answered, not for now, or not ever. */
 export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
 
-/** Told of each search that was sent to a node, and of how long it took in seconds. */
+/** Called with every search that was sent to a node, and its duration in seconds. */
 export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) => void;
 
 /** This node did not answer, or not in time. */

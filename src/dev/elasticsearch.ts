@@ -59,7 +59,7 @@ interface NodeOptions {
   signal: AbortSignal;
   /** Settings of Elasticsearch beside or instead of the usual ones, which make a cluster of one node. */
   settings?: Record<string, unknown>;
-  /** With one, security is switched on, and nobody else may do anything. */
+  /** Enables security, with this superuser as the only user. */
   administrator?: Administrator;
 }
 

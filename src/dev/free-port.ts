@@ -10,7 +10,7 @@ const FIRST = 20_000;
 const LAST = 32_767;
 
 /**
- * Starts something on its usual port or, where that is taken or there is none, on a free one.
+ * Starts something on its usual port or, if it is taken or there is none, on a free one.
  * @param isTaken whether the start failed because something took the port between the look and the start: then another
  * one is tried.
  */

@@ -10,7 +10,7 @@ interface LocalServiceOptions {
   launch: (port: number) => Promise<ManagedProcess>;
 }
 
-/** An engine that runs as a program of this machine, on its usual port or, where that is taken, on a free one. */
+/** Starts a service as a process of this machine, on its usual port or, if it is taken, on a free one. */
 export async function startLocalService(options: LocalServiceOptions): Promise<Service> {
   const { description, scheme, usualPort, launch } = options;
   // Of all that it said: Elasticsearch ends with a stack trace, far below the reason.

@@ -91,7 +91,7 @@ export class ManagedProcess {
   }
 
   /**
-   * Waits until `ready` says so.
+   * Waits until `ready` resolves to true.
    * @throws {ProcessError} with its output, when it ends before or takes longer than `timeoutMs`; the signal's
    * reason, when it is aborted. The program has ended then.
    */

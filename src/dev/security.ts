@@ -2,7 +2,7 @@ import { pbkdf2Sync, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Who may do everything on an Elasticsearch that has security switched on. */
+/** The superuser of an Elasticsearch that has security enabled. */
 export interface Administrator {
   user: string;
   password: string;
@@ -27,7 +27,7 @@ export function enableSecurity({ user, password }: Administrator, config: string
   };
 }
 
-/** The value of the header that proves who asks. */
+/** The value of the `Authorization` header. */
 export function authorizationOf({ user, password }: Administrator): string {
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 }

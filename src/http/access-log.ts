@@ -3,13 +3,13 @@ import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
 import type { RequestState } from './request-context.js';
 
-/** Told of each answer: the path of its endpoint, its status, and how long it took in seconds. */
+/** Called with every response: the path of its route, its status, and its duration in seconds. */
 export type OnResponse = (route: string, status: number, seconds: number) => void;
 
-/** What has no route is one route, so that nobody can make up routes without end. */
+/** One label for all unknown paths: clients must not be able to create labels. */
 const UNMATCHED_ROUTE = 'none';
 
-/** Gives an account of each answer: to whom it may concern, and to the log at level `debug`. */
+/** Reports every response to metrics and the debug log. */
 export function accessLog(
   routers: readonly Router<RequestState>[],
   onResponse: OnResponse | undefined,

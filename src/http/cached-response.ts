@@ -34,7 +34,7 @@ export async function respondFromCache(
 
 const ENCODINGS: Encoding[] = ['br', 'gzip'];
 
-/** The best encoding that the client accepts; none where it says nothing. */
+/** The best encoding that the client accepts; none without `Accept-Encoding`. */
 export function encodingFor(ctx: Context): Encoding | undefined {
   if (!ctx.req.headers['accept-encoding']) return undefined;
   // Browsers name both without a preference, and the better one last.

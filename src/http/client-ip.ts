@@ -13,7 +13,7 @@ export interface ClientIp {
   peer: string;
   /** `X-Forwarded-For` as received, left to right; empty without one. */
   forwardedFor: string[];
-  /** The end of it that was believed: the client, and the trusted proxies after it. */
+  /** Its last entries that trusted proxies wrote: the client, and the trusted proxies after it. */
   trustedHops: string[];
   /** What limits are counted by: the IPv4 address, or the /64 of an IPv6 one. */
   key: string;
@@ -22,8 +22,8 @@ export interface ClientIp {
 export type ReadClientIp = (request: IncomingMessage) => ClientIp;
 
 /**
- * Makes the function that tells who asks. `X-Forwarded-For` is walked from the right, and believed only as long as the
- * hop that wrote it is trusted; an entry that is no address ends the walk at the hop before it.
+ * Creates the function that determines the client of a request. `X-Forwarded-For` is read from the right, as long as the
+ * hop that wrote an entry is trusted; an entry that is not an address ends the walk at the hop before it.
  * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
 export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {

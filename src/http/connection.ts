@@ -169,7 +169,7 @@ export class Connection {
     this.#watchProgress(now);
     const since = this.#waitsSince();
     if (since !== undefined && now - since >= UNREAD_GRACE_MS) return { rank: 'unread', since };
-    // Who sends more requests than are answered at a time can take all connections at once; hardly a proxy does.
+    // A client that pipelines more requests than are processed at a time could take all connections; proxies hardly do that.
     if (this.#heldSince !== undefined) return { rank: 'pipelining', since: this.#heldSince };
     if (since !== undefined) return { rank: 'reading', since };
     if (!this.#isIdle) return { rank: 'active', since: now };

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 /**
  * The version of the bytes that the service makes of a generation. Raise it with every change by which an equal request
  * to the same index gets another body or other headers: a member added, renamed or written differently, another order of
- * results. An index outlives the release that built it, and clients would be told that what they have is still the same.
+ * results. An index outlives the release that built it, and clients would get 304 for a response that has changed.
  */
 export const FORMAT_VERSION = 1;
 

@@ -53,7 +53,7 @@ export class HttpServer {
       ),
     };
     const reject = (request: IncomingMessage, problem: Problem) => {
-      // A body that nobody reads would stop the socket from being read.
+      // An unread body would stop the socket from being read.
       request.resume();
       connections.get(request.socket)?.end(rawProblem(problem, request));
     };

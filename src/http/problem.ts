@@ -110,7 +110,7 @@ export class Problem extends Error {
   }
 }
 
-/** The header that says when another try may succeed. */
+/** The header with the time after which a retry may succeed. */
 export function retryAfter(seconds: number): Record<string, string> {
   return { 'Retry-After': String(seconds) };
 }

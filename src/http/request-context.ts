@@ -23,7 +23,7 @@ export type Context = ParameterizedContext<RequestState>;
 /** Responds to a request: parse, call, answer. */
 export type Handler = (ctx: Context) => void | Promise<void>;
 
-/** Who asks, and with what right. Found out when first asked for: most requests need neither. */
+/** The client of a request and its bypass token, evaluated on first use: most requests need neither. */
 export class Client {
   #address: ClientIp | undefined;
   #bypassSecondsLeft: number | undefined;

@@ -77,7 +77,7 @@ export class ResponseCache {
     return this.#entries?.get(keyOf(generation, request));
   }
 
-  /** Makes an answer and keeps it; who asks for the same meanwhile gets the same. Failures are not kept. */
+  /** The response to `request`, created if it is not cached. Concurrent equal requests share one. Failures are not cached. */
   getOrCreate(
     generation: string,
     request: string,
@@ -110,8 +110,8 @@ export class ResponseCache {
   }
 
   /**
-   * The response in an encoding; made once, and kept beside the plain one. Undefined where that is not worth it.
-   * Failures are not kept.
+   * The response in an encoding; created once and cached beside the plain one. Undefined if the body is too small.
+   * Failures are not cached.
    */
   encode(answer: CachedResponse, encoding: Encoding): Promise<PreparedResponse> | undefined {
     if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;

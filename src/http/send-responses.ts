@@ -5,7 +5,7 @@ import type { RequestState } from './request-context.js';
 /**
  * The outermost middleware: completes the headers of every response and sends it. Prepared responses are sent by one
  * `writeHead`: setting their headers one by one takes as long as everything else that Koa does for them.
- * @param stopping aborts when the server stops: clients are then told to use another connection.
+ * @param stopping aborts when the server stops: responses then close their connections.
  */
 export function sendResponses(stopping: AbortSignal): Middleware<RequestState> {
   return async (ctx, next) => {

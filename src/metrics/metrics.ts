@@ -9,7 +9,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** A number, and the values of the metric's labels in their order. */
 export type Sample = [value: number, ...labels: string[]];
 
-/** A metric whose numbers are kept elsewhere, and read when somebody asks. */
+/** A metric whose values are kept elsewhere and read on every scrape. */
 export interface Collector {
   type: 'counter' | 'gauge';
   name: string;
@@ -19,8 +19,8 @@ export interface Collector {
 }
 
 /**
- * What Prometheus may know. Times are observed as they come; all else is counted where it happens, as plain numbers, and
- * read when somebody asks: a request pays for one observation.
+ * What Prometheus may know. Durations are observed as they occur. Everything else is counted where it happens, as plain
+ * numbers, and read on every scrape: a request costs one observation.
  */
 export class Metrics {
   readonly #registry = new Registry();

@@ -9,15 +9,15 @@ import type { Row } from './rows.js';
 /** Characters of one bulk request: large enough that the round trip does not count, small against the engine's heap. */
 const BULK_LENGTH = 1_000_000;
 /**
- * Bulk requests in flight: one more than Elasticsearch is working on, so that it never waits for the next. Beside readers
- * it does wait, and has a processor free for them: their slowest searches take half as long, the load a third longer.
+ * Bulk requests in flight: one more than Elasticsearch is working on, so that it never waits for the next. While another
+ * index is searched, one request leaves a processor to the searches: the slowest take half as long, the load a third longer.
  */
 const IN_FLIGHT = 2;
 const THROTTLED_IN_FLIGHT = 1;
 interface LoadOptions extends RetryOptions {
-  /** Whether another index is being searched meanwhile. */
+  /** Whether to send one request at a time, because another index is being searched. */
   throttled: boolean;
-  /** Told how many packages are in the index. */
+  /** Called with the number of packages in the index. */
   onRows: (rows: number) => void;
 }
 
@@ -35,7 +35,7 @@ export async function bulkLoad(
 ): Promise<void> {
   let loaded = 0;
   const bulks = bulkRequests(rows, dataset);
-  // All take from the same requests. Who fails ends them for the others, too; what is in flight is waited for.
+  // All senders take from the same generator. A failure ends it for the others, too; requests in flight are awaited.
   const sender = async () => {
     for await (const { body, count } of bulks) {
       await send(client, index, body, options);

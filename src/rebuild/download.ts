@@ -24,7 +24,7 @@ export interface Snapshot {
   takenAt: Date;
   /** SHA-256 in hexadecimal. */
   digest: string;
-  /** Undefined where the origin says nothing. */
+  /** Undefined if the origin sends none. */
   validators: Validators | undefined;
   /** The text from its beginning, decompressed where the file is gzip. Can be read more than once. */
   read(): AsyncIterable<Buffer>;
@@ -42,8 +42,8 @@ interface DownloadOptions extends Partial<typeof LIMITS> {
 /**
  * Fetches a dataset into a temporary file.
  * @param url `http(s)://…` or `file:…`, plain or gzip.
- * @returns undefined where the origin says that it has not changed since it was known.
- * @throws {DatasetError} that says why it cannot be had; nothing is left behind.
+ * @returns undefined if the dataset is unchanged, according to its origin.
+ * @throws {DatasetError} with the reason; no file is left behind.
  */
 export async function download(
   url: string,

@@ -4,13 +4,13 @@ import type { Logger } from '../log.js';
 
 type MutexOptions = ConstructorParameters<typeof Mutex>[2];
 
-/** For so long a lock outlives a process that was killed, in milliseconds. */
+/** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
 /** It is renewed so many times meanwhile: three of these may fail before the lock is lost. */
 const RENEWALS = 4;
 
-/** Redis is configured and does not answer, so that nobody can tell whether another replica is rebuilding. */
+/** Redis is configured and does not respond: it is unknown whether another replica is rebuilding. */
 export class LockUnavailableError extends Error {
   override readonly name = 'LockUnavailableError';
 }
@@ -50,7 +50,7 @@ export interface RebuildLock {
 
 /** Over all replicas on one Redis: a key with an owner's token and a time to live, renewed while the rebuild runs. */
 export class RedisLock implements RebuildLock {
-  /** @param lockMs for so long a lock outlives its last renewal, in milliseconds. */
+  /** @param lockMs time to live of a lock after its last renewal, in milliseconds. */
   constructor(
     private readonly redis: Redis,
     private readonly slug: string,
@@ -113,7 +113,7 @@ export class RedisLock implements RebuildLock {
     return (await this.redis.get(this.#key).catch(throwUnavailable)) === owner;
   }
 
-  /** @returns false where another has the lock, or nobody. */
+  /** @returns false if the lock is another's or has expired. */
   #renew(identifier: string): Promise<boolean> {
     return this.#mutex({ identifier, acquiredExternally: true }).tryAcquire();
   }

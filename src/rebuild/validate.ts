@@ -23,7 +23,7 @@ interface ValidationOptions {
   /** How many wrong rows may be skipped. */
   maxBadRows: number;
   log: Logger;
-  /** Told how many rows have been read. */
+  /** Called with the number of rows read so far. */
   onRows: (rows: number) => void;
 }
 

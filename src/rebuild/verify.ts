@@ -30,7 +30,7 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
  * Checks the new index the way it will be used: replicas can read its `_meta`, the count is right, and packages from all
  * over the list are found by number and by their whole name. An index that was just written may be slow at first, so
  * searches that time out are repeated.
- * @throws {Error} that says what is missing.
+ * @throws {Error} naming what is missing.
  */
 export async function verify(
   client: Client,

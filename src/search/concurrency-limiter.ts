@@ -11,8 +11,8 @@ interface ConcurrencyLimiterOptions {
 }
 
 /**
- * Lets only so many tasks through at a time. What finds the queue full is refused at once: under overload a quick no is
- * worth more than an answer after everybody has given up.
+ * Limits the number of tasks that run at a time. A task that finds the queue full is rejected at once: under overload, a
+ * fast error is better than a response after the client has timed out.
  */
 export class ConcurrencyLimiter {
   #running = 0;
@@ -42,7 +42,7 @@ export class ConcurrencyLimiter {
         this.#refused++;
         throw new OverloadedError('the queue is full');
       }
-      // Who leaves hands its place to the first in the queue, so that nobody can slip in between.
+      // A finished task hands its slot to the first in the queue, so that no new task can overtake it.
       await new Promise<void>((resolve) => this.#queue.push(resolve));
     } else {
       this.#running++;

@@ -29,7 +29,7 @@ const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
 
-/** What Elasticsearch says of a hit whose name equals the query: it tells rank 0 from rank 1. */
+/** Name of the clause that matches hits whose name equals the query: it separates rank 0 from rank 1. */
 export const EXACT = 'exact';
 
 /**
@@ -45,7 +45,7 @@ export function searchTiers(
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
   // A range of what the index is sorted by is found by bisection, however much it holds. A `prefix` visits every name.
   const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
-  // Told by its name, not by a score: with `track_scores` a search visits every match to find the best score.
+  // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
   const tier = {
     ...ONLY_ENTRY,
