@@ -3,46 +3,27 @@ import type { RawHeaders } from './prepared-response.js';
 import type { RequestState } from './request-context.js';
 
 /** Security headers of every response. */
-const COMMON: RawHeaders = [
-  'Referrer-Policy',
-  'no-referrer',
-  'Strict-Transport-Security',
-  'max-age=31536000; includeSubDomains',
-  'X-Content-Type-Options',
-  'nosniff',
-];
+const COMMON = {
+  'Referrer-Policy': 'no-referrer',
+  'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
+  'X-Content-Type-Options': 'nosniff',
+};
 
 /** Of responses that are not a part of the page: a browser may only read them. */
-export const SECURITY_HEADERS: RawHeaders = [
-  'Content-Security-Policy',
-  "default-src 'none';frame-ancestors 'none'",
+export const SECURITY_HEADERS: RawHeaders = Object.entries({
+  'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
   ...COMMON,
-];
+}).flat();
 
-/** The page loads files and data from its own origin. It has no inline code, and never parses text as HTML. */
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join(';');
-
-/** Of the page and its files. */
-export const PAGE_SECURITY_HEADERS: RawHeaders = [
-  'Content-Security-Policy',
-  PAGE_POLICY,
-  'Cross-Origin-Opener-Policy',
-  'same-origin',
-  'Cross-Origin-Resource-Policy',
-  'same-origin',
+/** Of the page and its files: it loads files and data from its own origin, has no inline code, and parses no text as HTML. */
+export const PAGE_SECURITY_HEADERS: RawHeaders = Object.entries({
+  'Content-Security-Policy':
+    "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';form-action 'self';" +
+    "base-uri 'none';frame-ancestors 'none';require-trusted-types-for 'script';trusted-types 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
   ...COMMON,
-];
+}).flat();
 
 /** Marks a response as a part of the page. */
 export const markAsPage: Middleware<RequestState> = (ctx, next) => {
