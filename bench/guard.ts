@@ -124,8 +124,8 @@ const COSTS: Record<string, (setting: Setting) => Promise<number>> = {
     for (let turn = 0; turn < LOAD_TURNS; turn++) {
       for (const [i, run] of runs.entries()) cheapest[i] = Math.min(cheapest[i] as number, await run());
     }
-    const [loaded = NaN, started = NaN, baselineLoaded = NaN, bareStarted = NaN] = cheapest;
-    return (loaded - started) / (baselineLoaded - bareStarted);
+    const [loaded = NaN, started = NaN, baselineLoaded = NaN, baselineStarted = NaN] = cheapest;
+    return (loaded - started) / (baselineLoaded - baselineStarted);
   },
 };
 

@@ -56,7 +56,7 @@ function describeUnknown(nodes: readonly string[], apiKey: string | undefined): 
     : 'Elasticsearch asks who is there: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
 }
 
-/** Asks for an answer at `REDIS_URL`. @throws {ConnectionCheckError} */
+/** Checks that Redis responds at `REDIS_URL`. @throws {ConnectionCheckError} */
 export async function checkRedis(url: string): Promise<void> {
   const redis = new Redis(url, {
     lazyConnect: true,

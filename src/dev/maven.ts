@@ -20,7 +20,7 @@ interface Artifact {
 /**
  * Unpacks a part of a Maven artifact into `folder`, unless it is there already. The download itself is not kept.
  * @param pick finds, in what was unpacked, the path that is to become `folder`.
- * @throws {SetupError} when there is no Maven, or the artifact cannot be had.
+ * @throws {SetupError} if Maven is not installed or cannot fetch the artifact.
  */
 export async function unpackOnce(
   artifact: Artifact,

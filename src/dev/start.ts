@@ -87,9 +87,9 @@ async function startServices(
 }
 
 /** Starts an engine, to be stopped at the end. @returns its address. */
-async function startService(name: string, obtain: () => ReturnType<typeof startRedis>): Promise<string> {
+async function startService(name: string, start: () => ReturnType<typeof startRedis>): Promise<string> {
   print(`Starting ${name} …`);
-  const engine = await obtain();
+  const engine = await start();
   cleanups.push(() => engine.stop());
   print(`  ${engine.description} at ${engine.url}`);
   return engine.url;

@@ -5,7 +5,7 @@ import type { Context } from './request-context.js';
 
 /**
  * Answers a request that is answered the same as long as a generation lives: 304 where the client has it, from the cache
- * where that has it, and by `make` otherwise.
+ * where that has it, and by `create` otherwise.
  * @param request the normalised request: equal ones have equal answers.
  */
 export async function respondFromCache(
@@ -13,7 +13,7 @@ export async function respondFromCache(
   cache: ResponseCache,
   generation: string,
   request: string,
-  make: () => Promise<RenderedResponse>,
+  create: () => Promise<RenderedResponse>,
 ): Promise<void> {
   let answer = cache.get(generation, request);
   const condition = ctx.req.headers['if-none-match'];
@@ -25,7 +25,7 @@ export async function respondFromCache(
       return;
     }
   }
-  if (answer === undefined) answer = await cache.getOrCreate(generation, request, make);
+  if (answer === undefined) answer = await cache.getOrCreate(generation, request, create);
   else cache.counts.hit++;
   const encoding = encodingFor(ctx);
   const encoded = encoding && (await cache.encode(answer, encoding));

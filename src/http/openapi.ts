@@ -90,9 +90,9 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
 }
 
 function describe(path: string, { operation, limited }: DescribedEndpoint): Json {
-  const { summary, description, params, responses: answers } = operation;
+  const { summary, description, params, responses } = operation;
   const headers = limited ? LIMIT_HEADERS : {};
-  const described = Object.entries(answers).map(([status, answer]) => [
+  const described = Object.entries(responses).map(([status, answer]) => [
     status,
     {
       description: answer.description,

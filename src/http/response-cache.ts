@@ -81,14 +81,14 @@ export class ResponseCache {
   getOrCreate(
     generation: string,
     request: string,
-    make: () => Promise<RenderedResponse>,
+    create: () => Promise<RenderedResponse>,
   ): Promise<CachedResponse> {
     const key = keyOf(generation, request);
-    let coming = this.#inFlight.get(key);
-    if (coming !== undefined) this.counts.shared++;
+    let pending = this.#inFlight.get(key);
+    if (pending !== undefined) this.counts.shared++;
     else {
       this.counts.miss++;
-      coming = make()
+      pending = create()
         .then((answer) => {
           const etag = etagOf(generation, request);
           const response = jsonResponse(etag, answer.body, answer.headers ?? {});
@@ -104,9 +104,9 @@ export class ResponseCache {
           return kept;
         })
         .finally(() => this.#inFlight.delete(key));
-      this.#inFlight.set(key, coming);
+      this.#inFlight.set(key, pending);
     }
-    return coming;
+    return pending;
   }
 
   /**

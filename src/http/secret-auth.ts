@@ -32,14 +32,14 @@ export class SecretAuth {
    * a page could lock its visitor out with wrong secrets.
    */
   async authorize(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
-    if (isCrossSite(ctx)) throw forbidden();
+    if (isCrossSite(ctx)) throw new Problem('forbidden');
     const { address, bypassSecondsLeft } = ctx.state.client;
     const isRight = secretsEqual(given, configured);
     if (bypassSecondsLeft > 0) this.#wrong.stats.outcomes.bypassed++;
     else {
       await this.#serialize(address.key, () => this.#count(address.key, isRight));
     }
-    if (!isRight) throw forbidden();
+    if (!isRight) throw new Problem('forbidden');
   }
 
   /** @throws {Problem} 429 */
@@ -65,10 +65,6 @@ export class SecretAuth {
     this.#last.set(key, last);
     return turn;
   }
-}
-
-function forbidden(): Problem {
-  return new Problem('forbidden');
 }
 
 /**

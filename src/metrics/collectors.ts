@@ -75,7 +75,7 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
-function ofLimits({ redis, stats: stats }: Watched['rateLimiter']): Collector[] {
+function ofLimits({ redis, stats }: Watched['rateLimiter']): Collector[] {
   return [
     counter(
       'limit_requests_total',

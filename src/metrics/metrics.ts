@@ -52,8 +52,8 @@ export class Metrics {
   };
 
   /** Shows these metrics from now on; one without samples is left out of the text. */
-  register(readings: readonly Collector[]): void {
-    for (const reading of readings) this.#show(reading);
+  register(collectors: readonly Collector[]): void {
+    for (const collector of collectors) this.#registerOne(collector);
   }
 
   /** All of it in the text format of Prometheus. */
@@ -61,7 +61,7 @@ export class Metrics {
     return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }
 
-  #show({ type, name, help, labels = [], read }: Collector): void {
+  #registerOne({ type, name, help, labels = [], read }: Collector): void {
     const Metric = type === 'counter' ? Counter : Gauge;
     new Metric({
       name: PREFIX + name,

@@ -78,8 +78,8 @@ async function* bulkRequests(
 /** The fields of mappings/packages.json: the entry's own and its facets, for people, and the answer's JSON beside them. */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
-  const facets = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);
-  const document = `{${members},"ordinal":${ordinal},${facets},"entry":"${encodeEntry(members)}"}`;
+  const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);
+  const document = `{${members},"ordinal":${ordinal},${fields},"entry":"${encodeEntry(members)}"}`;
   return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
 }
 

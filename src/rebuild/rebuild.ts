@@ -134,7 +134,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, build: 
   await flip(client, alias, served, index);
 }
 
-/** @returns undefined if the dataset is that of the newest build, and the caller does not want another one of it. */
+/** @returns undefined if `skipIf` is `unchanged` and the dataset is that of the newest build. */
 async function downloadIfChanged(
   { client, alias, config }: RebuildDeps,
   { skipIf, signal }: RebuildOptions,

@@ -67,7 +67,7 @@ export class Catalog {
 
   /**
    * At most `limit` names of a generation that contain `q`, by rank and name.
-   * @throws {IndexGoneError} {EngineUnavailable}
+   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   search({ index, shards }: Generation, q: string, limit: number, requestId: string): Promise<SearchResults> {
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
@@ -78,7 +78,10 @@ export class Catalog {
     );
   }
 
-  /** Page `page` (from 1) of all packages by number; empty past the end. @throws {IndexGoneError} {EngineUnavailable} */
+  /**
+   * Page `page` (from 1) of all packages by number; empty past the end.
+   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   */
   async browse(
     { index, meta }: Generation,
     page: number,

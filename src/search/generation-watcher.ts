@@ -110,11 +110,10 @@ export class GenerationWatcher {
     }
   }
 
-  #enter(state: EngineState, trouble?: string, details = {}): void {
-    if (trouble !== undefined && trouble !== this.#stateReason) this.log.error(details, trouble);
-    if (trouble === undefined && this.#stateReason !== undefined)
-      this.log.info('Elasticsearch answers again');
+  #enter(state: EngineState, reason?: string, details = {}): void {
+    if (reason !== undefined && reason !== this.#stateReason) this.log.error(details, reason);
+    if (reason === undefined && this.#stateReason !== undefined) this.log.info('Elasticsearch answers again');
     this.#state = state;
-    this.#stateReason = trouble;
+    this.#stateReason = reason;
   }
 }

@@ -12,7 +12,7 @@ const generationMeta = z.object({
   source: z.string(),
   /** When the snapshot was taken, as far as its origin tells (ISO 8601). */
   taken_at: z.iso.datetime(),
-  /** SHA-256 of the file as it came, in hexadecimal: equal digests, equal datasets. */
+  /** SHA-256 of the dataset file, in hexadecimal: it tells whether the dataset has changed. */
   dataset_digest: z.string(),
   /** What its origin said of it, to ask whether it has changed: its address as SHA-256, `ETag` and `Last-Modified`. */
   dataset_validators: z

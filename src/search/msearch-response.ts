@@ -29,7 +29,7 @@ interface MsearchResponse {
 
 const WHOLE = '"timed_out":false';
 const ALL_SHARDS = ',"_shards":{"failed":0}';
-/** What surrounds the entries of hits, all of the same form but for those of exact names. */
+/** The text around each entry; hits whose name equals the query have one more member. */
 const BEFORE_ENTRY = '{"fields":{"entry":["';
 const AFTER_ENTRY = '"]}';
 const AFTER_EXACT = `${AFTER_ENTRY},"matched_queries":["${EXACT}"]`;

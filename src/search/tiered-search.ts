@@ -15,8 +15,8 @@ export interface SearchResults {
 type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
 /**
- * `Catalog.search` on one index. Both tiers are asked for side by side, but for queries of which the first is likely to
- * fill the answer: then the second follows only where it does not.
+ * Searches one index. Both tiers are requested together, unless the first tier is likely to fill the response: then the
+ * second is requested only if it does not.
  * @param odds learns from this search.
  */
 export async function searchTierByTier(
