@@ -1,5 +1,5 @@
 import type { estypes } from '@elastic/elasticsearch';
-import { aliasOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../rebuild/index-names.js';
+import { aliasOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/index-names.js';
 
 /**
  * What the two keys of a registry may do: nothing with the cluster, and with no other index. What is granted on an alias

@@ -3,7 +3,7 @@ import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watc
 import type { ResponseCache } from '../http/response-cache.js';
 import type { ConnectionLimits } from '../http/connection-limits.js';
 import type { RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
-import { builtAt } from '../rebuild/index-names.js';
+import { builtAt } from '../search/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';

@@ -1,5 +1,5 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { loadingAliasOf, previousAliasOf } from './index-names.js';
+import { loadingAliasOf, previousAliasOf } from '../search/index-names.js';
 
 /**
  * Moves aliases. Every change is one `_aliases` request, which Elasticsearch applies completely or not at all, and which

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Client, estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../search/generation.js';
-import { loadingAliasOf } from './index-names.js';
+import { loadingAliasOf } from '../search/index-names.js';
 import { assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 

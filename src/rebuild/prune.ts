@@ -1,6 +1,6 @@
 import { errors, type Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
-import { isBuildOf, loadingAliasOf } from './index-names.js';
+import { isBuildOf, loadingAliasOf } from '../search/index-names.js';
 
 /**
  * Deletes indices. Each deletion is one `_aliases` request that contains its own precondition (`must_exist`), see

@@ -6,7 +6,7 @@ import { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
 import { GenerationWatcher } from '../search/generation-watcher.js';
-import { aliasOf } from './index-names.js';
+import { aliasOf } from '../search/index-names.js';
 import { InMemoryLock, RedisLock, type RebuildLock } from './lock.js';
 import { StatusStore } from './status-store.js';
 

@@ -13,7 +13,7 @@ import { discard, listBuilds, prune } from './prune.js';
 import { validateDataset, type ValidatedDataset } from './validate.js';
 import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
-import { newIndexName, previousAliasOf } from './index-names.js';
+import { newIndexName, previousAliasOf } from '../search/index-names.js';
 import { bulkLoad } from './bulk-load.js';
 import { seal } from './force-merge.js';
 import type { Progress } from './progress.js';

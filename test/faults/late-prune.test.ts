@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait-for.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { discard, listBuilds } from '../../src/rebuild/prune.js';
 import { createIndex } from '../../src/rebuild/indices.js';
-import { newIndexName, previousAliasOf } from '../../src/rebuild/index-names.js';
+import { newIndexName, previousAliasOf } from '../../src/search/index-names.js';
 
 /** The indices behind the alias and behind that of the previous generation. */
 async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { createLogger } from '../../src/log.js';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
-import { newIndexName } from '../../src/rebuild/index-names.js';
+import { newIndexName } from '../../src/search/index-names.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/force-merge.js';
 import { StalledError } from '../../src/rebuild/retry.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Client, errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../src/dev/service.js';
-import { newIndexName } from '../../src/rebuild/index-names.js';
+import { newIndexName } from '../../src/search/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';

@@ -1,7 +1,7 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
-import { newIndexName } from '../../src/rebuild/index-names.js';
+import { newIndexName } from '../../src/search/index-names.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/force-merge.js';
 import type { Row } from '../../src/rebuild/rows.js';

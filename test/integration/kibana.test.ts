@@ -3,7 +3,7 @@ import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { kibanaFieldsOf } from '../../src/rebuild/kibana-fields.js';
-import { aliasOf, loadingAliasOf, newIndexName } from '../../src/rebuild/index-names.js';
+import { aliasOf, loadingAliasOf, newIndexName } from '../../src/search/index-names.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';

@@ -4,7 +4,7 @@ import { secretsIn } from '../../src/config-secrets.js';
 import { readConfig } from '../../src/config.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { createLogger } from '../../src/log.js';
-import { aliasOf, isBuildOf } from '../../src/rebuild/index-names.js';
+import { aliasOf, isBuildOf } from '../../src/search/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';

@@ -7,7 +7,7 @@ import {
   loadingAliasOf,
   newIndexName,
   previousAliasOf,
-} from '../../../src/rebuild/index-names.js';
+} from '../../../src/search/index-names.js';
 
 describe('aliasOf', () => {
   it('begins with the slug', () => {
