@@ -93,7 +93,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
     if (open) router.options(path, preflight);
     const access = open ? allowAnyOrigin : confidential;
-    router.get(path, ...[access, limit?.enforce].filter((one) => one !== undefined), handler);
+    router.get(path, ...[access, limit?.enforce()].filter((one) => one !== undefined), handler);
   }
   return router;
 }

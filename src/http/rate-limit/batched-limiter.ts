@@ -4,6 +4,7 @@ import { REDIS_TIMEOUT_MS, type FailoverLimiter, type RateLimitState } from './f
 const MAX_BATCH_WAIT_MS = 10;
 
 interface PendingRequest {
+  points: number;
   deadline: number;
   resolve: (state: RateLimitState) => void;
   reject: (error: unknown) => void;
@@ -21,10 +22,10 @@ export class BatchedLimiter {
 
   constructor(private readonly limiter: Pick<FailoverLimiter, 'consume' | 'batch'>) {}
 
-  /** Counts one request of a client. @throws what the limiter throws. */
-  consume(key: string): Promise<RateLimitState> {
+  /** Uses points of a client for one request. @throws what the limiter throws. */
+  consume(key: string, points = 1): Promise<RateLimitState> {
     return new Promise((resolve, reject) => {
-      const request = { resolve, reject, deadline: performance.now() + REDIS_TIMEOUT_MS };
+      const request = { points, resolve, reject, deadline: performance.now() + REDIS_TIMEOUT_MS };
       const pending = this.#pending.get(key);
       if (pending === undefined) this.#pending.set(key, [request]);
       else pending.push(request);
@@ -53,9 +54,13 @@ export class BatchedLimiter {
     // That of the oldest request.
     const deadline = requests[0]?.deadline ?? 0;
     try {
-      const { consumed, msBeforeNext } = await this.limiter.consume(key, requests.length, deadline);
-      const before = consumed - requests.length;
-      for (const [i, { resolve }] of requests.entries()) resolve({ consumed: before + i + 1, msBeforeNext });
+      const total = requests.reduce((sum, { points }) => sum + points, 0);
+      const state = await this.limiter.consume(key, total, deadline);
+      let consumed = state.consumed - total;
+      for (const { points, resolve } of requests) {
+        consumed += points;
+        resolve({ consumed, msBeforeNext: state.msBeforeNext });
+      }
     } catch (error) {
       for (const { reject } of requests) reject(error);
     }

@@ -18,37 +18,68 @@ export interface Usage {
 
 /** A limit on the requests of each client. */
 export interface RateLimit {
-  /** Counts the request, and responds 429 if the client is over the limit. A valid bypass token is not counted. */
-  enforce: Middleware<RequestState>;
+  /**
+   * Counts each request, and responds 429 if the client is over the limit. A valid bypass token is not counted.
+   * @param cost of a request, in points; never more than the whole limit.
+   */
+  enforce(cost?: number): Middleware<RequestState>;
+  /**
+   * Raises the cost of a request that `enforce` has counted as one point.
+   * @throws {Problem} 429 if the client is over the limit now.
+   */
+  raiseTo(cost: number, state: RequestState): Promise<void>;
   /** The state of a client; uses no points. Null if there is no limit. */
   usage(key: string): Promise<Usage | null>;
 }
 
+const UNLIMITED: RateLimit = {
+  enforce: () => (_ctx, next) => next(),
+  raiseTo: () => Promise.resolve(),
+  usage: () => Promise.resolve(null),
+};
+
 /** The rate limit of a policy; 0 points mean no limit. */
 export function createRateLimit(policy: RateLimitPolicy, deps: RateLimiterDeps): RateLimit {
   const { name, points, windowSeconds } = policy;
-  if (points === 0) return { enforce: (_ctx, next) => next(), usage: () => Promise.resolve(null) };
+  if (points === 0) return UNLIMITED;
   const limiter = new FailoverLimiter(policy, deps);
   const batched = new BatchedLimiter(limiter);
   const { outcomes } = limiter.stats;
   const policyHeader = `"${name}";q=${points};w=${windowSeconds}`;
   const remaining = ({ consumed }: RateLimitState) => Math.max(0, points - consumed);
-  const check = async ({ client, rawHeaders }: RequestState) => {
-    const state = await batched.consume(client.address.key);
+  const check = async ({ client, rawHeaders }: RequestState, cost: number) => {
+    const state = await batched.consume(client.address.key, cost);
     // The fields of the IETF draft "RateLimit header fields for HTTP".
-    rawHeaders.push('RateLimit-Policy', policyHeader);
-    rawHeaders.push('RateLimit', `"${name}";r=${remaining(state)};t=${secondsLeft(state)}`);
-    if (state.consumed > points) {
-      outcomes.limited++;
-      throw rateLimited(state);
-    }
-    outcomes.passed++;
+    const value = `"${name}";r=${remaining(state)};t=${secondsLeft(state)}`;
+    const position = rawHeaders.indexOf('RateLimit');
+    if (position === -1) rawHeaders.push('RateLimit-Policy', policyHeader, 'RateLimit', value);
+    else rawHeaders[position + 1] = value;
+    if (state.consumed > points) throw rateLimited(state);
   };
   return {
-    enforce: async (ctx, next) => {
-      if (ctx.state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
-      else await check(ctx.state);
-      await next();
+    enforce: (cost = 1) => {
+      const affordable = Math.min(cost, points);
+      return async (ctx, next) => {
+        if (ctx.state.client.bypassSecondsLeft > 0) {
+          outcomes.bypassed++;
+          await next();
+          return;
+        }
+        let outcome: 'passed' | 'limited' = 'passed';
+        try {
+          await check(ctx.state, affordable);
+          await next();
+        } catch (error) {
+          if (error instanceof Problem && error.code === 'rate_limited') outcome = 'limited';
+          throw error;
+        } finally {
+          outcomes[outcome]++;
+        }
+      };
+    },
+    raiseTo: async (cost, state) => {
+      const rest = Math.min(cost, points) - 1;
+      if (rest > 0 && state.client.bypassSecondsLeft === 0) await check(state, rest);
     },
     usage: async (key) => {
       const state = await limiter.peek(key);

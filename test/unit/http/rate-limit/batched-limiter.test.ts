@@ -52,6 +52,18 @@ async function turn(): Promise<void> {
 describe('BatchedLimiter', () => {
   const consumed = async (count: Promise<{ consumed: number }>) => (await count).consumed;
 
+  it('counts the points of each request, in order of arrival', async () => {
+    const counts = new BatchedLimiter(new FailoverLimiter(BUDGET, STORE));
+    const states = [
+      counts.consume('p'),
+      counts.consume('p', 3),
+      counts.consume('p', 2),
+      counts.consume('q', 3),
+    ];
+    expect(await Promise.all(states.map(consumed))).to.deep.equal([1, 4, 6, 3]);
+    expect((await counts.consume('p')).consumed).to.equal(7);
+  });
+
   it('counts each request by itself where they come one after the other', async () => {
     const counts = new BatchedLimiter(new FailoverLimiter(BUDGET, STORE));
     for (const expected of [1, 2, 3, 4, 5, 6, 7]) {
