@@ -30,8 +30,7 @@ app.use(async (ctx) => {
         .map((hits) => ({ entries: hits.split('"entry"').slice(1), exact: 0 }));
     },
     1,
-    q,
-    Number(LIMIT),
+    { q, limit: Number(LIMIT) },
     odds,
   );
   ctx.type = 'json';

@@ -110,7 +110,8 @@ async function coldSearch(
   const ours = new BaselineClient(large.service.url, CONNECTIONS);
   const oursSmall = new BaselineClient(small.service.url, CONNECTIONS);
   const odds = new TierPredictor();
-  const baseline = ({ q }: Query) => searchTierByTier(parsedSearches(engine, large.index), 1, q, LIMIT, odds);
+  const baseline = ({ q }: Query) =>
+    searchTierByTier(parsedSearches(engine, large.index), 1, { q, limit: LIMIT }, odds);
   const served = (query: Query) => ours.get(searchPath(query));
 
   const [p50, p99] = await ratio(queries, [served, baseline], [median, (times) => percentile(times, 0.99)]);

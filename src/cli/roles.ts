@@ -9,7 +9,7 @@ import { aliasOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/
 type Role = estypes.SecurityRoleDescriptor;
 
 /**
- * Looks where the alias points, and searches the build itself: an answer that is kept, and its `ETag`, must belong to one
+ * Looks where the aliases of the current and the previous build point, and searches the build itself: an answer that is kept, and its `ETag`, must belong to one
  * generation, which an alias may leave between two searches.
  */
 export function readerRole(slug: string): Role {
@@ -18,6 +18,7 @@ export function readerRole(slug: string): Role {
     cluster: [],
     indices: [
       { names: [alias], privileges: ['read', 'view_index_metadata'] },
+      { names: [previousAliasOf(alias)], privileges: ['view_index_metadata'] },
       { names: [buildsOf(alias)], privileges: ['read'] },
     ],
   };

@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
 import type { RequestState } from './request-context.js';
 
-/** Called with every response: the path of its route, its status, and its duration in seconds. */
+/** Called with every response: the path of its route as the OpenAPI document has it, its status, and its duration in seconds. */
 export type OnResponse = (route: string, status: number, seconds: number) => void;
 
 /** One label for all unknown paths: clients must not be able to create labels. */
@@ -15,12 +15,16 @@ export function accessLog(
   onResponse: OnResponse | undefined,
   log: Logger,
 ): Middleware<RequestState> {
-  const routes = new Set(routers.flatMap(({ stack }) => stack.map(({ path }) => path)));
+  const layers = routers.flatMap(({ stack }) => stack);
+  const routes = new Set(layers.map(({ path }) => path));
+  const patterns = layers.filter(({ path }) => path instanceof RegExp);
+  const labelOf = (path: string) =>
+    routes.has(path) ? path : (patterns.find(({ regexp }) => regexp.test(path))?.name ?? UNMATCHED_ROUTE);
   return async (ctx, next) => {
     const began = performance.now();
     await next();
     const ms = performance.now() - began;
-    onResponse?.(routes.has(ctx.path) ? ctx.path : UNMATCHED_ROUTE, ctx.status, ms / 1000);
+    onResponse?.(labelOf(ctx.path), ctx.status, ms / 1000);
     // Not the query: it may hold a secret.
     const { method, path, status } = ctx;
     log.debug({ request_id: ctx.state.requestId, method, path, status, ms }, 'answered');

@@ -1,5 +1,5 @@
 import { etagOf, matches } from './etag.js';
-import { type RenderedResponse, type ResponseCache, type Encoding } from './response-cache.js';
+import type { Encoding, RenderedResponse, ResponseCache, ResponseSource } from './response-cache.js';
 import { notModified } from './prepared-response.js';
 import type { Context } from './request-context.js';
 
@@ -11,22 +11,27 @@ import type { Context } from './request-context.js';
 export async function respondFromCache(
   ctx: Context,
   cache: ResponseCache,
-  generation: string,
+  source: ResponseSource,
   request: string,
   create: () => Promise<RenderedResponse>,
 ): Promise<void> {
-  let answer = cache.get(generation, request);
+  let answer = cache.get(source.index, request);
   const condition = ctx.req.headers['if-none-match'];
-  if (condition !== undefined) {
-    const etag = answer?.etag ?? etagOf(generation, request);
-    if (matches(condition, etag)) {
+  // A tag tells what the client has; `*` does not, and is answered by what there is.
+  if (condition !== undefined && condition !== '*') {
+    const version = answer?.version ?? { etag: etagOf(source.index, request), snapshot: source.snapshot };
+    if (answer?.response.status !== 404 && matches(condition, version.etag)) {
       cache.counts.not_modified++;
-      ctx.state.prepared = notModified(etag);
+      ctx.state.prepared = notModified(version);
       return;
     }
   }
-  if (answer === undefined) answer = await cache.getOrCreate(generation, request, create);
+  if (answer === undefined) answer = await cache.getOrCreate(source, request, create);
   else cache.counts.hit++;
+  if (condition === '*' && answer.response.status === 200) {
+    ctx.state.prepared = notModified(answer.version);
+    return;
+  }
   const encoding = encodingFor(ctx);
   const encoded = encoding && (await cache.encode(answer, encoding));
   ctx.state.prepared = encoded ?? answer.response;

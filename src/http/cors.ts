@@ -6,11 +6,13 @@ import { REQUEST_ID } from './request-id.js';
 /** Response headers that a script of another origin may read beside the usual ones. */
 const EXPOSED = [
   'ETag',
+  'Link',
   'RateLimit',
   'RateLimit-Policy',
   'Retry-After',
   REQUEST_ID,
   'X-Results-Truncated',
+  'X-Snapshot',
 ].join(',');
 
 /** How long a browser may cache the response to a preflight request, in seconds. */

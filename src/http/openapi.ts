@@ -16,10 +16,12 @@ export interface ResponseDescription {
 export interface Operation {
   summary: string;
   description?: string;
-  /** Of its query string: the same that parses it. */
+  /** Of its path and its query string: what parses them. */
   params?: z.ZodObject;
   responses: Record<number, ResponseDescription>;
   problems: readonly ProblemCode[];
+  /** Special headers of a problem. */
+  problemHeaders?: Partial<Record<ProblemCode, Record<string, string>>>;
   /** Members of a problem beside the usual ones. */
   members?: Partial<Record<ProblemCode, { shape: z.ZodRawShape; example: Json }>>;
 }
@@ -101,22 +103,22 @@ function describe(path: string, { operation, limited }: DescribedEndpoint): Json
     },
   ]);
   return {
-    operationId: path.slice(1).replace(/\W+(\w)/g, (_match, letter: string) => letter.toUpperCase()),
+    operationId: path.slice(1).replace(/\W+(\w?)/g, (_match, letter: string) => letter.toUpperCase()),
     summary,
     ...(description === undefined ? {} : { description }),
-    ...(params === undefined ? {} : { parameters: describeParams(params) }),
+    ...(params === undefined ? {} : { parameters: describeParams(path, params) }),
     responses: { ...describeProblems(operation, limited), ...(Object.fromEntries(described) as Json) },
   };
 }
 
-function describeParams(params: z.ZodObject): Json[] {
+function describeParams(path: string, params: z.ZodObject): Json[] {
   const { properties = {}, required = [] } = jsonSchema(params, 'input') as {
     properties?: Record<string, Json>;
     required?: string[];
   };
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
-    in: 'query',
+    in: path.includes(`{${name}}`) ? 'path' : 'query',
     required: required.includes(name),
     description,
     schema,
@@ -124,7 +126,10 @@ function describeParams(params: z.ZodObject): Json[] {
 }
 
 /** One answer for each status: several problems may share it. */
-function describeProblems({ problems, members = {} }: Operation, limited: boolean): Json {
+function describeProblems(
+  { problems, members = {}, problemHeaders = {} }: Operation,
+  limited: boolean,
+): Json {
   const codes = [
     ...new Set<ProblemCode>([...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal']),
   ];
@@ -140,6 +145,7 @@ function describeProblems({ problems, members = {} }: Operation, limited: boolea
         headers: describeHeaders({
           ...(limited ? LIMIT_HEADERS : {}),
           ...(later ? RETRY_HEADERS : {}),
+          ...Object.fromEntries(shared.flatMap((code) => Object.entries(problemHeaders[code] ?? {}))),
         }),
         content: {
           'application/problem+json': {

@@ -14,32 +14,39 @@ export interface PreparedResponse {
   body?: Buffer;
 }
 
+/** What identifies the content of a response: its tag, and the snapshot that it was made of. */
+export interface ResponseVersion {
+  etag: string;
+  snapshot: string;
+}
+
 /** Headers of both the 200 and the 304. */
-function validators(etag: string): RawHeaders {
-  return ['ETag', etag, 'Cache-Control', CACHE_CONTROL, 'Vary', 'Accept-Encoding'];
+function validators({ etag, snapshot }: ResponseVersion): RawHeaders {
+  return ['ETag', etag, 'X-Snapshot', snapshot, 'Cache-Control', CACHE_CONTROL, 'Vary', 'Accept-Encoding'];
 }
 
 /** 304: the client already has the response with this tag. */
-export function notModified(etag: string): PreparedResponse {
-  return { status: 304, rawHeaders: validators(etag) };
+export function notModified(version: ResponseVersion): PreparedResponse {
+  return { status: 304, rawHeaders: validators(version) };
 }
 
 /**
- * 200 with JSON.
+ * A JSON response; with another status than 200, a problem.
  * @param headers special to this response, such as `Content-Encoding`.
  */
 export function jsonResponse(
-  etag: string,
+  version: ResponseVersion,
+  status: number,
   body: Buffer,
   headers: Readonly<Record<string, string>>,
 ): PreparedResponse {
   const rawHeaders = [
-    ...validators(etag),
+    ...validators(version),
     ...Object.entries(headers).flat(),
     'Content-Type',
-    'application/json; charset=utf-8',
+    status === 200 ? 'application/json; charset=utf-8' : 'application/problem+json',
     'Content-Length',
     String(body.length),
   ];
-  return { status: 200, rawHeaders, body };
+  return { status, rawHeaders, body };
 }

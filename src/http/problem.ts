@@ -36,6 +36,12 @@ export const PROBLEMS = {
     'the secret is wrong, missing or not configured, or a browser sends it for a page of another site',
   ),
   not_found: type(404, 'there is nothing at this path', 'the path is unknown'),
+  unknown_package: type(404, 'no package has this name', 'no package has this name'),
+  snapshot_gone: type(
+    410,
+    'this snapshot is neither the current nor the previous one; start again without snapshot',
+    '`snapshot` is neither the current nor the previous one',
+  ),
   method_not_allowed: type(
     405,
     'this path answers GET and HEAD only',

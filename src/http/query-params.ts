@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { LRUCache } from 'lru-cache';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { Problem } from './problem.js';
 
 const REPLACEMENT_CHARACTER = '\uFFFD';
+const NOT_ASCII = /[^\0-\x7F]/;
+const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
 /**
  * Whether the percent-encoded bytes of a parameter are UTF-8. Decoding alone does not tell: it replaces other bytes by
@@ -23,12 +25,13 @@ function percentDecoded(text: string): Buffer {
 }
 
 /** 400: the parameter `name` and what it must be. */
-function invalidParameter(name: string, must: string): Problem {
+export function invalidParameter(name: string, must: string): Problem {
   return new Problem('invalid_parameter', { detail: `${name} ${must}` });
 }
 
 /**
- * Parses a raw query string by a schema. Parameters that the schema does not name are ignored, whatever they contain.
+ * Parses a raw query string by a schema. Parameters that the schema does not name are ignored, whatever they contain; only
+ * those that are arrays may be repeated.
  * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or refused by the schema.
  */
 export function parseParams<Schema extends z.ZodObject>(
@@ -36,22 +39,34 @@ export function parseParams<Schema extends z.ZodObject>(
   querystring: string,
 ): z.output<Schema> {
   const given = new URLSearchParams(querystring);
-  const values: Record<string, string> = {};
-  for (const name of Object.keys(schema.shape)) {
-    const [value, ...more] = given.getAll(name);
-    if (more.length > 0) throw invalidParameter(name, 'must be given once');
-    if (value?.includes(REPLACEMENT_CHARACTER) && !isEncodedUtf8(querystring, name)) {
-      throw invalidParameter(name, 'must be UTF-8, percent-encoded');
-    }
+  const values: Record<string, string | string[]> = {};
+  for (const [name, shape] of Object.entries(schema.shape)) {
+    const all = given.getAll(name);
+    const isArray = shape instanceof z.ZodArray;
+    if (all.length > 1 && !isArray) throw invalidParameter(name, 'must be given once');
+    const isReplaced = all.some((value) => value.includes(REPLACEMENT_CHARACTER));
+    if (isReplaced && !isEncodedUtf8(querystring, name)) throw invalidParameter(name, NOT_UTF8);
+    const value = isArray ? all : all[0];
     if (value !== undefined) values[name] = value;
   }
   const parsed = schema.safeParse(values);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw invalidParameter(
-    issue?.path.map(String).join('.') ?? 'a parameter',
-    issue?.message ?? 'is malformed',
-  );
+  throw invalidParameter(String(issue?.path[0] ?? 'a parameter'), issue?.message ?? 'is malformed');
+}
+
+/**
+ * Parses a part of a path, percent-decoded once.
+ * @param name of the parameter, for the error.
+ * @throws {Problem} 400
+ */
+export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: string): T {
+  const bytes = percentDecoded(encoded);
+  // Node hands over bytes beyond ASCII as Latin-1: what they were meant to be cannot be told.
+  if (NOT_ASCII.test(encoded) || !isUtf8(bytes)) throw invalidParameter(name, NOT_UTF8);
+  const parsed = schema.safeParse(bytes.toString());
+  if (parsed.success) return parsed.data;
+  throw invalidParameter(name, parsed.error.issues[0]?.message ?? 'is malformed');
 }
 
 /** How many query strings are remembered, and how long they may be. */

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { etagOf } from './etag.js';
-import { jsonResponse, type PreparedResponse } from './prepared-response.js';
+import { jsonResponse, type PreparedResponse, type ResponseVersion } from './prepared-response.js';
 
 /** Beside its body, an answer in memory costs about so much: its key, its headers, the bookkeeping. */
 const OVERHEAD_BYTES = 500;
@@ -22,8 +22,18 @@ const compressors = {
 
 export type Encoding = keyof typeof compressors;
 
+/** The generation of the data that a response is made of. */
+export interface ResponseSource {
+  /** Its index, whose name no other generation has. */
+  index: string;
+  /** The id that clients know it by. */
+  snapshot: string;
+}
+
 /** What a handler makes: JSON and its special headers. */
 export interface RenderedResponse {
+  /** 200 by default; with another one, the body is a problem. */
+  status?: 404;
   body: Buffer;
   headers?: Record<string, string>;
 }
@@ -31,7 +41,7 @@ export interface RenderedResponse {
 /** An answer as it is kept, with the compressed responses that were asked for so far. */
 export interface CachedResponse extends RenderedResponse {
   key: string;
-  etag: string;
+  version: ResponseVersion;
   /** Without compression. */
   response: PreparedResponse;
   encoded: Map<Encoding, Promise<PreparedResponse>>;
@@ -79,23 +89,26 @@ export class ResponseCache {
 
   /** The response to `request`, created if it is not cached. Concurrent equal requests share one. Failures are not cached. */
   getOrCreate(
-    generation: string,
+    { index, snapshot }: ResponseSource,
     request: string,
     create: () => Promise<RenderedResponse>,
   ): Promise<CachedResponse> {
-    const key = keyOf(generation, request);
+    const key = keyOf(index, request);
     let pending = this.#inFlight.get(key);
     if (pending !== undefined) this.counts.shared++;
     else {
       this.counts.miss++;
       pending = create()
         .then((answer) => {
-          const etag = etagOf(generation, request);
-          const response = jsonResponse(etag, answer.body, answer.headers ?? {});
+          const { status = 200, body, headers = {} } = answer;
+          // A problem has a tag of its own: a 304 stands for what was a 200.
+          const etag = etagOf(index, status === 200 ? request : `${status} ${request}`);
+          const version = { etag, snapshot };
+          const response = jsonResponse(version, status, body, headers);
           const kept = {
             ...answer,
             key,
-            etag,
+            version,
             response,
             encoded: new Map<Encoding, Promise<PreparedResponse>>(),
             encodedBytes: 0,
@@ -133,7 +146,10 @@ export class ResponseCache {
     if (kept?.body === answer.body) {
       this.#entries?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
     }
-    return jsonResponse(answer.etag, body, { ...answer.headers, 'Content-Encoding': encoding });
+    return jsonResponse(answer.version, answer.response.status, body, {
+      ...answer.headers,
+      'Content-Encoding': encoding,
+    });
   }
 }
 

@@ -35,7 +35,7 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
 export async function verify(
   client: Client,
   pool: SearchPool,
-  { index, shards, meta }: Generation,
+  { index, shards, meta }: Omit<Generation, 'snapshot'>,
   options: RetryOptions,
 ): Promise<void> {
   const { total } = meta;
@@ -51,7 +51,8 @@ export async function verify(
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
     const characters = codePoints(entry.name);
     if (characters.length < 2) continue;
-    const { groups, truncated } = await searchTierByTier(run, shards, characters.slice(0, 100).join(''), 500);
+    const q = characters.slice(0, 100).join('');
+    const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });
     // Of a name that is longer than a query, many others may share the beginning.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);

@@ -1,12 +1,23 @@
 import { z } from 'zod';
 import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
+import { linkHeader } from '../http/link.js';
 import { memoizedParser } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
+import type { Generation } from '../search/generation.js';
 import { writeResponseBody } from '../search/package-document.js';
-import { limitParam, MAX_LIMIT, PACKAGE_EXAMPLE, packageSchema, positiveInteger } from './schemas.js';
+import {
+  limitParam,
+  MAX_LIMIT,
+  PACKAGE_EXAMPLE,
+  packageSchema,
+  positiveInteger,
+  READ_PROBLEMS,
+  SNAPSHOT_HEADERS,
+  snapshotParam,
+} from './schemas.js';
 
 export const browseParams = z.object({
   page: positiveInteger
@@ -20,6 +31,7 @@ export const browseParams = z.object({
       description: 'The page, from 1; past the end it is empty.',
     }),
   limit: limitParam(200),
+  snapshot: snapshotParam,
 });
 
 export const browseOperation: Operation = {
@@ -34,21 +46,40 @@ export const browseOperation: Operation = {
         results: z.array(packageSchema).max(MAX_LIMIT),
       }),
       example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
+      headers: {
+        ...SNAPSHOT_HEADERS,
+        Link: 'The pages `first`, `prev`, `next` and `last` of the same snapshot, where they exist (RFC 8288).',
+      },
     },
   },
-  problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
+  problems: READ_PROBLEMS,
 };
 
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
 export function browse(catalog: Catalog, cache: ResponseCache): Handler {
   const parse = memoizedParser(browseParams);
   return (ctx) => {
-    const { page, limit } = parse(ctx.querystring);
-    return catalog.read((generation) =>
-      respondFromCache(ctx, cache, generation.index, `browse ${limit} ${page}`, async () => {
+    const { page, limit, snapshot } = parse(ctx.querystring);
+    return catalog.read(snapshot, (generation) =>
+      respondFromCache(ctx, cache, generation, `browse ${limit} ${page}`, async () => {
         const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
-        return { body: writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]) };
+        return {
+          body: writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]),
+          headers: pageLinks(page, limit, generation),
+        };
       }),
     );
   };
+}
+
+/** The way to the other pages. A page past the end is followed by none; the one before it is the last. */
+function pageLinks(page: number, limit: number, { meta, snapshot }: Generation): Record<string, string> {
+  const last = Math.max(1, Math.ceil(meta.total / limit));
+  const to = (target: number) => ({ page: target, limit, snapshot });
+  return linkHeader({
+    first: to(1),
+    prev: page > 1 ? to(Math.min(page - 1, last)) : undefined,
+    next: page < last ? to(page + 1) : undefined,
+    last: to(last),
+  });
 }

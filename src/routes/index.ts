@@ -18,6 +18,8 @@ import { browse, browseOperation } from './browse.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
 import type { Handler } from '../http/request-context.js';
+import { lookup, lookupOperation } from './lookup.js';
+import { packageByName, packageOperation } from './packages.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';
@@ -45,6 +47,8 @@ interface Endpoint {
   handler: Handler;
   /** What its requests are counted by; without one they are free. */
   limit?: RateLimit;
+  /** Points that a request costs, 1 by default. */
+  cost?: number;
   /** Whether pages of every origin may read it. */
   open: boolean;
 }
@@ -64,6 +68,18 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     '/stats': { operation: statsOperation(slug), handler: stats(catalog, slug), limit: reading, open: true },
     '/browse': { operation: browseOperation, handler: browse(catalog, cache), limit: reading, open: true },
     '/search': { operation: searchOperation, handler: search(catalog, cache), limit: reading, open: true },
+    '/packages/{name}': {
+      operation: packageOperation,
+      handler: packageByName(catalog, cache),
+      limit: reading,
+      open: true,
+    },
+    '/lookup': {
+      operation: lookupOperation,
+      handler: lookup(catalog, cache, reading),
+      limit: reading,
+      open: true,
+    },
     '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging, open: true },
     '/get-bypass': {
       operation: getBypassOperation,
@@ -90,12 +106,20 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 
   // A path is the one that is written above, to the letter.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  for (const [path, { handler, limit, open }] of Object.entries(endpoints)) {
-    if (open) router.options(path, preflight);
+  for (const [template, { handler, limit, cost, open }] of Object.entries(endpoints)) {
+    const path = routePath(template);
+    if (open) router.options(template, path, preflight);
     const access = open ? allowAnyOrigin : confidential;
-    router.get(path, ...[access, limit?.enforce()].filter((one) => one !== undefined), handler);
+    const middleware = [access, limit?.enforce(cost)].filter((one) => one !== undefined);
+    router.get(template, path, ...middleware, handler);
   }
   return router;
+}
+
+/** What the router matches for a path of the OpenAPI document: a parameter at its end is all the rest, whatever that is. */
+function routePath(template: string): string | RegExp {
+  const [prefix = '', parameter] = template.split('{');
+  return parameter === undefined ? template : new RegExp(`^${prefix}`);
 }
 
 /**

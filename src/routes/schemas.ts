@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { SNAPSHOT_ID } from '../search/index-names.js';
+import { MAX_NAME_BYTES } from '../search/package-document.js';
 
 /** Maximum number of packages in a response; a larger `limit` counts as this one. */
 export const MAX_LIMIT = 500;
@@ -8,17 +10,57 @@ export const positiveInteger = z
   .string()
   .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
 
+/** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
+const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
+
+/** For the OpenAPI document: a text that has `min` to `max` characters once it is trimmed. */
+export function trimmedPattern(min: number, max: number): string {
+  const inner =
+    min < 2 ? `([\\s\\S]{0,${max - 2}}[^${SPACE}])?` : `[\\s\\S]{${min - 2},${max - 2}}[^${SPACE}]`;
+  return `^[${SPACE}]*[^${SPACE}]${inner}[${SPACE}]*$`;
+}
+
 /** The query parameter `limit`. */
-export function limitParam(defaultLimit: number) {
+export function limitParam(defaultLimit: number, max = MAX_LIMIT) {
   return positiveInteger
-    .transform((digits) => Math.min(Number(digits), MAX_LIMIT))
+    .transform((digits) => Math.min(Number(digits), max))
     .default(defaultLimit)
     .meta({
       type: 'integer',
       minimum: 1,
-      description: `How many entries to answer with; more than ${MAX_LIMIT} count as ${MAX_LIMIT}.`,
+      description: `How many entries to answer with; more than ${max} count as ${max}.`,
     });
 }
+
+/** The query parameter `snapshot`. */
+export const snapshotParam = z
+  .string()
+  .regex(SNAPSHOT_ID, 'must be an id from the header X-Snapshot')
+  .optional()
+  .meta({
+    description:
+      'The snapshot to answer from, by its id in `X-Snapshot`: the current one or the one before. By default the current one.',
+  });
+
+/** The exact name of a package, which need not exist. */
+export const exactName = z
+  .string()
+  .refine((name) => {
+    const bytes = Buffer.byteLength(name);
+    return bytes >= 1 && bytes <= MAX_NAME_BYTES;
+  }, `must have 1 to ${MAX_NAME_BYTES} bytes`)
+  .meta({ minLength: 1 });
+
+/** Headers of a 200 that is made of one snapshot. */
+export const SNAPSHOT_HEADERS = { 'X-Snapshot': 'The id of the snapshot that the response was made of.' };
+
+/** Problems of every endpoint that reads a snapshot. */
+export const READ_PROBLEMS = [
+  'invalid_parameter',
+  'snapshot_gone',
+  'initializing',
+  'search_unavailable',
+] as const;
 
 /** A package, as `/browse` answers with it. */
 export const packageSchema = z.strictObject({

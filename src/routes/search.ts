@@ -1,22 +1,29 @@
 import { z } from 'zod';
 import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
-import { memoizedParser } from '../http/query-params.js';
+import { linkHeader } from '../http/link.js';
+import { invalidParameter, memoizedParser } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
+import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import { writeResponseBody } from '../search/package-document.js';
+import { cursorAfter } from '../search/tiered-search.js';
 import { codePoints, trimWhiteSpace } from '../unicode.js';
-import { limitParam, MAX_LIMIT, PACKAGE_EXAMPLE, packageSchema } from './schemas.js';
+import {
+  limitParam,
+  MAX_LIMIT,
+  PACKAGE_EXAMPLE,
+  packageSchema,
+  READ_PROBLEMS,
+  SNAPSHOT_HEADERS,
+  snapshotParam,
+  trimmedPattern,
+} from './schemas.js';
 
 /** Length of a trimmed query, in code points. */
 const MIN_LENGTH = 2;
 const MAX_LENGTH = 100;
-
-/** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
-const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
-/** For the OpenAPI document: a query that has the right length once it is trimmed. */
-const QUERY_PATTERN = `^[${SPACE}]*[^${SPACE}][\\s\\S]{${MIN_LENGTH - 2},${MAX_LENGTH - 2}}[^${SPACE}][${SPACE}]*$`;
 
 export const searchParams = z.object({
   q: z
@@ -28,11 +35,15 @@ export const searchParams = z.object({
     }, `must have ${MIN_LENGTH} to ${MAX_LENGTH} characters`)
     .meta({
       minLength: MIN_LENGTH,
-      pattern: QUERY_PATTERN,
+      pattern: trimmedPattern(MIN_LENGTH, MAX_LENGTH),
       description: `A part of the name, of ${MIN_LENGTH} to ${MAX_LENGTH} characters without the white space around it; case is ignored.`,
       examples: ['redis'],
     }),
   limit: limitParam(250),
+  snapshot: snapshotParam,
+  after: z.string().optional().meta({
+    description: 'Where the page before ended: from the `next` of its header `Link`, for the same `q`.',
+  }),
 });
 
 export const searchOperation: Operation = {
@@ -50,23 +61,39 @@ export const searchOperation: Operation = {
         results: z.array(packageSchema.extend({ rank: z.int().min(0).max(2) })).max(MAX_LIMIT),
       }),
       example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
-      headers: { 'X-Results-Truncated': '`true` where more names match.' },
+      headers: {
+        ...SNAPSHOT_HEADERS,
+        'X-Results-Truncated': '`true` where more names match.',
+        Link: 'The `next` matches, in the same snapshot, where there are more (RFC 8288).',
+      },
     },
   },
-  problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
+  problems: READ_PROBLEMS,
 };
 
 /** `GET /search?q=&limit=`: names that contain the query, by rank and name. */
 export function search(catalog: Catalog, cache: ResponseCache): Handler {
   const parse = memoizedParser(searchParams);
   return (ctx) => {
-    const { q, limit } = parse(ctx.querystring);
-    return catalog.read((generation) =>
-      respondFromCache(ctx, cache, generation.index, `search ${limit} ${q}`, async () => {
-        const { groups, count, truncated } = await catalog.search(generation, q, limit, ctx.state.requestId);
+    const { q, limit, snapshot, after: cursor } = parse(ctx.querystring);
+    const after = cursor === undefined ? undefined : decodeCursor(q, cursor);
+    if (cursor !== undefined && after === undefined) {
+      throw invalidParameter('after', 'must be that of a link to the next matches of the same q');
+    }
+    const request = cursor === undefined ? `search ${limit} ${q}` : `search after ${cursor} ${limit} ${q}`;
+    return catalog.read(snapshot, (generation) =>
+      respondFromCache(ctx, cache, generation, request, async () => {
+        const results = await catalog.search(generation, { q, limit, after }, ctx.state.requestId);
+        const { groups, count, truncated } = results;
+        const next = () => ({
+          q,
+          limit,
+          snapshot: generation.snapshot,
+          after: encodeCursor(q, cursorAfter(results)),
+        });
         return {
           body: writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
-          ...(truncated ? { headers: { 'X-Results-Truncated': 'true' } } : {}),
+          headers: truncated ? { 'X-Results-Truncated': 'true', ...linkHeader({ next: next() }) } : {},
         };
       }),
     );

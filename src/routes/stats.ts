@@ -3,6 +3,7 @@ import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../search/catalog.js';
 import { etagOf, matches } from '../http/etag.js';
 import type { Handler } from '../http/request-context.js';
+import { SNAPSHOT_HEADERS } from './schemas.js';
 
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);
@@ -17,7 +18,7 @@ export function statsOperation(slug: string): Operation {
           source: 'tracker.debian.org',
           note: 'The data is a snapshot that is updated periodically; this one was taken at 2026-01-02T03:04:05.678Z.',
         },
-        headers: { 'Last-Modified': 'When the snapshot was taken, for programs.' },
+        headers: { ...SNAPSHOT_HEADERS, 'Last-Modified': 'When the snapshot was taken, for programs.' },
       },
     },
     problems: ['initializing', 'search_unavailable'],
@@ -35,12 +36,13 @@ function totalOf(slug: string): string {
  */
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {
-    const { index, meta } = catalog.generation();
+    const { index, snapshot, meta } = catalog.generation();
     const { total, source, taken_at } = meta;
     const etag = etagOf(index, 'stats');
     ctx.set({
       'Cache-Control': 'no-cache',
       ETag: etag,
+      'X-Snapshot': snapshot,
       'Last-Modified': new Date(taken_at).toUTCString(),
     });
     if (matches(ctx.get('If-None-Match'), etag)) {

@@ -2,21 +2,22 @@ import { EngineUnavailableError, type SearchPool } from '../clients/search-pool.
 import type { Logger } from '../log.js';
 import { runSearches } from './msearch.js';
 import { IndexGoneError } from './msearch-response.js';
-import type { EntryGroup } from './package-document.js';
+import { decodeEntry, type EntryGroup, type PackageEntry } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import type { Generation } from './generation.js';
 import type { GenerationWatcher } from './generation-watcher.js';
 import { TierPredictor } from './tier-predictor.js';
-import { browsePage, type SearchBody } from './queries.js';
-import { searchTierByTier, type SearchResults } from './tiered-search.js';
+import { browsePage, packagesNamed, type SearchBody } from './queries.js';
+import { searchTierByTier, type SearchResults, type TieredQuery } from './tiered-search.js';
 
 /** What is logged of a slow search. */
 interface SlowSearch {
   requestId: string;
   index: string;
-  limit: number;
+  limit?: number;
   q?: string;
   page?: number;
+  names?: number;
 }
 
 /** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
@@ -27,7 +28,12 @@ export class NotInitializedError extends Error {
   override readonly name = 'NotInitializedError';
 }
 
-/** Reads the current generation, only so many searches at a time. */
+/** The snapshot is neither the current nor the previous one. */
+export class SnapshotGoneError extends Error {
+  override readonly name = 'SnapshotGoneError';
+}
+
+/** Reads the current generation or the previous one, only so many searches at a time. */
 export class Catalog {
   readonly #predictor = new TierPredictor();
 
@@ -52,30 +58,63 @@ export class Catalog {
   }
 
   /**
-   * Answers from the current generation, and once more from the next one if it was pruned in between.
-   * @throws {NotInitializedError} {EngineUnavailableError} {OverloadedError} {IndexGoneError}
+   * Answers from the generation of a snapshot. Without an id: from the current generation, and once more from the next one
+   * if it was pruned in between.
+   * @throws {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError} {IndexGoneError}
    */
-  async read<T>(answer: (generation: Generation) => Promise<T>): Promise<T> {
+  async read<T>(snapshot: string | undefined, answer: (generation: Generation) => Promise<T>): Promise<T> {
     try {
-      return await answer(this.generation());
+      return await answer(snapshot === undefined ? this.generation() : await this.#select(snapshot));
     } catch (error) {
       if (!(error instanceof IndexGoneError)) throw error;
+      if (snapshot !== undefined) throw new SnapshotGoneError(snapshot, { cause: error });
     }
     await this.generations.refresh();
     return answer(this.generation());
+  }
+
+  async #select(snapshot: string): Promise<Generation> {
+    const known = this.generations.find(snapshot);
+    if (known !== undefined) return known;
+    await this.generations.refreshAll();
+    const found = this.generations.find(snapshot);
+    if (found !== undefined) return found;
+    this.generation();
+    if (this.generations.engine !== 'present') throw new EngineUnavailableError('no alias could be read');
+    throw new SnapshotGoneError(snapshot);
   }
 
   /**
    * At most `limit` names of a generation that contain `q`, by rank and name.
    * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
-  search({ index, shards }: Generation, q: string, limit: number, requestId: string): Promise<SearchResults> {
+  search({ index, shards }: Generation, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
+    const { q, limit } = query;
     return this.limiter.run(() =>
       this.#logIfSlow({ requestId, index, q, limit }, () =>
-        searchTierByTier(run, shards, q, limit, this.#predictor),
+        searchTierByTier(run, shards, query, this.#predictor),
       ),
     );
+  }
+
+  /**
+   * The packages with these names, code point for code point, by name.
+   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   */
+  async lookup(
+    { index }: Generation,
+    names: readonly string[],
+    requestId: string,
+  ): Promise<Map<string, PackageEntry>> {
+    const unique = [...new Set(names)];
+    const [hits] = await this.limiter.run(() =>
+      this.#logIfSlow({ requestId, index, names: unique.length }, () =>
+        runSearches(this.pool, index, [packagesNamed(unique)], requestId),
+      ),
+    );
+    const entries = (hits?.entries ?? []).map(decodeEntry);
+    return new Map(entries.map((entry) => [entry.name, entry]));
   }
 
   /**

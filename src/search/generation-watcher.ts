@@ -1,10 +1,15 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
 import { findGeneration, isReadable, type Generation } from './generation.js';
+import { previousAliasOf } from './index-names.js';
 
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
 const POLL_MS = 1000;
+
+/** Time between two looks for snapshots that clients ask for and this replica does not know, in milliseconds. */
+const LOOK_MS = 200;
 
 /**
  * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unusable`: the alias
@@ -24,14 +29,17 @@ const CLOSED = 'the index behind the alias is closed: open it, or rebuild';
 const UNREADABLE =
   'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
-/** Knows which generation is current: looks every second, and at once when asked to. */
+/** Knows the current and the previous generation: looks every second, and at once when asked to. */
 export class GenerationWatcher {
   #current: Generation | undefined;
+  #previous: Generation | undefined;
   #state: EngineState = 'unknown';
   #stateReason: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
+  #lookForAll: Promise<void> | undefined;
+  #lookedForAllAt = -Infinity;
   #stopped = false;
 
   constructor(
@@ -43,6 +51,11 @@ export class GenerationWatcher {
   /** The newest complete generation that was seen, also while Elasticsearch is away. */
   get current(): Generation | undefined {
     return this.#current;
+  }
+
+  /** The generation of a snapshot id, if it is the current or the previous one, as far as this replica knows. */
+  find(snapshot: string): Generation | undefined {
+    return [this.#current, this.#previous].find((generation) => generation?.snapshot === snapshot);
   }
 
   get engine(): EngineState {
@@ -81,6 +94,21 @@ export class GenerationWatcher {
     return this.#next;
   }
 
+  /**
+   * Looks anew at both generations, after this call, so that a replica that has not seen a flip yet agrees with one that
+   * has. At most one look in 200 ms, which all calls since the one before share.
+   */
+  refreshAll(): Promise<void> {
+    const wait = Math.max(0, this.#lookedForAllAt + LOOK_MS - performance.now());
+    this.#lookForAll ??= pause(wait).then(async () => {
+      this.#lookForAll = undefined;
+      this.#lookedForAllAt = performance.now();
+      await this.refresh();
+      this.#previous = await this.#findPrevious(this.#previous);
+    });
+    return this.#lookForAll;
+  }
+
   #schedule(): void {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
@@ -99,14 +127,29 @@ export class GenerationWatcher {
         this.#enter('unusable', UNREADABLE, { index: found.index });
         return;
       }
-      if (found?.index !== this.#current?.index) {
-        this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
-      }
+      const before = this.#current;
       this.#current = found;
       this.#enter(found === undefined ? 'absent' : 'present');
+      if (found?.index === before?.index) return;
+      this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
+      this.#previous = await this.#findPrevious(before);
     } catch (error) {
       const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
       this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
+    }
+  }
+
+  /**
+   * The generation behind the alias of the previous one, if it can be served.
+   * @param otherwise what it is where that cannot be read: keys of earlier releases may not.
+   */
+  async #findPrevious(otherwise: Generation | undefined): Promise<Generation | undefined> {
+    try {
+      const found = await findGeneration(this.client, previousAliasOf(this.alias));
+      return found !== undefined && !found.closed && isReadable(found) ? found : undefined;
+    } catch (error) {
+      this.log.debug({ err: error }, 'the previous generation could not be read');
+      return otherwise;
     }
   }
 

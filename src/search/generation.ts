@@ -1,6 +1,7 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
+import { snapshotIdOf } from './index-names.js';
 
 /** What belongs to one build, kept in the index's `_meta`. */
 const generationMeta = z.object({
@@ -25,6 +26,8 @@ export type GenerationMeta = z.infer<typeof generationMeta>;
 /** One build that is complete: an index that never changes again. */
 export interface Generation {
   index: string;
+  /** The id that clients know it by. */
+  snapshot: string;
   shards: number;
   meta: GenerationMeta;
 }
@@ -32,6 +35,7 @@ export interface Generation {
 /** The index an alias points to, whether or not this version can serve it. */
 export interface FoundGeneration {
   index: string;
+  snapshot: string;
   shards: number;
   /** Undefined if `_meta` was written by another version, or not by this service. */
   meta: GenerationMeta | undefined;
@@ -68,6 +72,7 @@ export async function findGeneration(
   const { mappings, settings } = found[index] ?? {};
   return {
     index,
+    snapshot: snapshotIdOf(index),
     shards: Number(settings?.index?.number_of_shards),
     meta: generationMeta.safeParse(mappings?._meta).data,
     createdAt: Number(settings?.index?.creation_date),

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** What follows the alias in the name of a build: `<utc time>-<random>`. */
 const BUILD = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
@@ -48,4 +48,16 @@ export function buildsOf(alias: string): string {
 /** What their loads write to, likewise. */
 export function loadingAliasesOf(alias: string): string {
   return `/${alias}-${loadingAliasOf(BUILD)}/`;
+}
+
+/** The id of a snapshot: what is unique in the name of its index. */
+export const SNAPSHOT_ID = IS_BUILD;
+
+/**
+ * The id of the snapshot in an index. An index that was not named by a rebuild, such as one that an operator restored
+ * under another name, has an id of the same form, derived from its name.
+ */
+export function snapshotIdOf(index: string): string {
+  const id = index.slice(-'yyyymmddthhmmssz-xxxxxxxx'.length);
+  return SNAPSHOT_ID.test(id) ? id : `00000000t000000z-${hash('sha1', index, 'hex').slice(0, 8)}`;
 }

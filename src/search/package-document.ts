@@ -28,21 +28,29 @@ export function encodeEntry(members: string): string {
   return Buffer.from(`{${' '.repeat(missing % BASE64_UNIT)}${members}`).toString('base64');
 }
 
+/** A package as `encodeEntry` wrote it. */
+export function decodeEntry(encoded: string): PackageEntry {
+  return JSON.parse(`${Buffer.from(encoded, 'base64').toString()}}`) as PackageEntry;
+}
+
 /** Encoded entries that are followed by the same text. */
 export interface EntryGroup {
   /** As `encodeEntry` made them. */
   entries: readonly string[];
-  /** Without it, entries have no rank. */
-  rank?: 0 | 1 | 2;
+  /** The last member of each entry; without it, entries are written as they are. */
+  member?: EntryMember;
 }
 
 /** What ends an entry and separates it from the next, in base64: a multiple of three bytes, too. */
 const ENDS = {
   none: encodeEnd('},\n'),
-  0: encodeEnd(',"rank":0},\n'),
-  1: encodeEnd(',"rank":1},\n'),
-  2: encodeEnd(',"rank":2},\n'),
+  rank0: encodeEnd(',"rank":0},\n'),
+  rank1: encodeEnd(',"rank":1},\n'),
+  rank2: encodeEnd(',"rank":2},\n'),
 };
+
+/** A member that an entry has in the response to a search, with its value. */
+export type EntryMember = Exclude<keyof typeof ENDS, 'none'>;
 
 function encodeEnd(text: string): string {
   if (text.length % BASE64_UNIT !== 0) throw new Error('what ends an entry must keep base64 aligned');
@@ -56,8 +64,8 @@ function encodeEnd(text: string): string {
  */
 export function writeResponseBody(before: string, groups: readonly EntryGroup[]): Buffer {
   let base64 = '';
-  for (const { entries, rank } of groups) {
-    const end = ENDS[rank ?? 'none'];
+  for (const { entries, member } of groups) {
+    const end = ENDS[member ?? 'none'];
     if (entries.length > 0) base64 += entries.join(end) + end;
   }
   if (base64 === '') return Buffer.from(`${before}]}`);

@@ -1,4 +1,5 @@
 import { codePoints } from '../unicode.js';
+import type { Cursor } from './cursor.js';
 import { MAX_NAME_BYTES } from './package-document.js';
 
 /**
@@ -32,32 +33,84 @@ export type SearchBody = Record<string, unknown>;
 /** Name of the clause that matches hits whose name equals the query: it separates rank 0 from rank 1. */
 export const EXACT = 'exact';
 
-/**
- * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
- * being first in name order by nature; the second those that contain it elsewhere.
- * @param size how many hits each tier may return.
- * @param shards of the index, each of one segment.
- */
-export function searchTiers(
-  q: string,
-  size: number,
-  shards: number,
-): [startsWith: SearchBody, containsElsewhere: SearchBody] {
-  // A range of what the index is sorted by is found by bisection, however much it holds. A `prefix` visits every name.
-  const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
-  // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
-  const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
-  const tier = {
+/** Hits of one search in name order, and no more of them than asked for. */
+function inNameOrder(size: number, shards: number): SearchBody {
+  return {
     ...ONLY_ENTRY,
     size,
     sort: shards === 1 ? AS_THEY_LIE : BY_NAME,
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
+}
+
+/**
+ * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
+ * being first in name order by nature; the second those that contain it elsewhere.
+ * @param size how many hits each tier may return.
+ * @param shards of the index, each of one segment.
+ * @param after where the page before ended; hits of its tier follow it.
+ */
+export function searchTiers(
+  q: string,
+  size: number,
+  shards: number,
+  after?: Cursor,
+): [startsWith: SearchBody, containsElsewhere: SearchBody] {
+  // A range of what the index is sorted by is found by bisection, however much it holds. A `prefix` visits every name.
+  const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
+  // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
+  const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
+  const tier = inNameOrder(size, shards);
+  const [afterStart, afterElsewhere] = (['startsWith', 'containsElsewhere'] as const).map((name) =>
+    after?.tier === name ? after.name : undefined,
+  );
   return [
-    { ...tier, query: { bool: { filter: startsWith, should: equals } } },
-    { ...tier, query: { bool: { filter: contains(q), must_not: startsWith } } },
+    { ...tier, query: { bool: following(afterStart, { filter: [startsWith], should: equals }) } },
+    {
+      ...tier,
+      query: { bool: following(afterElsewhere, { filter: [contains(q)], must_not: [startsWith] }) },
+    },
   ];
+}
+
+interface BoolQuery {
+  filter: Query[];
+  should?: Query;
+  must_not?: Query[];
+}
+
+/**
+ * Restricts a query to what follows a name in name order. Not by `search_after`, which needs a sort by value: filters
+ * leave the documents in the order in which they lie, and the range is found by bisection.
+ */
+function following(name: string | undefined, { filter, must_not = [], ...rest }: BoolQuery): Query {
+  if (name === undefined) return { filter, ...(must_not.length > 0 ? { must_not } : {}), ...rest };
+  const notBefore = { range: { 'name.lowercase': { gte: name } } };
+  const sameLowerCase = { range: { 'name.lowercase': { gte: name, lte: name } } };
+  const upToName = { range: { name: { lte: name } } };
+  return {
+    filter: [...filter, notBefore],
+    must_not: [...must_not, { bool: { filter: [sameLowerCase, upToName] } }],
+    ...rest,
+  };
+}
+
+/**
+ * The packages with any of these names, code point for code point, in no certain order. Each name is a range of what the
+ * index is sorted by: found by bisection in every index, without a field of its own. Few names share one lower case.
+ */
+export function packagesNamed(names: readonly string[]): SearchBody {
+  const sameLowerCase = names.map((name) => ({ range: { 'name.lowercase': { gte: name, lte: name } } }));
+  return {
+    ...ONLY_ENTRY,
+    size: names.length,
+    query: {
+      bool: { filter: [{ bool: { should: sameLowerCase } }, { terms: { name: names } }] },
+    },
+    track_total_hits: false,
+    timeout: SHARD_TIMEOUT,
+  };
 }
 
 /** Packages by number: those with an ordinal in [from, from + size). */

@@ -1,5 +1,6 @@
 import type { Hits } from './msearch-response.js';
-import type { EntryGroup } from './package-document.js';
+import type { Cursor } from './cursor.js';
+import { decodeEntry, type EntryGroup } from './package-document.js';
 import { searchTiers, type SearchBody } from './queries.js';
 import { TierPredictor } from './tier-predictor.js';
 
@@ -14,34 +15,56 @@ export interface SearchResults {
 /** Runs searches side by side on one index, and returns the hits of each. */
 type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
+/** What of a search is searched for. */
+export interface TieredQuery {
+  q: string;
+  limit: number;
+  /** Where the page before ended. */
+  after?: Cursor | undefined;
+}
+
 /**
  * Searches one index. Both tiers are requested together, unless the first tier is likely to fill the response: then the
- * second is requested only if it does not.
- * @param odds learns from this search.
+ * second is requested only if it does not. A page after another asks for the tier in which that one ended.
+ * @param odds learns from first pages.
  */
 export async function searchTierByTier(
   run: RunSearches,
   shards: number,
-  q: string,
-  limit: number,
+  { q, limit, after }: TieredQuery,
   odds = new TierPredictor(),
 ): Promise<SearchResults> {
-  // One more than asked for tells whether the answer is truncated, without counting every match.
-  const [first, second] = searchTiers(q, limit + 1, shards);
-  const firstAlone = odds.firstTierSuffices(q.length);
+  // One more than asked for tells whether there are more, without counting every match.
+  const [first, second] = searchTiers(q, limit + 1, shards, after);
+  if (after?.tier === 'containsElsewhere') {
+    const [elsewhere] = await run([second]);
+    return combine(undefined, elsewhere, limit);
+  }
+  const firstAlone = after !== undefined || odds.firstTierSuffices(q.length);
   const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
   if (startsWith === undefined) throw new Error('a search has no answer');
   const full = startsWith.entries.length > limit;
-  odds.record(q.length, full);
+  if (after === undefined) odds.record(q.length, full);
   const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
+  return combine(startsWith, elsewhere, limit);
+}
 
+/** The first `limit` entries of both tiers. */
+function combine(startsWith: Hits | undefined, elsewhere: Hits | undefined, limit: number): SearchResults {
+  const { entries: starting, exact } = startsWith ?? { entries: [], exact: 0 };
   const others = elsewhere?.entries ?? [];
-  const found = startsWith.entries.length + others.length;
-  const { exact } = startsWith;
+  const found = starting.length + others.length;
   const groups: EntryGroup[] = [
-    { rank: 0, entries: startsWith.entries.slice(0, Math.min(exact, limit)) },
-    { rank: 1, entries: startsWith.entries.slice(exact, limit) },
-    { rank: 2, entries: others.slice(0, Math.max(0, limit - startsWith.entries.length)) },
+    { member: 'rank0', entries: starting.slice(0, Math.min(exact, limit)) },
+    { member: 'rank1', entries: starting.slice(exact, limit) },
+    { member: 'rank2', entries: others.slice(0, Math.max(0, limit - starting.length)) },
   ];
   return { groups, count: Math.min(found, limit), truncated: found > limit };
+}
+
+/** Where results end that have an entry. */
+export function cursorAfter({ groups }: SearchResults): Cursor {
+  const { entries, member } = groups.findLast((group) => group.entries.length > 0) ?? { entries: [] };
+  const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';
+  return { tier, name: decodeEntry(entries.at(-1) ?? '').name };
 }

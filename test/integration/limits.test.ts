@@ -41,6 +41,28 @@ describe('Rate limits', () => {
     expect(blocked.headers.get('RateLimit')).to.match(/^"reading";r=0;t=/);
   });
 
+  it('counts /lookup by tens of names', async () => {
+    const names = (count: number) => Array.from({ length: count }, () => 'name=alpha').join('&');
+    const remaining = async (path: string, client: RequestInit) => {
+      const { status, headers } = await suite.service.get(path, client);
+      const [, left] = /;r=(\d+);/.exec(headers.get('RateLimit') ?? '') ?? [];
+      return [status, Number(left)];
+    };
+    const client = as('198.51.100.20');
+    expect(await remaining(`/lookup?${names(10)}`, client)).to.deep.equal([200, 4]);
+    // What is refused costs what it did on arrival.
+    expect(await remaining('/lookup?name=', client)).to.deep.equal([400, 3]);
+    expect(await remaining(`/lookup?${names(11)}`, client)).to.deep.equal([200, 1]);
+    expect(await remaining('/packages/alpha', client)).to.deep.equal([200, 0]);
+    const third = as('198.51.100.22');
+    expect(await remaining('/stats', third)).to.deep.equal([200, 4]);
+    const refused = await suite.service.get(`/lookup?${names(41)}`, third);
+    expectProblem(refused, 429, 'rate_limited');
+    expect(refused.headers.get('RateLimit')).to.match(/^"reading";r=0;t=\d+$/);
+    // Never more than the whole budget.
+    expect(await remaining(`/lookup?${names(100)}`, as('198.51.100.23'))).to.deep.equal([200, 0]);
+  });
+
   it('leaves /ping and /health free, and lets a blocked client ask why', async () => {
     const client = as('198.51.100.2');
     for (let i = 0; i < 6; i++) await suite.service.get('/stats', client);

@@ -3,12 +3,14 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { ResponseCache } from '../../../src/http/response-cache.js';
 
+const G1 = { index: 'g1', snapshot: 's1' };
+
 const body = (text: string) => ({ body: Buffer.from(text) });
 
 describe('ResponseCache', () => {
   it('keeps an answer by its generation and its request', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await cache.getOrCreate('g1', 'search 250 redis', () => Promise.resolve(body('one')));
+    const made = await cache.getOrCreate(G1, 'search 250 redis', () => Promise.resolve(body('one')));
     expect(cache.get('g1', 'search 250 redis')).to.equal(made);
     expect(cache.get('g2', 'search 250 redis')).to.be.undefined;
     expect(cache.get('g1', 'search 500 redis')).to.be.undefined;
@@ -23,7 +25,7 @@ describe('ResponseCache', () => {
         await new Promise(setImmediate);
         return body('one');
       };
-      const answers = await Promise.all(Array.from({ length: 10 }, () => cache.getOrCreate('g1', 'r', make)));
+      const answers = await Promise.all(Array.from({ length: 10 }, () => cache.getOrCreate(G1, 'r', make)));
       expect(made).to.equal(1);
       expect(new Set(answers).size).to.equal(1);
     }
@@ -33,18 +35,18 @@ describe('ResponseCache', () => {
     const cache = new ResponseCache(100_000);
     const fail = () => Promise.reject(new Error('broken'));
     const outcomes = await Promise.allSettled([
-      cache.getOrCreate('g1', 'r', fail),
-      cache.getOrCreate('g1', 'r', fail),
+      cache.getOrCreate(G1, 'r', fail),
+      cache.getOrCreate(G1, 'r', fail),
     ]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
     expect(
-      (await cache.getOrCreate('g1', 'r', () => Promise.resolve(body('mended')))).body.toString(),
+      (await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('mended')))).body.toString(),
     ).to.equal('mended');
   });
 
   it('keeps no more of a compressed body than its bytes', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await cache.getOrCreate('g1', 'r', () => Promise.resolve(body('a name '.repeat(1000))));
+    const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
     for (const encoding of ['br', 'gzip'] as const) {
       const response = await cache.encode(made, encoding);
       expect(response?.body?.length).to.be.within(10, 200);
@@ -54,7 +56,7 @@ describe('ResponseCache', () => {
 
   it('compresses again after a failure', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await cache.getOrCreate('g1', 'r', () => Promise.resolve(body('a name '.repeat(1000))));
+    const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
     const unusable = { ...made, body: { length: 7000 } as unknown as Buffer };
     await cache.encode(unusable, 'gzip')?.then(
       () => expect.fail('compressed what is no buffer'),
@@ -65,7 +67,7 @@ describe('ResponseCache', () => {
 
   it('keeps nothing at 0 bytes', async () => {
     const cache = new ResponseCache(0);
-    await cache.getOrCreate('g1', 'r', () => Promise.resolve(body('one')));
+    await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('one')));
     expect(cache.get('g1', 'r')).to.be.undefined;
   });
 
@@ -74,7 +76,7 @@ describe('ResponseCache', () => {
     // Does not compress: what is kept beside it is as large as itself.
     const noise = randomBytes(10_000);
     for (const request of ['a', 'b', 'c'])
-      await cache.getOrCreate('g1', request, () => Promise.resolve({ body: noise }));
+      await cache.getOrCreate(G1, request, () => Promise.resolve({ body: noise }));
     const kept = cache.get('g1', 'b');
     if (kept === undefined) throw new Error('not kept');
     await cache.encode(kept, 'gzip');
@@ -86,13 +88,13 @@ describe('ResponseCache', () => {
 
   it('compresses once, and only what is worth it', async () => {
     const cache = new ResponseCache(100_000);
-    const long = await cache.getOrCreate('g1', 'long', () => Promise.resolve(body('abc'.repeat(1000))));
+    const long = await cache.getOrCreate(G1, 'long', () => Promise.resolve(body('abc'.repeat(1000))));
     const [first, second] = [cache.encode(long, 'gzip'), cache.encode(long, 'gzip')];
     expect(first).to.equal(second);
     expect(gunzipSync((await first)?.body ?? '').equals(long.body)).to.be.true;
     const br = await cache.encode(long, 'br');
     expect(brotliDecompressSync(br?.body ?? '').equals(long.body)).to.be.true;
-    const short = await cache.getOrCreate('g1', 'short', () => Promise.resolve(body('abc')));
+    const short = await cache.getOrCreate(G1, 'short', () => Promise.resolve(body('abc')));
     expect(cache.encode(short, 'gzip')).to.be.undefined;
   });
 });

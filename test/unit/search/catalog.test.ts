@@ -24,7 +24,7 @@ async function search(first: number, second: number, odds: TierPredictor) {
       ),
     );
   };
-  return { asked, results: await searchTierByTier(run, 1, 'lib', LIMIT, odds) };
+  return { asked, results: await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT }, odds) };
 }
 
 /** Odds for which the first tier of a query of three characters is likely to be full, or not. */
@@ -51,7 +51,7 @@ describe('searchTierByTier', () => {
       for (const good of [false, true]) {
         const { results } = await search(first, second, odds(good));
         expect(results.groups.map(({ entries }) => entries)).to.deep.equal(ranks);
-        expect(results.groups.map(({ rank }) => rank)).to.deep.equal([0, 1, 2]);
+        expect(results.groups.map(({ member }) => member)).to.deep.equal(['rank0', 'rank1', 'rank2']);
         expect(results).to.include({ count, truncated });
       }
     });

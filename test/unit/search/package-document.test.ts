@@ -24,9 +24,9 @@ describe('writeResponseBody', () => {
 
   it('writes all groups in order, each entry with the rank of its group', () => {
     const groups = [
-      { rank: 0 as const, entries: entries.slice(0, 1) },
-      { rank: 1 as const, entries: [] },
-      { rank: 2 as const, entries: entries.slice(1) },
+      { member: 'rank0' as const, entries: entries.slice(0, 1) },
+      { member: 'rank1' as const, entries: [] },
+      { member: 'rank2' as const, entries: entries.slice(1) },
     ];
     const answer = writeResponseBody('{"query":"🚀","results":[', groups);
     expect(JSON.parse(answer.toString())).to.deep.equal({
@@ -41,7 +41,7 @@ describe('writeResponseBody', () => {
   });
 
   it('writes an empty array where there is no entry', () => {
-    for (const groups of [[], [{ entries: [] }], [{ rank: 0 as const, entries: [] }]]) {
+    for (const groups of [[], [{ entries: [] }], [{ member: 'rank0' as const, entries: [] }]]) {
       expect(writeResponseBody('{"results":[', groups).toString()).to.equal('{"results":[]}');
     }
   });

@@ -22,14 +22,14 @@ describe('searchTiers', () => {
     expect(searchTiers('lib', 251, 1)).to.deep.equal([
       {
         ...tier,
-        query: { bool: { filter: startingWith('lib'), should: equalling('lib') } },
+        query: { bool: { filter: [startingWith('lib')], should: equalling('lib') } },
       },
       {
         ...tier,
         query: {
           bool: {
-            filter: { match: { 'name.trigrams': 'lib' } },
-            must_not: startingWith('lib'),
+            filter: [{ match: { 'name.trigrams': 'lib' } }],
+            must_not: [startingWith('lib')],
           },
         },
       },
@@ -56,7 +56,7 @@ describe('searchTiers', () => {
     it(`looks elsewhere for ${what}`, () => {
       const [, containsElsewhere] = searchTiers(q, 10, 1);
       expect(containsElsewhere.query).to.deep.equal({
-        bool: { filter, must_not: startingWith(q) },
+        bool: { filter: [filter], must_not: [startingWith(q)] },
       });
     });
   }
@@ -65,11 +65,11 @@ describe('searchTiers', () => {
     for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
       const [startsWith, containsElsewhere] = searchTiers(q, 10, 1);
       expect(startsWith.query).to.deep.equal({
-        bool: { filter: startingWith(q), should: equalling(q) },
+        bool: { filter: [startingWith(q)], should: equalling(q) },
       });
       expect(containsElsewhere.query)
         .to.have.nested.property('bool.must_not')
-        .that.deep.equals(startingWith(q));
+        .that.deep.equals([startingWith(q)]);
     }
   });
 });

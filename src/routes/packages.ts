@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { respondFromCache } from '../http/cached-response.js';
+import type { Operation } from '../http/openapi.js';
+import { Problem } from '../http/problem.js';
+import { memoizedParser, parsePathParam } from '../http/query-params.js';
+import type { Handler } from '../http/request-context.js';
+import type { RenderedResponse, ResponseCache } from '../http/response-cache.js';
+import type { Catalog } from '../search/catalog.js';
+import type { PackageEntry } from '../search/package-document.js';
+import {
+  exactName,
+  PACKAGE_EXAMPLE,
+  packageSchema,
+  READ_PROBLEMS,
+  SNAPSHOT_HEADERS,
+  snapshotParam,
+} from './schemas.js';
+
+const PREFIX = '/packages/';
+
+const name = exactName.meta({
+  description: 'The name, percent-encoded once; `/` may stand as it is.',
+  examples: ['redis-redisearch'],
+});
+
+const queryParams = z.object({ snapshot: snapshotParam });
+
+export const packageOperation: Operation = {
+  summary: 'The package of exactly this name',
+  description: 'Clients shorten the paths of the names `.` and `..`: ask `/lookup` for these.',
+  params: queryParams.extend({ name }),
+  responses: {
+    200: {
+      description: 'The package.',
+      schema: packageSchema,
+      example: PACKAGE_EXAMPLE,
+      headers: SNAPSHOT_HEADERS,
+    },
+  },
+  problems: [...READ_PROBLEMS, 'unknown_package'],
+  problemHeaders: { unknown_package: SNAPSHOT_HEADERS },
+};
+
+/** `GET /packages/{name}`: the package whose name is the rest of the path, code point for code point. */
+export function packageByName(catalog: Catalog, cache: ResponseCache): Handler {
+  const parse = memoizedParser(queryParams);
+  return (ctx) => {
+    const { snapshot } = parse(ctx.querystring);
+    const wanted = parsePathParam(name, 'name', restOfPath(ctx.req.url));
+    return catalog.read(snapshot, (generation) =>
+      respondFromCache(ctx, cache, generation, `package ${wanted}`, async () => {
+        const found = await catalog.lookup(generation, [wanted], ctx.state.requestId);
+        return render(found.get(wanted));
+      }),
+    );
+  };
+}
+
+/** As it was sent: parsing the address would end it at a `#`. */
+function restOfPath(url = ''): string {
+  const end = url.indexOf('?');
+  return url.slice(PREFIX.length, end === -1 ? undefined : end);
+}
+
+function render(found: PackageEntry | undefined): RenderedResponse {
+  if (found !== undefined) return { body: Buffer.from(JSON.stringify(found)) };
+  return { status: 404, body: Buffer.from(JSON.stringify(new Problem('unknown_package').body)) };
+}

@@ -1,0 +1,211 @@
+import { Agent, get } from 'node:http';
+import { expect } from 'chai';
+import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { rawRequest } from '../support/raw-request.js';
+import { request, useService } from '../support/service.js';
+
+const AWKWARD_NAMES = [
+  'a', 'A', 'é', 'e\u0301', '🚀', '/', '//', 'a/b', '@scope/name', '%', '%2F', '%%', '100%', 'a%20b', 'a b', ' a', 'a ', '?', 'a?b', '#', 'c#', 'a#b', '&',
+  'a&name=b', '=', '+', 'c++', ';', ',', '"', "'", '\\', '<b>', '{name}', '.', '..', '...', '.hidden', 'a/../b', '日本語', 'İ', 'i', 'ı', 'ß', 'ẞ', 'ss', '\u0000',
+  'tab\tname', 'new\nline', '\uFEFFbom', '\u{10FFFF}', '*', '_', '-', '~', '__proto__', 'constructor', 'x'.repeat(512), 'é'.repeat(256),
+  '🚀'.repeat(128), 'Mixed.Case', 'mixed.case', 'MIXED.CASE', 'null', 'true', '0',
+]; // prettier-ignore
+
+/** Not in the dataset, and near to names that are. */
+const MISSING_NAMES = [
+  'b',
+  'É',
+  'a/',
+  '/a',
+  '%2f',
+  'a%2520b',
+  'mixed.Case',
+  '....',
+  'x'.repeat(511),
+  '\u{10FFFE}',
+  'I',
+  'SS',
+];
+
+describe('Exact names', function () {
+  this.timeout(60_000);
+  const packages = [...packagesNamed(AWKWARD_NAMES), ...others()];
+  const suite = useService(() => packages);
+
+  function others() {
+    const taken = new Set(AWKWARD_NAMES);
+    return bundledPackages()
+      .filter(({ name }) => !taken.has(name))
+      .slice(0, 20_000)
+      .map((entry, i) => ({ ...entry, no: AWKWARD_NAMES.length + 1 + i }));
+  }
+
+  it('are found by /packages, code point for code point', async () => {
+    for (const entry of packages.slice(0, AWKWARD_NAMES.length)) {
+      // A client would take these for the way up.
+      if (['.', '..'].includes(entry.name)) continue;
+      const { status, body, headers } = await suite.service.get(
+        `/packages/${encodeURIComponent(entry.name)}`,
+      );
+      expect(status, entry.name).to.equal(200);
+      expect(body).to.deep.equal(entry);
+      expect(headers.get('ETag')).to.match(/^W\//);
+      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+    }
+    for (const name of MISSING_NAMES) {
+      const answer = await suite.service.get(`/packages/${encodeURIComponent(name)}`);
+      expectProblem(answer, 404, 'unknown_package');
+      expect(answer.headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+    }
+  });
+
+  it('are found by /lookup, in the order of the request, duplicates included', async () => {
+    const random = seededRandom(3);
+    const byName = new Map(packages.map((entry) => [entry.name, entry]));
+    const known = (names: readonly string[]) =>
+      names.map((name) => ({ name, package: byName.get(name) ?? null }));
+    for (let i = 0; i < 50; i++) {
+      const names = Array.from({ length: integer(random, 1, 12) }, () =>
+        random() < 0.5 ? pick(random, [...AWKWARD_NAMES, ...MISSING_NAMES]) : pick(random, packages).name,
+      );
+      names.push(names[0] as string);
+      const query = names.map((name) => `name=${encodeURIComponent(name)}`).join('&');
+      const { status, body } = await suite.service.get(`/lookup?${query}`);
+      expect(status).to.equal(200);
+      const results = known(names);
+      const count = results.filter((result) => result.package !== null).length;
+      expect(body).to.deep.equal({ count, results });
+    }
+  });
+
+  it('may be a hundred in one request', async () => {
+    const names = packages.slice(-100).map(({ name }) => name);
+    const query = names.map((name) => `name=${encodeURIComponent(name)}`);
+    const { body } = await suite.service.get(`/lookup?${query.join('&')}`);
+    expect(body.count).to.equal(100);
+    expect((body.results as { name: string }[]).map(({ name }) => name)).to.deep.equal(names);
+    const more = await suite.service.get(`/lookup?${[...query, 'name=a'].join('&')}`);
+    expectProblem(more, 400, 'invalid_parameter');
+    expect(more.body.detail).to.equal('name must be given 100 times at most');
+  });
+
+  it('that do not fit into the head of a request are refused with 431', async () => {
+    const query = Array.from({ length: 40 }, () => `name=${'x'.repeat(512)}`).join('&');
+    expectProblem(await request(`${suite.service.url}/lookup?${query}`), 431, 'headers_too_large');
+  });
+
+  it('are percent-decoded once, with a literal or an encoded slash', async () => {
+    const at = (url: string) => ask(`${suite.service.url}${url}`);
+    for (const [path, name] of [
+      ['/packages/@scope/name', '@scope/name'],
+      ['/packages/@scope%2Fname', '@scope/name'],
+      ['/packages/%40scope%2fname', '@scope/name'],
+      ['/packages//', '/'],
+      ['/packages///', '//'],
+      ['/packages/a/../b', 'a/../b'],
+      ['/packages/.', '.'],
+      ['/packages/..', '..'],
+      ['/packages/%2E%2E', '..'],
+      ['/packages/100%', '100%'],
+      ['/packages/100%25', '100%'],
+      ['/packages/%252F', '%2F'],
+      ['/packages/a%2520b', 'a%20b'],
+      ['/packages/a+b', undefined],
+      ['/packages/c++', 'c++'],
+      ['/packages/a?snapshot=', undefined],
+      ['/packages/a?b', 'a'],
+      ['/packages/a?x=/../b', 'a'],
+    ] as const) {
+      const answer = await at(path);
+      if (name !== undefined) expect(answer.body.name, path).to.equal(name);
+      else expect(answer.status, path).to.be.oneOf([400, 404]);
+    }
+    // No browser sends this: the path of the request ends where its query begins, not at a fragment.
+    const raw = await rawRequest(suite.service.url, [
+      'GET /packages/c# HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+    ]);
+    expect(JSON.parse(raw.text)).to.include({ name: 'c#' });
+  });
+
+  it('are of 1 to 512 bytes of UTF-8', async () => {
+    for (const [path, detail] of [
+      ['/packages/', 'name must have 1 to 512 bytes'],
+      [`/packages/${'x'.repeat(513)}`, 'name must have 1 to 512 bytes'],
+      [`/packages/${encodeURIComponent('é'.repeat(257))}`, 'name must have 1 to 512 bytes'],
+      ['/packages/%FF', 'name must be UTF-8, percent-encoded'],
+      ['/packages/%C3', 'name must be UTF-8, percent-encoded'],
+      ['/packages/%ED%A0%80', 'name must be UTF-8, percent-encoded'],
+      ['/lookup', 'name is required'],
+      ['/lookup?name=', 'name must have 1 to 512 bytes'],
+      [`/lookup?name=a&name=${'x'.repeat(513)}`, 'name must have 1 to 512 bytes'],
+      ['/lookup?name=a&name=%FF', 'name must be UTF-8, percent-encoded'],
+      ['/lookup?name=a&snapshot=x', 'snapshot must be an id from the header X-Snapshot'],
+      ['/packages/a?snapshot=a&snapshot=b', 'snapshot must be given once'],
+    ] as const) {
+      const answer = await suite.service.get(path);
+      expectProblem(answer, 400, 'invalid_parameter');
+      expect(answer.body.detail).to.equal(detail);
+    }
+    const raw = await rawRequest(suite.service.url, [
+      Buffer.from('GET /packages/\u00e9 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'),
+    ]);
+    expect(raw.status).to.equal(400);
+  });
+
+  it('have responses that caches and clients can keep, a missing one included', async () => {
+    for (const [path, status] of [
+      ['/packages/a', 200],
+      ['/lookup?name=a&name=none', 200],
+      ['/packages/none', 404],
+    ] as const) {
+      const first = await suite.service.get(path);
+      expect(first.status, path).to.equal(status);
+      expect(first.headers.get('Cache-Control')).to.contain('max-age=30');
+      const etag = first.headers.get('ETag') ?? '';
+      const again = await suite.service.get(path, { headers: { 'If-None-Match': etag } });
+      // Conditions are for what exists (RFC 9110, section 13.2.1).
+      expect(again.status, path).to.equal(status === 200 ? 304 : 404);
+      for (const name of ['ETag', 'X-Snapshot', 'Cache-Control', 'Access-Control-Expose-Headers']) {
+        expect(again.headers.get(name), name).to.equal(first.headers.get(name));
+      }
+      const any = await suite.service.get(path, { headers: { 'If-None-Match': '*' } });
+      expect(any.status, path).to.equal(status === 200 ? 304 : 404);
+      const head = await suite.service.get(path, { method: 'HEAD' });
+      expect(head).to.include({ status, text: '' });
+    }
+  });
+
+  it('that appear or disappear with a rebuild have another tag and another response', async () => {
+    const path = '/packages/none-yet';
+    const before = await suite.service.get(path);
+    await suite.dataset.write(
+      toCsv([...packages, { ...packages[0], no: 900_000, name: 'none-yet' } as never]),
+    );
+    await suite.service.rebuild();
+    const conditional = { headers: { 'If-None-Match': before.headers.get('ETag') ?? '' } };
+    const after = await suite.service.get(path, conditional);
+    expect(after.body).to.include({ name: 'none-yet' });
+    const snapshot = before.headers.get('X-Snapshot') ?? '';
+    expectProblem(await suite.service.get(`${path}?snapshot=${snapshot}`), 404, 'unknown_package');
+    const lookup = await suite.service.get(`/lookup?name=none-yet&snapshot=${snapshot}`);
+    expect(lookup.body.count).to.equal(0);
+    expect(lookup.headers.get('X-Snapshot')).to.equal(snapshot);
+  });
+});
+
+/** Sends a path as it is: `fetch` would shorten it. */
+function ask(url: string): Promise<{ status: number; body: { name?: string } }> {
+  const [, origin = '', path = ''] = /^(https?:\/\/[^/]+)(.*)$/s.exec(url) ?? [];
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve, reject) => {
+    get({ hostname, port, path, agent: new Agent() }, (response) => {
+      let text = '';
+      response.on('data', (chunk: Buffer) => (text += chunk.toString()));
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) as { name?: string } }),
+      );
+    }).on('error', reject);
+  });
+}

@@ -1,0 +1,36 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { decodeCursor, encodeCursor, MAX_CURSOR_LENGTH, type Cursor } from '../../../src/search/cursor.js';
+
+const TIERS = ['startsWith', 'containsElsewhere'] as const;
+const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 128 });
+
+describe('A cursor', () => {
+  it('is read back as what it was made of, for its own query alone', () => {
+    fc.assert(
+      fc.property(name, name, fc.constantFrom(...TIERS), name, (q, other, tier, last) => {
+        const text = encodeCursor(q, { tier, name: last });
+        expect(text).to.match(/^[\w-]+$/);
+        expect(text.length).to.be.at.most(MAX_CURSOR_LENGTH);
+        expect(decodeCursor(q, text)).to.deep.equal({ tier, name: last } satisfies Cursor);
+        if (other !== q) expect(decodeCursor(other, text)).to.be.undefined;
+      }),
+    );
+  });
+
+  it('is nothing else', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.base64String()), (text) => {
+        expect(decodeCursor('lib', text)).to.be.undefined;
+      }),
+    );
+    const good = encodeCursor('lib', { tier: 'startsWith', name: 'libc' });
+    for (const text of [`${good}=`, `${good} `, good.slice(0, -1), good.slice(1), `B${good.slice(1)}`]) {
+      const cursor = decodeCursor('lib', text);
+      if (cursor !== undefined) expect(encodeCursor('lib', cursor)).to.equal(text);
+    }
+    // Bytes that are not UTF-8.
+    const bytes = Buffer.concat([Buffer.from(good, 'base64url').subarray(0, 7), Buffer.of(0xff)]);
+    expect(decodeCursor('lib', bytes.toString('base64url'))).to.be.undefined;
+  });
+});
