@@ -22,6 +22,15 @@ import { RebuildService } from './rebuild/rebuild-service.js';
 const MAX_WAITING_SEARCHES = 256;
 
 /**
+ * Searches for look-alikes on each node that one replica has in flight: the slowest take as long as dozens of searches, and
+ * a node runs one and a half of anything for each of its processors.
+ */
+const SIMILAR_PER_NODE = 1;
+
+/** Searches for look-alikes that may wait for their turn: about half a second's worth of them. */
+const MAX_WAITING_SIMILAR = 32;
+
+/**
  * Deadline of a stop, in milliseconds: process managers usually kill a process ten seconds after SIGTERM. Requests in
  * flight have a second less.
  */
@@ -105,8 +114,16 @@ function createServers(
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
   const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
-  const running = CONNECTIONS_PER_NODE * nodes.length;
-  const searchLimiter = new ConcurrencyLimiter({ running, waiting: MAX_WAITING_SEARCHES });
+  const limiters = {
+    search: new ConcurrencyLimiter({
+      running: CONNECTIONS_PER_NODE * nodes.length,
+      waiting: MAX_WAITING_SEARCHES,
+    }),
+    similar: new ConcurrencyLimiter({
+      running: SIMILAR_PER_NODE * nodes.length,
+      waiting: MAX_WAITING_SIMILAR,
+    }),
+  };
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const app = createApp({
@@ -114,7 +131,7 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, searchLimiter, log),
+    catalog: new Catalog(pool, generations, limiters, log),
     cache,
     generations,
     rebuilds,
@@ -127,6 +144,6 @@ function createServers(
     config.maxConnections,
   );
   const { connections } = server;
-  metrics?.register(collectors({ connections, searchLimiter, cache, rateLimiter, generations, rebuilds }));
+  metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds }));
   return { server, metricsServer: metrics && createMetricsServer(metrics), rebuilds, pool };
 }

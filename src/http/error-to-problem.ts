@@ -1,7 +1,7 @@
 import { EngineUnavailableError } from '../clients/search-pool.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { WorkerFailedError } from '../rebuild/worker-process.js';
-import { NotInitializedError, SnapshotGoneError } from '../search/catalog.js';
+import { NoFoldError, NotInitializedError, SnapshotGoneError } from '../search/catalog.js';
 import { OverloadedError } from '../search/concurrency-limiter.js';
 import { IndexGoneError } from '../search/msearch-response.js';
 import { Problem, retryAfter } from './problem.js';
@@ -10,6 +10,11 @@ import { Problem, retryAfter } from './problem.js';
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof NotInitializedError) return new Problem('initializing', { cause: error });
+  if (error instanceof NoFoldError) {
+    const detail =
+      'this snapshot has no look-alikes: it was built by an earlier release; the next rebuild adds them';
+    return new Problem('initializing', { detail, headers: retryAfter(60), cause: error });
+  }
   if (error instanceof SnapshotGoneError) return new Problem('snapshot_gone', { cause: error });
   if (error instanceof EngineUnavailableError || error instanceof IndexGoneError) {
     return new Problem('search_unavailable', { cause: error });

@@ -1,4 +1,4 @@
-import type { ConcurrencyLimiter } from '../search/concurrency-limiter.js';
+import type { SearchLimiters } from '../search/catalog.js';
 import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watcher.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { ConnectionLimits } from '../http/connection-limits.js';
@@ -13,7 +13,7 @@ const REASON_LENGTH = 200;
 
 interface Watched {
   connections: ConnectionLimits;
-  searchLimiter: ConcurrencyLimiter;
+  limiters: SearchLimiters;
   cache: ResponseCache;
   rateLimiter: Pick<RateLimiterDeps, 'redis' | 'stats'>;
   generations: GenerationWatcher;
@@ -23,7 +23,7 @@ interface Watched {
 /** What the parts of the service have counted, and the state that they are in. */
 export function collectors({
   connections,
-  searchLimiter,
+  limiters,
   cache,
   rateLimiter,
   generations,
@@ -31,7 +31,7 @@ export function collectors({
 }: Watched): Collector[] {
   return [
     ...ofConnections(connections),
-    ...ofSearches(searchLimiter),
+    ...ofSearches(limiters),
     ...ofCache(cache),
     ...ofLimits(rateLimiter),
     ...ofGeneration(generations),
@@ -52,12 +52,17 @@ function ofConnections(connections: ConnectionLimits): Collector[] {
   ];
 }
 
-function ofSearches(limiter: ConcurrencyLimiter): Collector[] {
+function ofSearches({ search, similar }: SearchLimiters): Collector[] {
   return [
-    gauge('searches_running', 'Searches that Elasticsearch works at', () => limiter.running),
-    gauge('searches_waiting', 'Searches that wait for their turn', () => limiter.waiting),
+    gauge('searches_running', 'Searches that Elasticsearch works at', () => search.running),
+    gauge('searches_waiting', 'Searches that wait for their turn', () => search.waiting),
     counter('searches_refused_total', 'Searches refused because too many waited', [], () => [
-      [limiter.refused],
+      [search.refused],
+    ]),
+    gauge('similar_running', 'Searches for look-alikes that Elasticsearch works at', () => similar.running),
+    gauge('similar_waiting', 'Searches for look-alikes that wait for their turn', () => similar.waiting),
+    counter('similar_refused_total', 'Searches for look-alikes refused because too many waited', [], () => [
+      [similar.refused],
     ]),
   ];
 }

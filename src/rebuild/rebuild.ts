@@ -4,6 +4,7 @@ import type { Config } from '../config.js';
 import {
   assertReadable,
   findGeneration,
+  MAPPING_VERSION,
   type FoundGeneration,
   type GenerationMeta,
 } from '../search/generation.js';
@@ -70,6 +71,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       taken_at: snapshot.takenAt.toISOString(),
       dataset_digest: snapshot.digest,
       dataset_validators: snapshot.validators,
+      mapping_version: MAPPING_VERSION,
     };
     assertReadable(meta);
 
@@ -134,13 +136,17 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, build: 
   await flip(client, alias, served, index);
 }
 
-/** @returns undefined if `skipIf` is `unchanged` and the dataset is that of the newest build. */
+/**
+ * @returns undefined if `skipIf` is `unchanged`, the dataset is that of the newest build, and that has all fields that
+ * this release writes.
+ */
 async function downloadIfChanged(
   { client, alias, config }: RebuildDeps,
   { skipIf, signal }: RebuildOptions,
   served: FoundGeneration | undefined,
 ): Promise<Snapshot | undefined> {
-  const newest = skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
+  const built = skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
+  const newest = (built?.meta?.mapping_version ?? 1) < MAPPING_VERSION ? undefined : built;
   const snapshot = await download(config.dataset.url, signal, {
     timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
     known: newest?.meta?.dataset_validators,

@@ -20,6 +20,7 @@ import { getBypass, getBypassOperation } from './get-bypass.js';
 import type { Handler } from '../http/request-context.js';
 import { lookup, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
+import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';
@@ -78,6 +79,13 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       operation: lookupOperation,
       handler: lookup(catalog, cache, reading),
       limit: reading,
+      open: true,
+    },
+    '/similar': {
+      operation: similarOperation,
+      handler: similar(catalog, cache),
+      limit: reading,
+      cost: SIMILAR_COST,
       open: true,
     },
     '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging, open: true },

@@ -4,10 +4,11 @@ import { runSearches } from './msearch.js';
 import { IndexGoneError } from './msearch-response.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import type { Generation } from './generation.js';
+import { fold, maxDistance } from './fold.js';
+import { hasFold, type Generation } from './generation.js';
 import type { GenerationWatcher } from './generation-watcher.js';
 import { TierPredictor } from './tier-predictor.js';
-import { browsePage, packagesNamed, type SearchBody } from './queries.js';
+import { browsePage, packagesNamed, similarNames, type SearchBody } from './queries.js';
 import { searchTierByTier, type SearchResults, type TieredQuery } from './tiered-search.js';
 
 /** What is logged of a slow search. */
@@ -17,6 +18,7 @@ interface SlowSearch {
   limit?: number;
   q?: string;
   page?: number;
+  name?: string;
   names?: number;
 }
 
@@ -33,6 +35,25 @@ export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
 }
 
+/** The generation was built before look-alikes could be found; the next rebuild adds what is missing. */
+export class NoFoldError extends Error {
+  override readonly name = 'NoFoldError';
+}
+
+/** The look-alikes of a name: entries by distance, nearest first. */
+export interface SimilarResults {
+  groups: EntryGroup[];
+  count: number;
+  /** More names are as similar than were asked for. */
+  truncated: boolean;
+}
+
+/** What limits the searches of a replica: look-alikes cost much more than searches and must not displace them. */
+export interface SearchLimiters {
+  search: ConcurrencyLimiter;
+  similar: ConcurrencyLimiter;
+}
+
 /** Reads the current generation or the previous one, only so many searches at a time. */
 export class Catalog {
   readonly #predictor = new TierPredictor();
@@ -40,7 +61,7 @@ export class Catalog {
   constructor(
     private readonly pool: SearchPool,
     private readonly generations: GenerationWatcher,
-    private readonly limiter: ConcurrencyLimiter,
+    private readonly limiters: SearchLimiters,
     private readonly log: Logger,
   ) {}
 
@@ -91,7 +112,7 @@ export class Catalog {
   search({ index, shards }: Generation, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { q, limit } = query;
-    return this.limiter.run(() =>
+    return this.limiters.search.run(() =>
       this.#logIfSlow({ requestId, index, q, limit }, () =>
         searchTierByTier(run, shards, query, this.#predictor),
       ),
@@ -108,13 +129,42 @@ export class Catalog {
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
     const unique = [...new Set(names)];
-    const [hits] = await this.limiter.run(() =>
+    const [hits] = await this.limiters.search.run(() =>
       this.#logIfSlow({ requestId, index, names: unique.length }, () =>
         runSearches(this.pool, index, [packagesNamed(unique)], requestId),
       ),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
     return new Map(entries.map((entry) => [entry.name, entry]));
+  }
+
+  /**
+   * At most `limit` names that are easily mistaken for `name`, which need not exist, by distance and name.
+   * @throws {NoFoldError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   */
+  async similar(
+    { index, shards, meta }: Generation,
+    name: string,
+    limit: number,
+    requestId: string,
+  ): Promise<SimilarResults> {
+    if (!hasFold(meta)) throw new NoFoldError(index);
+    const folded = fold(name);
+    const bodies = similarNames(name, folded, maxDistance(folded), limit + 1, shards);
+    const hits = await this.limiters.similar.run(() =>
+      this.#logIfSlow({ requestId, index, limit, name }, () =>
+        runSearches(this.pool, index, bodies, requestId),
+      ),
+    );
+    const members = ['distance0', 'distance1', 'distance2'] as const;
+    let room = limit;
+    const groups = hits.map(({ entries }, distance): EntryGroup => {
+      const group = { member: members[distance], entries: entries.slice(0, room) };
+      room -= group.entries.length;
+      return group as EntryGroup;
+    });
+    const found = hits.reduce((sum, { entries }) => sum + entries.length, 0);
+    return { groups, count: limit - room, truncated: found > limit };
   }
 
   /**
@@ -129,7 +179,7 @@ export class Catalog {
   ): Promise<EntryGroup> {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
-    return this.limiter.run(() =>
+    return this.limiters.search.run(() =>
       this.#logIfSlow({ requestId, index, page, limit }, () =>
         browseIndex(this.pool, index, from, limit, requestId),
       ),

@@ -19,7 +19,24 @@ const generationMeta = z.object({
   dataset_validators: z
     .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
     .optional(),
+  /** Of mappings/packages.json, see `MAPPING_VERSION`; builds of earlier releases do not say it. */
+  mapping_version: z.int().optional(),
 });
+
+/**
+ * The version of mappings/packages.json that this release writes. Raise it with every field that a feature needs: the next
+ * refresh then builds, even if the dataset has not changed. Generations of other versions are served without the feature.
+ * 2: `name.fold`.
+ */
+export const MAPPING_VERSION = 2;
+
+/** The first version with `name.fold`. */
+const FOLD_VERSION = 2;
+
+/** Whether look-alikes can be found in a generation: those of earlier releases lack the field. */
+export function hasFold({ mapping_version = 1 }: GenerationMeta): boolean {
+  return mapping_version >= FOLD_VERSION;
+}
 
 export type GenerationMeta = z.infer<typeof generationMeta>;
 

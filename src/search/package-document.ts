@@ -47,6 +47,9 @@ const ENDS = {
   rank0: encodeEnd(',"rank":0},\n'),
   rank1: encodeEnd(',"rank":1},\n'),
   rank2: encodeEnd(',"rank":2},\n'),
+  distance0: encodeEnd(', "distance": 0},\n'),
+  distance1: encodeEnd(', "distance": 1},\n'),
+  distance2: encodeEnd(', "distance": 2},\n'),
 };
 
 /** A member that an entry has in the response to a search, with its value. */

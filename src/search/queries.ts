@@ -113,6 +113,40 @@ export function packagesNamed(names: readonly string[]): SearchBody {
   };
 }
 
+/**
+ * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order. The expansion into
+ * terms has no limit: with the default rewrite `fuzzy` would lose names.
+ * @param folded the fold of `name`.
+ */
+export function similarNames(
+  name: string,
+  folded: string,
+  distance: number,
+  size: number,
+  shards: number,
+): SearchBody[] {
+  const itself = { term: { name } };
+  return Array.from({ length: distance + 1 }, (_, edits) => ({
+    ...inNameOrder(size, shards),
+    query: {
+      bool: {
+        filter: withinDistance(folded, edits),
+        must_not: edits === 0 ? [itself] : [itself, withinDistance(folded, edits - 1)],
+      },
+    },
+  }));
+}
+
+/** Names whose folds differ from `folded` by so many edits at most: the optimal string alignment distance. */
+function withinDistance(folded: string, edits: number): Query {
+  if (edits === 0) return { term: { 'name.fold': folded } };
+  return {
+    fuzzy: {
+      'name.fold': { value: folded, fuzziness: edits, transpositions: true, rewrite: 'constant_score' },
+    },
+  };
+}
+
 /** Packages by number: those with an ordinal in [from, from + size). */
 export function browsePage(from: number, size: number): SearchBody {
   return {

@@ -158,6 +158,7 @@ describe('Exact names', function () {
     for (const [path, status] of [
       ['/packages/a', 200],
       ['/lookup?name=a&name=none', 200],
+      ['/similar?name=mixedcase', 200],
       ['/packages/none', 404],
     ] as const) {
       const first = await suite.service.get(path);

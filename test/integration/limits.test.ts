@@ -41,7 +41,7 @@ describe('Rate limits', () => {
     expect(blocked.headers.get('RateLimit')).to.match(/^"reading";r=0;t=/);
   });
 
-  it('counts /lookup by tens of names', async () => {
+  it('counts /lookup by tens of names, and /similar three times', async () => {
     const names = (count: number) => Array.from({ length: count }, () => 'name=alpha').join('&');
     const remaining = async (path: string, client: RequestInit) => {
       const { status, headers } = await suite.service.get(path, client);
@@ -54,6 +54,9 @@ describe('Rate limits', () => {
     expect(await remaining('/lookup?name=', client)).to.deep.equal([400, 3]);
     expect(await remaining(`/lookup?${names(11)}`, client)).to.deep.equal([200, 1]);
     expect(await remaining('/packages/alpha', client)).to.deep.equal([200, 0]);
+    const another = as('198.51.100.21');
+    expect(await remaining('/similar?name=alpha', another)).to.deep.equal([200, 2]);
+    expectProblem(await suite.service.get('/similar?name=alpha', another), 429, 'rate_limited');
     const third = as('198.51.100.22');
     expect(await remaining('/stats', third)).to.deep.equal([200, 4]);
     const refused = await suite.service.get(`/lookup?${names(41)}`, third);

@@ -12,6 +12,7 @@ const ENDPOINTS = [
   '/search?q=alpha',
   '/packages/alpha',
   '/lookup?name=alpha',
+  '/similar?name=alpha',
   '/debug-ip',
   '/openapi.json',
 ];

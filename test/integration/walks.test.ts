@@ -207,7 +207,7 @@ describe('Snapshots', function () {
 
   it('that never were are gone; looking for them is throttled', async () => {
     const began = performance.now();
-    const paths = ['/browse?', '/search?q=lib&', '/packages/lib?', '/lookup?name=a&'];
+    const paths = ['/browse?', '/search?q=lib&', '/packages/lib?', '/lookup?name=a&', '/similar?name=a&'];
     const ask = (i: number) =>
       suite.service.get(`${paths[i % paths.length]}snapshot=20200101t000000z-0000000${i % 10}`);
     for (const answer of await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i)))) {

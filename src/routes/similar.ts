@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { respondFromCache } from '../http/cached-response.js';
+import type { Operation } from '../http/openapi.js';
+import { memoizedParser } from '../http/query-params.js';
+import type { Handler } from '../http/request-context.js';
+import type { ResponseCache } from '../http/response-cache.js';
+import type { Catalog } from '../search/catalog.js';
+import { writeResponseBody } from '../search/package-document.js';
+import { codePoints, trimWhiteSpace } from '../unicode.js';
+import {
+  limitParam,
+  PACKAGE_EXAMPLE,
+  packageSchema,
+  READ_PROBLEMS,
+  SNAPSHOT_HEADERS,
+  snapshotParam,
+  trimmedPattern,
+} from './schemas.js';
+
+/** Points of the rate limit that a request costs. */
+export const SIMILAR_COST = 3;
+
+/** Maximum length of a trimmed name, in code points. */
+const MAX_LENGTH = 100;
+
+const MAX_RESULTS = 50;
+
+const similarParams = z.object({
+  name: z
+    .string('is required')
+    .overwrite(trimWhiteSpace)
+    .refine((text) => {
+      const { length } = codePoints(text);
+      return length >= 1 && length <= MAX_LENGTH;
+    }, `must have 1 to ${MAX_LENGTH} characters`)
+    .meta({
+      minLength: 1,
+      pattern: trimmedPattern(1, MAX_LENGTH),
+      description: `A name, which need not exist, of 1 to ${MAX_LENGTH} characters without the white space around it.`,
+      examples: ['redis-redisaerch'],
+    }),
+  limit: limitParam(10, MAX_RESULTS),
+  snapshot: snapshotParam,
+});
+
+export const similarOperation: Operation = {
+  summary: 'Packages whose names are easily mistaken for a name',
+  description:
+    'Names are compared in lower case and without `-`, `_`, `.` and spaces. `distance` counts the characters to insert, to ' +
+    'delete, to replace, or to swap with the next one. Of a name with 6 characters or more, results differ by up to 2; ' +
+    `with 3 to 5, by 1; with fewer, by 0. Costs ${SIMILAR_COST} points of the rate limit.`,
+  params: similarParams,
+  responses: {
+    200: {
+      description: 'The nearest of them, in name order for each distance; never the name itself.',
+      schema: z.strictObject({
+        name: z.string(),
+        count: z.int().min(0).max(MAX_RESULTS),
+        results: z.array(packageSchema.extend({ distance: z.int().min(0).max(2) })).max(MAX_RESULTS),
+      }),
+      example: { name: 'redis-redisaerch', count: 1, results: [{ ...PACKAGE_EXAMPLE, distance: 1 }] },
+      headers: { ...SNAPSHOT_HEADERS, 'X-Results-Truncated': '`true` where more names are similar.' },
+    },
+  },
+  problems: READ_PROBLEMS,
+};
+
+/** `GET /similar?name=&limit=`: names that are easily mistaken for a name. */
+export function similar(catalog: Catalog, cache: ResponseCache): Handler {
+  const parse = memoizedParser(similarParams);
+  return (ctx) => {
+    const { name, limit, snapshot } = parse(ctx.querystring);
+    return catalog.read(snapshot, (generation) =>
+      respondFromCache(ctx, cache, generation, `similar ${limit} ${name}`, async () => {
+        const { requestId } = ctx.state;
+        const { groups, count, truncated } = await catalog.similar(generation, name, limit, requestId);
+        return {
+          body: writeResponseBody(`{"name":${JSON.stringify(name)},"count":${count},"results":[`, groups),
+          headers: truncated ? { 'X-Results-Truncated': 'true' } : {},
+        };
+      }),
+    );
+  };
+}
