@@ -9,6 +9,9 @@ export interface Package {
 /** 0: the name is the query; 1: it starts with it; 2: it contains it. */
 export type Match = Package & { rank: 0 | 1 | 2 };
 
+/** A package whose name is easily mistaken for another, and by how many characters they differ. */
+export type Similar = Package & { distance: 0 | 1 | 2 };
+
 /** Why a request failed, in words for people, and when a retry may succeed. */
 export interface ApiError {
   words: string;
@@ -24,6 +27,7 @@ const UNREACHABLE_RETRY_SECONDS = 5;
 const WORDS: Record<string, string> = {
   rate_limited: 'Too many requests have come from your address.',
   initializing: 'The first snapshot is still being loaded.',
+  snapshot_gone: 'The list of packages has been renewed since: search again.',
   search_unavailable: 'The search engine does not answer at the moment.',
 };
 
@@ -68,4 +72,9 @@ export function budgetLeft(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
   const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);
+}
+
+/** The query string of the next page, as the header `Link` says; undefined on the last one. */
+export function nextPage(headers: Headers): string | undefined {
+  return /<(\?[^>]*)>; rel="next"/.exec(headers.get('Link') ?? '')?.[1];
 }

@@ -16,9 +16,10 @@ interface Operation {
 
 interface Parameter {
   name: string;
+  in: 'path' | 'query';
   required: boolean;
   description?: string;
-  schema: { default?: string | number; examples?: string[] };
+  schema: { type?: string; default?: string | number; examples?: string[] };
 }
 
 interface Response {
@@ -68,13 +69,31 @@ function formOf(path: string, { operationId, parameters = [] }: Operation): HTML
   );
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    const given = inputs
-      .map(({ parameter: { name }, input }) => [name, input.value] as [string, string])
-      .filter(([, value]) => value !== '');
-    const search = new URLSearchParams(given).toString();
-    void request(`${path.slice(1)}${search === '' ? '' : `?${search}`}`, outcome);
+    void request(addressOf(path, inputs), outcome);
   });
   return element('div', {}, form, outcome);
+}
+
+interface Field {
+  parameter: Parameter;
+  input: HTMLInputElement;
+}
+
+/** Where the request goes, relative to the page. */
+function addressOf(path: string, fields: readonly Field[]): string {
+  let address = path.slice(1);
+  const search = new URLSearchParams();
+  for (const { parameter, input } of fields) {
+    const { name, schema } = parameter;
+    if (parameter.in === 'path')
+      address = address.replace(`{${name}}`, () => encodeURIComponent(input.value));
+    else {
+      // Several values of a parameter that may be repeated stand between spaces.
+      const values = schema.type === 'array' ? input.value.split(' ') : [input.value];
+      for (const value of values) if (value !== '') search.append(name, value);
+    }
+  }
+  return search.size === 0 ? address : `${address}?${search.toString()}`;
 }
 
 function inputOf(operationId: string, { name, required, schema }: Parameter): HTMLInputElement {

@@ -1,4 +1,4 @@
-import { toUrl, MAX_LIMIT, type ViewState } from './url-state.js';
+import { INITIAL_LIMIT, toUrl, MAX_LIMIT, type ViewState } from './url-state.js';
 import type { Match, Package } from './api.js';
 import { pluralize, element, formatNumber } from './dom.js';
 import { highlight } from './highlight.js';
@@ -8,7 +8,10 @@ export const PAGE_SIZE = 100;
 
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
-/** The matches in a list for each rank that there is, and the way to more where there are more. */
+/**
+ * The matches in a list for each rank that there is, and the way to more where there are more: a link to the address that
+ * shows as many as one request may have, and a button beyond that.
+ */
 export function renderMatches(matches: readonly Match[], query: string, more: boolean): HTMLElement[] {
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
@@ -17,14 +20,23 @@ export function renderMatches(matches: readonly Match[], query: string, more: bo
     return [element('section', {}, heading, listOf(group, query))];
   });
   if (!more) return groups;
-  if (matches.length === MAX_LIMIT) {
-    return [
-      ...groups,
-      element('p', {}, `These are the first ${MAX_LIMIT}. A longer query finds the others.`),
-    ];
+  if (matches.length >= MAX_LIMIT) {
+    return [...groups, element('p', {}, element('button', { type: 'button', id: 'more' }, 'Show more'))];
   }
   const address = toUrl({ query, limit: MAX_LIMIT });
   return [...groups, element('p', {}, linkTo(address, `Show up to ${MAX_LIMIT}`))];
+}
+
+/** Names that a query without matches may have been meant for, each as the way to a search for it. */
+export function renderSuggestions(suggestions: readonly Package[]): HTMLElement[] {
+  if (suggestions.length === 0) return [];
+  const items = suggestions.map(({ name }) => {
+    const address = toUrl({ query: name, limit: INITIAL_LIMIT });
+    const link = element('a', { href: address, 'data-within': '' }, element('bdi', { class: 'name' }, name));
+    return element('li', {}, link);
+  });
+  const list = element('ul', { class: 'packages', role: 'list' }, ...items);
+  return [element('section', {}, element('h2', {}, 'Did you mean'), list)];
 }
 
 /** A page of all packages, with the ways to the others. */
@@ -59,8 +71,15 @@ export function renderPage(
 }
 
 /** What a search has found, in a sentence that a screen reader says, too. */
-export function summaryOf(matches: readonly Match[], query: string, more: boolean): string {
-  if (matches.length === 0) return `No name contains “${query}”.`;
+export function summaryOf(
+  matches: readonly Match[],
+  query: string,
+  more: boolean,
+  suggestions: readonly Package[] = [],
+): string {
+  const none = `No name contains “${query}”.`;
+  if (suggestions.length > 0) return `${none} ${pluralize(suggestions.length, 'similar name')}.`;
+  if (matches.length === 0) return none;
   if (more)
     return `The first ${pluralize(matches.length, 'package')} with “${query}” in the name; there are more.`;
   return `${pluralize(matches.length, 'package')} with “${query}” in the name.`;

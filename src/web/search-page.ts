@@ -1,8 +1,16 @@
 import { toUrl, INITIAL_LIMIT, parseUrl, trimmed, type ViewState } from './url-state.js';
-import { fetchJson, budgetLeft, type ApiResult, type Match, type Package } from './api.js';
+import {
+  fetchJson,
+  budgetLeft,
+  nextPage,
+  type ApiResult,
+  type Match,
+  type Package,
+  type Similar,
+} from './api.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
-import { PAGE_SIZE, renderMatches, renderPage, summaryOf, titleOf } from './render.js';
+import { PAGE_SIZE, renderMatches, renderPage, renderSuggestions, summaryOf, titleOf } from './render.js';
 import { ErrorBanner } from './error-banner.js';
 import { SnapshotBar } from './snapshot-bar.js';
 
@@ -10,6 +18,10 @@ import { SnapshotBar } from './snapshot-bar.js';
 const DEBOUNCE_MS = 40;
 const LOW_BUDGET_DEBOUNCE_MS = 500;
 const LOW_BUDGET = 0.25;
+
+/** How long a query without matches must stand before look-alikes are asked for: these cost more than a search. */
+const SUGGEST_MS = 300;
+const MAX_SUGGESTIONS = 5;
 
 /** When a query has been looked at for so long, the next one is another step of the browser's history. */
 const HISTORY_ENTRY_MS = 2000;
@@ -78,10 +90,7 @@ function show(pauseMs: number): void {
   document.title = titleOf(shown);
   packages.ariaBusy = 'true';
   const asking = setTimeout(() => {
-    const done = 'query' in shown ? search(shown, signal) : browse(shown, signal);
-    done.catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
+    runUnlessAborted('query' in shown ? search(shown, signal) : browse(shown, signal), signal);
   }, pauseMs);
   signal.addEventListener('abort', () => clearTimeout(asking));
 }
@@ -98,9 +107,63 @@ async function search(
   const params = new URLSearchParams({ q: query, limit: String(limit) });
   const result = await fetchJson<{ results: Match[] }>(`search?${params.toString()}`, signal);
   handle(result, ({ results }, headers) => {
-    const more = headers.has('X-Results-Truncated');
-    display(summaryOf(results, query, more), renderMatches(results, query, more));
+    displayMatches(query, results, nextPage(headers), signal);
   });
+  if ('body' in result && result.body.results.length === 0) await suggest(query, signal);
+}
+
+/** @param next the query string of what follows. */
+function displayMatches(
+  query: string,
+  matches: readonly Match[],
+  next: string | undefined,
+  signal: AbortSignal,
+): void {
+  const more = next !== undefined;
+  display(summaryOf(matches, query, more), renderMatches(matches, query, more));
+  if (next === undefined) return;
+  packages
+    .querySelector('#more')
+    ?.addEventListener('click', () => runUnlessAborted(showMore(query, matches, next, signal), signal));
+}
+
+/** Adds the next matches, of the same snapshot as those before, and goes to the first of them. */
+async function showMore(
+  query: string,
+  matches: readonly Match[],
+  next: string,
+  signal: AbortSignal,
+): Promise<void> {
+  errorBanner.hide();
+  packages.ariaBusy = 'true';
+  const result = await fetchJson<{ results: Match[] }>(`search${next}`, signal);
+  packages.ariaBusy = 'false';
+  budget = budgetLeft(result.headers) ?? budget;
+  if ('error' in result) {
+    errorBanner.show(result.error, () => runUnlessAborted(showMore(query, matches, next, signal), signal));
+    return;
+  }
+  displayMatches(query, [...matches, ...result.body.results], nextPage(result.headers), signal);
+  packages.querySelectorAll<HTMLAnchorElement>('.packages a')[matches.length]?.focus();
+}
+
+/** Lets a task fail that was aborted because something else is to be shown. */
+function runUnlessAborted(task: Promise<void>, signal: AbortSignal): void {
+  task.catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+}
+
+/** Shows look-alikes of a query without matches. Without a response to that, the page says what it has said already. */
+async function suggest(query: string, signal: AbortSignal): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, SUGGEST_MS));
+  signal.throwIfAborted();
+  const params = new URLSearchParams({ name: query, limit: String(MAX_SUGGESTIONS) });
+  const result = await fetchJson<{ results: Similar[] }>(`similar?${params.toString()}`, signal);
+  budget = budgetLeft(result.headers) ?? budget;
+  if ('error' in result || result.body.results.length === 0) return;
+  const { results } = result.body;
+  display(summaryOf([], query, false, results), renderSuggestions(results));
 }
 
 /** Why the service would refuse the query, in words; undefined where it would not. */

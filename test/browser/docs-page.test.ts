@@ -49,6 +49,23 @@ describe('The page about the API', function () {
       .waitFor();
   });
 
+  it('tries exact names: one in the path, and several in the query', async () => {
+    const page = await open();
+    const one = page.getByRole('region', { name: 'GET /packages/{name}' });
+    await one.getByLabel(/^name/).fill('redis/server');
+    await one.getByRole('button', { name: 'Try it' }).click();
+    await one.getByText('no package has this name').first().waitFor();
+    await one.getByLabel(/^name/).fill('redis');
+    await one.getByRole('button', { name: 'Try it' }).click();
+    await one.getByText('HTTP 200').waitFor();
+    const many = page.getByRole('region', { name: 'GET /lookup' });
+    await many.getByLabel(/^name/).fill('redis valkey none');
+    await many.getByRole('button', { name: 'Try it' }).click();
+    await many.getByText('HTTP 200').waitFor();
+    const body = await many.getByRole('group', { name: 'Its body' }).textContent();
+    expect(JSON.parse(body ?? '')).to.include({ count: 2 });
+  });
+
   it('hides secrets while they are typed', async () => {
     const page = await open();
     const bypass = page.getByRole('region', { name: 'GET /get-bypass' });

@@ -92,10 +92,76 @@ describe('The search page', function () {
     await page.getByRole('link', { name: 'Show up to 500' }).click();
     await waitForText(page, 'The first 500 packages');
     expect(await names(page)).to.deep.equal((await found('lib', 500)).map(({ name }) => name));
-    expect(
-      await page.getByText('These are the first 500. A longer query finds the others.').count(),
-    ).to.equal(1);
     expect(page.url()).to.equal(`${suite.service.url}/?q=lib&limit=500`);
+  });
+
+  it('shows all there is, five hundred at a time, and goes to the first new one', async () => {
+    const all = packages.filter(({ name }) => name.toLowerCase().includes('java'));
+    const page = await open('/?q=java&limit=500');
+    const more = page.getByRole('button', { name: 'Show more' });
+    await expectAccessible(page);
+    for (let shown = 500; shown < all.length; shown += 500) {
+      expect(await names(page)).to.have.length(shown);
+      await more.focus();
+      await page.keyboard.press('Enter');
+      const now = Math.min(all.length, shown + 500);
+      await waitForText(
+        page,
+        now < all.length
+          ? `The first ${now.toLocaleString('en')}`
+          : `${now.toLocaleString('en')} packages with`,
+      );
+      await waitUntilIdle(page);
+      expect(await focused(page)).to.equal((await names(page))[shown]);
+    }
+    expect((await names(page)).sort()).to.deep.equal(all.map(({ name }) => name).sort());
+    expect(await more.count()).to.equal(0);
+    await expectAccessible(page);
+  });
+
+  it('keeps what it shows where the rest is gone with the snapshot', async () => {
+    const page = await open('/?q=java&limit=500');
+    await page.route('**/search?*after=*', (route) =>
+      route.fulfill({
+        status: 410,
+        contentType: 'application/problem+json',
+        body: JSON.stringify({ code: 'snapshot_gone', detail: 'this snapshot is gone' }),
+      }),
+    );
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByText('The list of packages has been renewed since: search again.').waitFor();
+    expect(await names(page)).to.have.length(500);
+  });
+
+  it('suggests names where nothing is found, and costs nothing more where something is', async () => {
+    const page = await open();
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      const { pathname } = new URL(request.url());
+      if (pathname === '/similar' || pathname === '/search') asked.push(pathname);
+    });
+    await page.keyboard.type('zlib1');
+    await waitForText(page, 'with “zlib1” in the name');
+    await page.waitForTimeout(500);
+    expect(asked).not.to.include('/similar');
+    await page.getByRole('searchbox').fill('redis-sevrer');
+    await waitForText(page, 'No name contains “redis-sevrer”. 1 similar name.');
+    await page.getByRole('heading', { name: 'Did you mean' }).waitFor();
+    expect(await names(page)).to.deep.equal(['redis-server']);
+    await expectAccessible(page);
+    await screenshot(page, 'did-you-mean');
+    await page.keyboard.press('ArrowDown');
+    expect(await focused(page)).to.equal('redis-server');
+    await page.keyboard.press('Enter');
+    await waitForText(page, 'with “redis-server” in the name');
+    expect(await page.getByRole('searchbox').inputValue()).to.equal('redis-server');
+    await page.goBack();
+    await waitForText(page, '1 similar name.');
+    // Nothing similar: nothing to say.
+    await page.getByRole('searchbox').fill('no such name at all');
+    await waitForText(page, 'No name contains “no such name at all”.');
+    await page.waitForTimeout(500);
+    expect(await page.getByRole('heading', { name: 'Did you mean' }).count()).to.equal(0);
   });
 
   it('can be shared by its address, and goes back and forward', async () => {
