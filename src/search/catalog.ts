@@ -124,14 +124,14 @@ export class Catalog {
    * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async lookup(
-    { index }: Generation,
+    { index, meta }: Generation,
     names: readonly string[],
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
     const unique = [...new Set(names)];
     const [hits] = await this.limiters.search.run(() =>
       this.#logIfSlow({ requestId, index, names: unique.length }, () =>
-        runSearches(this.pool, index, [packagesNamed(unique)], requestId),
+        runSearches(this.pool, index, [packagesNamed(unique, hasFold(meta))], requestId),
       ),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);

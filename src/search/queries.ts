@@ -97,17 +97,17 @@ function following(name: string | undefined, { filter, must_not = [], ...rest }:
 }
 
 /**
- * The packages with any of these names, code point for code point, in no certain order. Each name is a range of what the
- * index is sorted by: found by bisection in every index, without a field of its own. Few names share one lower case.
+ * The packages with any of these names, code point for code point, in no certain order. Few names share one fold, and the
+ * inverted `name.fold` finds a hundred in half the time that ranges of what the index is sorted by take.
+ * @param hasFold whether the index has that field.
  */
-export function packagesNamed(names: readonly string[]): SearchBody {
+export function packagesNamed(names: readonly string[], hasFold: boolean): SearchBody {
   const sameLowerCase = names.map((name) => ({ range: { 'name.lowercase': { gte: name, lte: name } } }));
+  const candidates = hasFold ? { terms: { 'name.fold': names } } : { bool: { should: sameLowerCase } };
   return {
     ...ONLY_ENTRY,
     size: names.length,
-    query: {
-      bool: { filter: [{ bool: { should: sameLowerCase } }, { terms: { name: names } }] },
-    },
+    query: { bool: { filter: [candidates, { terms: { name: names } }] } },
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };

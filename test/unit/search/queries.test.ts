@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { browsePage, searchTiers } from '../../../src/search/queries.js';
+import { browsePage, packagesNamed, searchTiers, similarNames } from '../../../src/search/queries.js';
 
 /** Names have up to 512 bytes, and this character has four. */
 const startingWith = (q: string) => ({
@@ -71,6 +71,65 @@ describe('searchTiers', () => {
         .to.have.nested.property('bool.must_not')
         .that.deep.equals([startingWith(q)]);
     }
+  });
+});
+
+describe('searchTiers after a page', () => {
+  const after = (name: string) => ({ range: { 'name.lowercase': { gte: name } } });
+  const upTo = (name: string) => ({
+    bool: {
+      filter: [{ range: { 'name.lowercase': { gte: name, lte: name } } }, { range: { name: { lte: name } } }],
+    },
+  });
+
+  it('asks for what follows its last name, in the tier of that alone', () => {
+    const [startsWith, elsewhere] = searchTiers('lib', 5, 1, { tier: 'startsWith', name: 'LibX' });
+    expect(startsWith.query).to.deep.equal({
+      bool: {
+        filter: [startingWith('lib'), after('LibX')],
+        must_not: [upTo('LibX')],
+        should: equalling('lib'),
+      },
+    });
+    expect(elsewhere).to.deep.equal(searchTiers('lib', 5, 1)[1]);
+    const [, second] = searchTiers('lib', 5, 1, { tier: 'containsElsewhere', name: 'a-lib' });
+    expect(second.query).to.deep.equal({
+      bool: {
+        filter: [{ match: { 'name.trigrams': 'lib' } }, after('a-lib')],
+        must_not: [startingWith('lib'), upTo('a-lib')],
+      },
+    });
+  });
+});
+
+describe('packagesNamed', () => {
+  it('asks for the names by their folds, or by ranges of names where the index has none', () => {
+    const filter = (hasFold: boolean) =>
+      (packagesNamed(['A-b', 'c'], hasFold)['query'] as { bool: { filter: unknown[] } }).bool.filter;
+    const names = { terms: { name: ['A-b', 'c'] } };
+    expect(filter(true)).to.deep.equal([{ terms: { 'name.fold': ['A-b', 'c'] } }, names]);
+    const range = (name: string) => ({ range: { 'name.lowercase': { gte: name, lte: name } } });
+    expect(filter(false)).to.deep.equal([{ bool: { should: [range('A-b'), range('c')] } }, names]);
+  });
+});
+
+describe('similarNames', () => {
+  it('asks for each distance by itself, in name order, without the name', () => {
+    const fuzzy = (fuzziness: number) => ({
+      fuzzy: {
+        'name.fold': { value: 'abcdef', fuzziness, transpositions: true, rewrite: 'constant_score' },
+      },
+    });
+    const exact = { term: { 'name.fold': 'abcdef' } };
+    const itself = { term: { name: 'abc-DEF' } };
+    const bodies = similarNames('abc-DEF', 'abcdef', 2, 11, 1);
+    expect(bodies.map(({ query }) => query)).to.deep.equal([
+      { bool: { filter: exact, must_not: [itself] } },
+      { bool: { filter: fuzzy(1), must_not: [itself, exact] } },
+      { bool: { filter: fuzzy(2), must_not: [itself, fuzzy(1)] } },
+    ]);
+    for (const { sort, size } of bodies) expect({ sort, size }).to.deep.equal({ sort: ['_doc'], size: 11 });
+    expect(similarNames('ab', 'ab', 0, 11, 2)).to.have.length(1);
   });
 });
 
