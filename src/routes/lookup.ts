@@ -58,7 +58,7 @@ export const lookupOperation: Operation = {
       headers: SNAPSHOT_HEADERS,
     },
   },
-  problems: READ_PROBLEMS,
+  problems: [...READ_PROBLEMS, 'headers_too_large'],
 };
 
 /** `GET /lookup?name=&name=`: the packages of these names, code point for code point. */

@@ -49,7 +49,7 @@ export const exactName = z
     const bytes = Buffer.byteLength(name);
     return bytes >= 1 && bytes <= MAX_NAME_BYTES;
   }, `must have 1 to ${MAX_NAME_BYTES} bytes`)
-  .meta({ minLength: 1 });
+  .meta({ minLength: 1, maxLength: MAX_NAME_BYTES });
 
 /** Headers of a 200 that is made of one snapshot. */
 export const SNAPSHOT_HEADERS = { 'X-Snapshot': 'The id of the snapshot that the response was made of.' };

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { Client, errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../src/dev/service.js';
-import { newIndexName } from '../../src/search/index-names.js';
+import { newIndexName, previousAliasOf, snapshotIdOf } from '../../src/search/index-names.js';
+import { readerRole } from '../../src/cli/roles.js';
 import { bundledPackages } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
@@ -104,8 +105,8 @@ describe('An Elasticsearch that asks who is there', function () {
     });
   }
 
-  async function served(): Promise<string> {
-    return Object.keys(await administrator.indices.getAlias({ name: alias }))[0] ?? '';
+  async function served(name = alias): Promise<string> {
+    return Object.keys(await administrator.indices.getAlias({ name }))[0] ?? '';
   }
 
   /** Everything that there is, to be compared with what there is later. */
@@ -243,7 +244,8 @@ describe('An Elasticsearch that asks who is there', function () {
       query: { term: { 'name.keyword': 'secret' } },
     });
     expect(hits.hits).to.deep.equal([]);
-    expect(Object.keys(await client.indices.get({ index: '*' }))).to.deep.equal([await served()]);
+    const seen = Object.keys(await client.indices.get({ index: '*' }));
+    expect(seen).to.have.members([await served(), await served(previousAliasOf(alias))]);
     await client.close();
   });
 
@@ -333,6 +335,39 @@ describe('An Elasticsearch that asks who is there', function () {
       await program.stop();
     }
     expect(await everything()).to.deep.equal(before);
+  });
+
+  it('is served from with a key of an earlier release, whose previous snapshot only who has served it knows', async () => {
+    const role = readerRole(slug);
+    const indices = role.indices?.filter(({ names }) => !names.includes(previousAliasOf(alias))) ?? [];
+    expect(indices).to.have.length(2);
+    const { encoded } = await administrator.security.createApiKey({
+      name: `${slug} of an earlier release`,
+      role_descriptors: { reader: { ...role, indices } },
+    });
+    const env = { ELASTICSEARCH_API_KEY: keepSecret(encoded) };
+    const first = await server(env);
+    const processes = [first];
+    try {
+      const search = async (program: SpawnedCli, index: string) =>
+        (await request(`${await program.url()}/search?q=lib&snapshot=${snapshotIdOf(index)}`)).status;
+      const before = await served();
+      expect(await search(first, before)).to.equal(200);
+      expect((await suite.service.rebuild()).status).to.equal(202);
+      const now = await served();
+      expect(now).not.to.equal(before);
+      processes.push(await server(env));
+      const [, fresh] = processes as [SpawnedCli, SpawnedCli];
+      for (const program of [first, fresh]) expect(await search(program, now)).to.equal(200);
+      expect(await search(first, before)).to.equal(200);
+      expect(await search(fresh, before)).to.equal(410);
+      // With the key that the command makes, all know it.
+      expect((await suite.service.get(`/search?q=lib&snapshot=${snapshotIdOf(before)}`)).status).to.equal(
+        200,
+      );
+    } finally {
+      for (const program of processes) await program.stop();
+    }
   });
 
   describe('npm run keys', () => {

@@ -56,7 +56,7 @@ describe('Metrics', () => {
   const packages = packagesNamed(['alpha', 'alphabet', 'beta']);
   const suite = useService(
     () => packages,
-    () => ({ ...METRICS, RATE_LIMIT_POINTS: '8' }),
+    () => ({ ...METRICS, RATE_LIMIT_POINTS: '11' }),
   );
   const look = () => scrape(suite.service.server.metricsUrl);
 
@@ -64,6 +64,7 @@ describe('Metrics', () => {
     const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
     await get('/search?q=alpha');
     await get('/search?q=a');
+    for (const path of ['/packages/alpha', '/packages/a/b', '/packages/']) await get(path);
     for (const path of ['/nothing', '/search/alpha', '/__proto__']) await get(path);
     const seen = await look();
     const requests = (labels: Record<string, string>) =>
@@ -72,7 +73,8 @@ describe('Metrics', () => {
     expect(requests({ route: '/search', status: '400' })).to.equal(1);
     expect(requests({ route: 'none', status: '404' })).to.equal(3);
     const routes = seen.all('http_request_duration_seconds_count').map(({ labels }) => labels['route']);
-    expect(new Set(routes)).to.deep.equal(new Set(['/openapi.json', '/search', 'none']));
+    expect(new Set(routes)).to.deep.equal(new Set(['/openapi.json', '/search', '/packages/{name}', 'none']));
+    expect(requests({ route: '/packages/{name}' })).to.equal(3);
     expect(seen.sum('http_request_duration_seconds_sum', { route: '/search' })).to.be.within(0.000_01, 5);
   });
 
@@ -102,6 +104,8 @@ describe('Metrics', () => {
     expect(after.sum('searches_running')).to.equal(0);
     expect(after.sum('searches_waiting')).to.equal(0);
     expect(after.sum('searches_refused_total')).to.equal(0);
+    for (const name of ['running', 'waiting', 'refused_total'])
+      expect(after.sum(`similar_${name}`)).to.equal(0);
   });
 
   it('tell what the limits let pass', async () => {
@@ -112,7 +116,7 @@ describe('Metrics', () => {
     await get('/stats', { headers: { 'X-Bypass-Token': token } });
     const seen = await look();
     const reading = (outcome: string) => seen.sum('limit_requests_total', { budget: 'reading', outcome });
-    expect(reading('passed')).to.equal(8);
+    expect(reading('passed')).to.equal(11);
     expect(reading('limited')).to.be.greaterThan(2);
     expect(reading('bypassed')).to.equal(1);
     expect(seen.sum('limit_requests_total', { budget: 'secrets', outcome: 'passed' })).to.equal(2);
