@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache';
 import { etagOf } from './etag.js';
 import { jsonResponse, type PreparedResponse, type ResponseVersion } from './prepared-response.js';
 
-/** Beside its body, an answer in memory costs about so much: its key, its headers, the bookkeeping. */
-const OVERHEAD_BYTES = 500;
+/** Memory of a cached response beside its key, its headers and its body: objects of the heap, measured on 20,000 of them. */
+const OVERHEAD_BYTES = 1400;
 
 /** A smaller body is not worth compressing: it fits into one packet. */
 const MIN_COMPRESSED_BYTES = 1024;
@@ -104,9 +104,11 @@ export class ResponseCache {
           // A problem has a tag of its own: a 304 stands for what was a 200.
           const etag = etagOf(index, status === 200 ? request : `${status} ${request}`);
           const version = { etag, snapshot };
-          const response = jsonResponse(version, status, body, headers);
+          const ownBody = this.#entries === undefined ? body : unpooled(body);
+          const response = jsonResponse(version, status, ownBody, headers);
           const kept = {
             ...answer,
+            body: ownBody,
             key,
             version,
             response,
@@ -153,6 +155,11 @@ export class ResponseCache {
   }
 }
 
+/** Node cuts small buffers out of slabs of 8 KiB, which would stay in memory as long as any of them. */
+function unpooled(body: Buffer): Buffer {
+  return body.buffer.byteLength === body.length ? body : exactCopy(body);
+}
+
 /** zlib returns a slice of a chunk of 16 KiB, all of which would stay in memory. */
 function exactCopy(slice: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(slice.length);
@@ -164,6 +171,7 @@ function keyOf(generation: string, request: string): string {
   return `${generation} ${request}`;
 }
 
-function sizeOf({ body, encodedBytes }: CachedResponse, key: string): number {
-  return OVERHEAD_BYTES + 2 * key.length + body.length + encodedBytes;
+function sizeOf({ body, headers = {}, encodedBytes }: CachedResponse, key: string): number {
+  const headerBytes = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
+  return OVERHEAD_BYTES + 2 * key.length + headerBytes + body.length + encodedBytes;
 }

@@ -44,6 +44,15 @@ describe('ResponseCache', () => {
     ).to.equal('mended');
   });
 
+  it('keeps no more of a small body than its bytes, where it keeps any', async () => {
+    const make = () => Promise.resolve(body('small'));
+    const { body: kept } = await new ResponseCache(100_000).getOrCreate(G1, 'r', make);
+    expect(kept.toString()).to.equal('small');
+    expect(kept.buffer.byteLength).to.equal(kept.length);
+    const { body: sent } = await new ResponseCache(0).getOrCreate(G1, 'r', make);
+    expect(sent.buffer.byteLength).to.be.greaterThan(sent.length);
+  });
+
   it('keeps no more of a compressed body than its bytes', async () => {
     const cache = new ResponseCache(100_000);
     const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
