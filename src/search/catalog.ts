@@ -25,6 +25,12 @@ interface SlowSearch {
 /** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
 const SLOW_MS = 500;
 
+/**
+ * Searches of one request for look-alikes that run side by side: a hundred characters of a large alphabet keep one
+ * processor of Elasticsearch busy for 80 ms, and must not take two.
+ */
+const SIMILAR_CONCURRENCY = 1;
+
 /** No snapshot has been loaded yet. */
 export class NotInitializedError extends Error {
   override readonly name = 'NotInitializedError';
@@ -153,7 +159,7 @@ export class Catalog {
     const bodies = similarNames(name, folded, maxDistance(folded), limit + 1, shards);
     const hits = await this.limiters.similar.run(() =>
       this.#logIfSlow({ requestId, index, limit, name }, () =>
-        runSearches(this.pool, index, bodies, requestId),
+        runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),
       ),
     );
     const members = ['distance0', 'distance1', 'distance2'] as const;

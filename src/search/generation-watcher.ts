@@ -104,7 +104,8 @@ export class GenerationWatcher {
       this.#lookForAll = undefined;
       this.#lookedForAllAt = performance.now();
       await this.refresh();
-      this.#previous = await this.#findPrevious(this.#previous);
+      // One that does not respond has kept clients waiting for long enough.
+      if (this.#state === 'present') this.#previous = await this.#findPrevious(this.#previous);
     });
     return this.#lookForAll;
   }

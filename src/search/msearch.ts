@@ -17,17 +17,26 @@ const FILTER_PATH = [
 /** A node that has a copy of the index searches it itself, so that another one that hangs does not matter. */
 const HEADER = JSON.stringify({ preference: '_local' });
 
-/** The request that runs searches side by side: its path and its newline-delimited body. */
-export function msearchRequest(index: string, bodies: SearchBody[]): { path: string; body: string } {
+/**
+ * The request that runs searches: its path and its newline-delimited body.
+ * @param concurrency how many of them run side by side; by default all.
+ */
+export function msearchRequest(
+  index: string,
+  bodies: SearchBody[],
+  concurrency?: number,
+): { path: string; body: string } {
+  const limit = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
   return {
-    path: `/${index}/_msearch?filter_path=${FILTER_PATH}`,
+    path: `/${index}/_msearch?filter_path=${FILTER_PATH}${limit}`,
     body: bodies.map((body) => `${HEADER}\n${JSON.stringify(body)}\n`).join(''),
   };
 }
 
 /**
- * Runs searches side by side in one request and returns the hits of each.
+ * Runs searches in one request and returns the hits of each.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
+ * @param concurrency how many of them run side by side; by default all.
  * @throws {IndexGoneError} when there is no such index.
  * @throws {EngineUnavailableError} when the engine does not answer in time, or a shard failed or ran out of time.
  */
@@ -36,8 +45,9 @@ export async function runSearches(
   index: string,
   bodies: SearchBody[],
   opaqueId: string,
+  concurrency?: number,
 ): Promise<Hits[]> {
-  const { path, body } = msearchRequest(index, bodies);
+  const { path, body } = msearchRequest(index, bodies, concurrency);
   const text = await pool.post(path, body, opaqueId);
   return scanResponse(text, bodies.length) ?? parseResponse(text, index);
 }

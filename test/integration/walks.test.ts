@@ -7,20 +7,9 @@ import { startService, useService, type Service, type TestResponse } from '../su
 import { waitFor } from '../support/wait-for.js';
 
 const CASE_VARIANTS = [
-  'li-b',
-  'LI-b',
-  'Li-B',
-  'lI-b',
-  'li-B',
-  'LIB',
-  'lib',
-  'Lib',
-  'lIb',
-  'a-LIB',
-  'A-lib',
-  'a-lib',
-  'A-LIB',
-];
+  'li-b', 'LI-b', 'Li-B', 'lI-b', 'li-B', 'LIB', 'lib', 'Lib', 'lIb', 'a-LIB', 'A-lib', 'a-lib', 'A-LIB', 'LİB', 'lİb', 'lıb', 'LİBİ', 'libi',
+  'straße-lib', 'STRASSE-lib', '日本-lib', '🚀-LIB', '🚀-lib', '\u{10400}lib', '\u{10428}LIB', '\uE000lib', 'lib\u{10FFFF}', `lib${'x'.repeat(509)}`, '"lib', '-LIB-',
+]; // prettier-ignore
 
 /** The targets of a header `Link` by their relations. */
 function linksOf({ headers }: TestResponse): Record<string, string> {
@@ -82,6 +71,8 @@ describe('Following next', function () {
           ['lib', 1],
           ['-dev', 100],
           ['a-lib', 2],
+          ['lİb', 1],
+          ['lib\u{10FFFF}', 1],
           ['x'.repeat(60), 1],
         ] as const) {
           const all = oracle.search(q);

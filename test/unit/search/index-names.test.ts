@@ -7,6 +7,8 @@ import {
   loadingAliasOf,
   newIndexName,
   previousAliasOf,
+  SNAPSHOT_ID,
+  snapshotIdOf,
 } from '../../../src/search/index-names.js';
 
 describe('aliasOf', () => {
@@ -94,5 +96,15 @@ describe('The names of registries whose slugs are alike', () => {
       const all = [...builds.keys(), ...aliases.map(previousAliasOf), loading];
       expect(all.filter((name) => covers(buildsOf(alias), name))).to.deep.equal([]);
     }
+  });
+});
+
+describe('snapshotIdOf', () => {
+  it('is what is unique in the name of a build, and well-formed for every other index, too', () => {
+    const index = newIndexName('debian-packages', new Date('2025-01-02T03:04:05Z'));
+    expect(`debian-packages-${snapshotIdOf(index)}`).to.equal(index);
+    const others = ['restored', 'debian-packages-20250102t030405z', 'x', `${index}-copy`].map(snapshotIdOf);
+    for (const id of others) expect(id).to.match(SNAPSHOT_ID);
+    expect(new Set([...others, snapshotIdOf(index)]).size).to.equal(5);
   });
 });
