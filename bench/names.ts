@@ -1,0 +1,212 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { generatedPackages } from '../fixtures/generated-dataset.js';
+import { makeQueries } from '../fixtures/queries.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { percentile } from '../fixtures/statistics.js';
+import { codePoints } from '../src/unicode.js';
+import { withEngines } from './engines.js';
+import { load, SECRET, searchPath, uncachedEnv } from './load.js';
+import { BaselineClient } from './measure.js';
+import { ServerProcess } from './processes.js';
+
+/**
+ * `npm run bench:names`: look-alikes, exact names and walks by `next`, compared with cold searches of the same run. The exit
+ * code is 1 if a goal was missed.
+ */
+
+const { values } = parseArgs({ options: { names: { type: 'string', default: '1000000' } } });
+const NAMES = Number(values.names);
+
+/** Of each kind of request, in turn. */
+const REQUESTS = 700;
+const WARM_UP = 50;
+const TYPOS = 1000;
+const LOOKUP_NAMES = 100;
+
+/** A flood of `/similar`: clients, and how long each phase of it lasts, in milliseconds. */
+const FLOOD_CLIENTS = 16;
+const FLOOD_MS = 8000;
+/** Time between two searches beside it, in milliseconds. */
+const SEARCH_EVERY_MS = 20;
+
+const ALPHABET = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
+const SEPARATORS = ['', '-', '_', '.'];
+
+let missed = 0;
+
+function report(point: string, measured: number, goal: number, isMet = measured <= goal): void {
+  if (!isMet) missed++;
+  console.log(
+    `${point.padEnd(66)} ${measured.toFixed(2).padStart(8)}  goal ${goal}${isMet ? '' : '  MISSED'}`,
+  );
+}
+
+const random = seededRandom(20_261_123);
+
+/** A name with other separators, or with one or two edits. */
+function typo(name: string): string {
+  for (;;) {
+    const characters = codePoints(name);
+    if (random() < 0.2) {
+      const other = name.replace(/[-_.]/g, () => pick(random, SEPARATORS));
+      if (other !== name) return other;
+    }
+    for (let edits = integer(random, 1, 2); edits > 0; edits--) {
+      const at = integer(random, 0, characters.length - 1);
+      const kind = integer(random, 0, 3);
+      if (kind === 0) characters.splice(at, 0, pick(random, ALPHABET));
+      else if (kind === 1) characters.splice(at, 1);
+      else if (kind === 2) characters.splice(at, 1, pick(random, ALPHABET));
+      else characters.splice(at, 2, ...characters.slice(at, at + 2).reverse());
+    }
+    const text = characters.join('').trim();
+    if (text !== name && text !== '' && codePoints(text).length <= 100) return text;
+  }
+}
+
+const similarPath = (name: string, limit = 10) => `/similar?limit=${limit}&name=${encodeURIComponent(name)}`;
+
+const lookupPath = (names: readonly string[]) =>
+  `/lookup?${names.map((name) => `name=${encodeURIComponent(name)}`).join('&')}`;
+
+/** Runs a request and returns how long it took, in milliseconds. */
+async function timed(request: Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await request;
+  return performance.now() - began;
+}
+
+async function compareWithSearches(client: BaselineClient, names: readonly string[]): Promise<void> {
+  const queries = makeQueries(names, Math.ceil(REQUESTS / 5));
+  const kinds = {
+    search: () => searchPath(pick(random, queries)),
+    similar: () => similarPath(typo(pick(random, names))),
+    lookup: () => lookupPath(Array.from({ length: LOOKUP_NAMES }, () => pick(random, names))),
+  };
+  const times: Record<keyof typeof kinds, number[]> = { search: [], similar: [], lookup: [] };
+  for (let i = 0; i < WARM_UP + REQUESTS; i++) {
+    for (const kind of ['search', 'similar', 'lookup'] as const) {
+      const ms = await timed(client.get(kinds[kind]()));
+      if (i >= WARM_UP) times[kind].push(ms);
+    }
+  }
+  const p50 = percentile(times.search, 0.5);
+  console.log(`cold search: p50 ${p50.toFixed(1)} ms, p99 ${percentile(times.search, 0.99).toFixed(1)} ms`);
+  report('/similar, p50 ÷ p50 of cold searches', percentile(times.similar, 0.5) / p50, 10);
+  report('/similar, p99 ÷ p50 of cold searches', percentile(times.similar, 0.99) / p50, 30);
+  report('/lookup of 100 names, p99 ÷ p50 of cold searches', percentile(times.lookup, 0.99) / p50, 6);
+}
+
+async function findTypos(client: BaselineClient, names: readonly string[]): Promise<void> {
+  let found = 0;
+  for (let i = 0; i < TYPOS; i++) {
+    const intended = pick(random, names);
+    const text = await client.get(similarPath(typo(intended), 5));
+    const { results } = JSON.parse(text) as { results: { name: string }[] };
+    if (results.some(({ name }) => name === intended)) found++;
+  }
+  const percent = (found * 100) / TYPOS;
+  report('typos whose intended name is in the first five, percent', percent, 95, percent >= 95);
+}
+
+/** The p99 of searches at a constant rate, in milliseconds. */
+async function searchP99(client: BaselineClient, names: readonly string[]): Promise<number> {
+  const queries = makeQueries(names, 200);
+  const times: Promise<number>[] = [];
+  for (let i = 0; i < FLOOD_MS / SEARCH_EVERY_MS; i++) {
+    times.push(timed(client.get(searchPath(pick(random, queries)))));
+    await new Promise((resolve) => setTimeout(resolve, SEARCH_EVERY_MS));
+  }
+  return percentile(await Promise.all(times), 0.99);
+}
+
+async function flood(
+  service: ServerProcess,
+  names: readonly string[],
+  what: string,
+  nameOf: () => string,
+): Promise<void> {
+  const client = new BaselineClient(service.url, 64);
+  const idle = await searchP99(client, names);
+  let isOver = false;
+  const clients = Array.from({ length: FLOOD_CLIENTS }, async () => {
+    while (!isOver) await client.get(similarPath(nameOf()));
+  });
+  const busy = await searchP99(client, names);
+  isOver = true;
+  await Promise.all(clients);
+  await client.close();
+  report(`searches beside a flood of /similar, ${what}: p99 ÷ idle`, busy / idle, 3);
+}
+
+async function megabytesOf(service: ServerProcess): Promise<number> {
+  const status = await readFile(`/proc/${service.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+}
+
+/** Follows `next` to the end while a rebuild goes live; every package must come once, from one snapshot. */
+async function walk(service: ServerProcess, path: string, expected: number): Promise<void> {
+  const before = await megabytesOf(service);
+  const rebuild = await fetch(`${service.url}/rebuild?secret=${SECRET}&force=true`);
+  if (rebuild.status !== 202) throw new Error(`no rebuild was started: ${await rebuild.text()}`);
+  const seen = new Set<number>();
+  const snapshots = new Set<string | null>();
+  let entries = 0;
+  let isFlipped = false;
+  for (let next: string | undefined = path; next !== undefined;) {
+    const response: Response = await fetch(service.url + next);
+    const { results } = (await response.json()) as { results: { no: number }[] };
+    snapshots.add(response.headers.get('X-Snapshot'));
+    entries += results.length;
+    for (const { no } of results) seen.add(no);
+    const target = /<(\?[^>]*)>; rel="next"/.exec(response.headers.get('Link') ?? '')?.[1];
+    next = target && path.replace(/\?.*/, '') + target;
+    // In the middle of the walk: waits until another snapshot is served.
+    while (!isFlipped && entries * 2 > expected) {
+      const current = (await fetch(`${service.url}/stats`)).headers.get('X-Snapshot');
+      isFlipped = !snapshots.has(current);
+      if (!isFlipped) await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+  while ((await fetch(`${service.url}/rebuild`)).status === 503) continue;
+  const isWhole = entries === expected && seen.size === expected && snapshots.size === 1 && isFlipped;
+  report(`walk of ${path}, with a flip: packages that came once`, seen.size, expected, isWhole);
+  report('the same: more memory, in megabytes', (await megabytesOf(service)) - before, 50);
+}
+
+await withEngines(async ({ elasticsearch, input }) => {
+  const names: string[] = [];
+  let containing = 0;
+  for await (const { name } of generatedPackages(NAMES)) {
+    if (name.toLowerCase().includes('li')) containing++;
+    if (random() < 10_000 / NAMES) names.push(name);
+  }
+  const env = uncachedEnv(elasticsearch.url);
+  const loaded = await load(NAMES, { env, folder: input, keep: true });
+  await loaded.service.stop();
+  // A process that has not loaded anything.
+  const service = await ServerProcess.start('dist/main.js', {
+    ...env,
+    REGISTRY_SLUG: loaded.slug,
+    REBUILD_SECRET: SECRET,
+    DATASET_URL: pathToFileURL(join(input, `names-${NAMES}.csv`)).href,
+  });
+  const client = new BaselineClient(service.url, 1);
+  try {
+    await compareWithSearches(client, names);
+    await findTypos(client, names);
+    await flood(service, names, 'typos', () => typo(pick(random, names)));
+    // What costs Elasticsearch most: the longest names, of an alphabet of thousands.
+    const ideograph = () => String.fromCodePoint(integer(random, 0x4e00, 0x9fff));
+    await flood(service, names, 'hard names', () => Array.from({ length: 100 }, ideograph).join(''));
+    await walk(service, '/browse?limit=500', NAMES);
+    await walk(service, '/search?q=li&limit=500', containing);
+  } finally {
+    await client.close();
+    await service.stop();
+  }
+});
+if (missed > 0) process.exitCode = 1;
