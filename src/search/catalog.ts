@@ -31,6 +31,9 @@ const SLOW_MS = 500;
  */
 const SIMILAR_CONCURRENCY = 1;
 
+/** What entries have at a distance of 0, 1 and 2. */
+const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
+
 /** No snapshot has been loaded yet. */
 export class NotInitializedError extends Error {
   override readonly name = 'NotInitializedError';
@@ -162,12 +165,11 @@ export class Catalog {
         runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),
       ),
     );
-    const members = ['distance0', 'distance1', 'distance2'] as const;
     let room = limit;
-    const groups = hits.map(({ entries }, distance): EntryGroup => {
-      const group = { member: members[distance], entries: entries.slice(0, room) };
-      room -= group.entries.length;
-      return group as EntryGroup;
+    const groups = DISTANCES.map((member, distance): EntryGroup => {
+      const entries = hits[distance]?.entries.slice(0, room) ?? [];
+      room -= entries.length;
+      return { member, entries };
     });
     const found = hits.reduce((sum, { entries }) => sum + entries.length, 0);
     return { groups, count: limit - room, truncated: found > limit };

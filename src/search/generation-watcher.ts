@@ -128,12 +128,13 @@ export class GenerationWatcher {
         this.#enter('unusable', UNREADABLE, { index: found.index });
         return;
       }
-      const before = this.#current;
-      this.#current = found;
       this.#enter(found === undefined ? 'absent' : 'present');
-      if (found?.index === before?.index) return;
+      if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
-      this.#previous = await this.#findPrevious(before);
+      // As a rule. Clients may ask for it before the alias says so.
+      this.#previous = this.#current;
+      this.#current = found;
+      this.#previous = await this.#findPrevious(this.#previous);
     } catch (error) {
       const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
       this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
