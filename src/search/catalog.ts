@@ -4,7 +4,7 @@ import { runSearches } from './msearch.js';
 import { IndexGoneError } from './msearch-response.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
-import { fold, maxDistance } from './fold.js';
+import { maxDistance } from './similarity.js';
 import { hasFold, type Generation } from './generation.js';
 import type { GenerationWatcher } from './generation-watcher.js';
 import { TierPredictor } from './tier-predictor.js';
@@ -158,8 +158,7 @@ export class Catalog {
     requestId: string,
   ): Promise<SimilarResults> {
     if (!hasFold(meta)) throw new NoFoldError(index);
-    const folded = fold(name);
-    const bodies = similarNames(name, folded, maxDistance(folded), limit + 1, shards);
+    const bodies = similarNames(name, maxDistance(name), limit + 1, shards);
     const hits = await this.limiters.similar.run(() =>
       this.#logIfSlow({ requestId, index, limit, name }, () =>
         runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),

@@ -114,35 +114,29 @@ export function packagesNamed(names: readonly string[], hasFold: boolean): Searc
 }
 
 /**
- * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order. The expansion into
- * terms has no limit: with the default rewrite `fuzzy` would lose names.
- * @param folded the fold of `name`.
+ * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order. The index folds the
+ * name, as it has folded those that it holds. The expansion into terms has no limit: with the default rewrite `fuzzy`
+ * would lose names.
  */
-export function similarNames(
-  name: string,
-  folded: string,
-  distance: number,
-  size: number,
-  shards: number,
-): SearchBody[] {
+export function similarNames(name: string, distance: number, size: number, shards: number): SearchBody[] {
   const itself = { term: { name } };
   return Array.from({ length: distance + 1 }, (_, edits) => ({
     ...inNameOrder(size, shards),
     query: {
       bool: {
-        filter: withinDistance(folded, edits),
-        must_not: edits === 0 ? [itself] : [itself, withinDistance(folded, edits - 1)],
+        filter: withinDistance(name, edits),
+        must_not: edits === 0 ? [itself] : [itself, withinDistance(name, edits - 1)],
       },
     },
   }));
 }
 
-/** Names whose folds differ from `folded` by so many edits at most: the optimal string alignment distance. */
-function withinDistance(folded: string, edits: number): Query {
-  if (edits === 0) return { term: { 'name.fold': folded } };
+/** Names whose folds differ from that of `name` by so many edits at most: the optimal string alignment distance. */
+function withinDistance(name: string, edits: number): Query {
+  if (edits === 0) return { term: { 'name.fold': name } };
   return {
     fuzzy: {
-      'name.fold': { value: folded, fuzziness: edits, transpositions: true, rewrite: 'constant_score' },
+      'name.fold': { value: name, fuzziness: edits, transpositions: true, rewrite: 'constant_score' },
     },
   };
 }
