@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { SNAPSHOT_ID } from '../search/index-names.js';
 import { MAX_NAME_BYTES } from '../search/package-document.js';
+import { codePoints, trimWhiteSpace } from '../unicode.js';
 
 /** Maximum number of packages in a response; a larger `limit` counts as this one. */
 export const MAX_LIMIT = 500;
@@ -13,8 +14,20 @@ export const positiveInteger = z
 /** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
 const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
 
-/** For the OpenAPI document: a text that has `min` to `max` characters once it is trimmed. */
-export function trimmedPattern(min: number, max: number): string {
+/** A required parameter that has `min` to `max` code points once the white space around it is removed. */
+export function trimmedText(min: number, max: number) {
+  return z
+    .string('is required')
+    .overwrite(trimWhiteSpace)
+    .refine((text) => {
+      const { length } = codePoints(text);
+      return length >= min && length <= max;
+    }, `must have ${min} to ${max} characters`)
+    .meta({ minLength: min, pattern: trimmedPattern(min, max) });
+}
+
+/** The same for the OpenAPI document. */
+function trimmedPattern(min: number, max: number): string {
   const inner =
     min < 2 ? `([\\s\\S]{0,${max - 2}}[^${SPACE}])?` : `[\\s\\S]{${min - 2},${max - 2}}[^${SPACE}]`;
   return `^[${SPACE}]*[^${SPACE}]${inner}[${SPACE}]*$`;

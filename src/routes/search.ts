@@ -9,7 +9,6 @@ import type { Catalog } from '../search/catalog.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import { writeResponseBody } from '../search/package-document.js';
 import { cursorAfter } from '../search/tiered-search.js';
-import { codePoints, trimWhiteSpace } from '../unicode.js';
 import {
   limitParam,
   MAX_LIMIT,
@@ -18,7 +17,7 @@ import {
   READ_PROBLEMS,
   SNAPSHOT_HEADERS,
   snapshotParam,
-  trimmedPattern,
+  trimmedText,
 } from './schemas.js';
 
 /** Length of a trimmed query, in code points. */
@@ -26,19 +25,10 @@ const MIN_LENGTH = 2;
 const MAX_LENGTH = 100;
 
 export const searchParams = z.object({
-  q: z
-    .string('is required')
-    .overwrite(trimWhiteSpace)
-    .refine((text) => {
-      const { length } = codePoints(text);
-      return length >= MIN_LENGTH && length <= MAX_LENGTH;
-    }, `must have ${MIN_LENGTH} to ${MAX_LENGTH} characters`)
-    .meta({
-      minLength: MIN_LENGTH,
-      pattern: trimmedPattern(MIN_LENGTH, MAX_LENGTH),
-      description: `A part of the name, of ${MIN_LENGTH} to ${MAX_LENGTH} characters without the white space around it; case is ignored.`,
-      examples: ['redis'],
-    }),
+  q: trimmedText(MIN_LENGTH, MAX_LENGTH).meta({
+    description: `A part of the name, of ${MIN_LENGTH} to ${MAX_LENGTH} characters without the white space around it; case is ignored.`,
+    examples: ['redis'],
+  }),
   limit: limitParam(250),
   snapshot: snapshotParam,
   after: z.string().optional().meta({

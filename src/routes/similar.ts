@@ -6,7 +6,6 @@ import type { Handler } from '../http/request-context.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
-import { codePoints, trimWhiteSpace } from '../unicode.js';
 import {
   limitParam,
   PACKAGE_EXAMPLE,
@@ -14,7 +13,7 @@ import {
   READ_PROBLEMS,
   SNAPSHOT_HEADERS,
   snapshotParam,
-  trimmedPattern,
+  trimmedText,
 } from './schemas.js';
 
 /** Points of the rate limit that a request costs. */
@@ -26,19 +25,10 @@ const MAX_LENGTH = 100;
 const MAX_RESULTS = 50;
 
 const similarParams = z.object({
-  name: z
-    .string('is required')
-    .overwrite(trimWhiteSpace)
-    .refine((text) => {
-      const { length } = codePoints(text);
-      return length >= 1 && length <= MAX_LENGTH;
-    }, `must have 1 to ${MAX_LENGTH} characters`)
-    .meta({
-      minLength: 1,
-      pattern: trimmedPattern(1, MAX_LENGTH),
-      description: `A name, which need not exist, of 1 to ${MAX_LENGTH} characters without the white space around it.`,
-      examples: ['redis-redisaerch'],
-    }),
+  name: trimmedText(1, MAX_LENGTH).meta({
+    description: `A name, which need not exist, of 1 to ${MAX_LENGTH} characters without the white space around it.`,
+    examples: ['redis-redisaerch'],
+  }),
   limit: limitParam(10, MAX_RESULTS),
   snapshot: snapshotParam,
 });
