@@ -146,7 +146,8 @@ async function downloadIfChanged(
   served: FoundGeneration | undefined,
 ): Promise<Snapshot | undefined> {
   const built = skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
-  const newest = (built?.meta?.mapping_version ?? 1) < MAPPING_VERSION ? undefined : built;
+  const hasAllFields = built?.meta !== undefined && built.meta.mapping_version >= MAPPING_VERSION;
+  const newest = hasAllFields ? built : undefined;
   const snapshot = await download(config.dataset.url, signal, {
     timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
     known: newest?.meta?.dataset_validators,

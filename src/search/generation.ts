@@ -19,8 +19,8 @@ const generationMeta = z.object({
   dataset_validators: z
     .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
     .optional(),
-  /** Of mappings/packages.json, see `MAPPING_VERSION`; builds of earlier releases do not say it. */
-  mapping_version: z.int().optional(),
+  /** Of mappings/packages.json, see `MAPPING_VERSION`; 1 in builds of earlier releases, which do not record it. */
+  mapping_version: z.int().default(1),
 });
 
 /**
@@ -34,7 +34,7 @@ export const MAPPING_VERSION = 2;
 const FOLD_VERSION = 2;
 
 /** Whether look-alikes can be found in a generation: those of earlier releases lack the field. */
-export function hasFold({ mapping_version = 1 }: GenerationMeta): boolean {
+export function hasFold({ mapping_version }: GenerationMeta): boolean {
   return mapping_version >= FOLD_VERSION;
 }
 

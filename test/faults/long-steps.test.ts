@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { createLogger } from '../../src/log.js';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/search/index-names.js';
+import { MAPPING_VERSION } from '../../src/search/generation.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/force-merge.js';
 import { StalledError } from '../../src/rebuild/retry.js';
@@ -45,6 +46,7 @@ describe('A step that takes longer than any request may', function () {
       source: 'registry.example',
       taken_at: new Date().toISOString(),
       dataset_digest: '',
+      mapping_version: MAPPING_VERSION,
     };
     await createIndex(client, index, 1, meta, new AbortController().signal);
     const rows = async function* (): AsyncGenerator<Row[]> {

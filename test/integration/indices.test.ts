@@ -2,6 +2,7 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
 import { newIndexName } from '../../src/search/index-names.js';
+import { MAPPING_VERSION } from '../../src/search/generation.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/force-merge.js';
 import type { Row } from '../../src/rebuild/rows.js';
@@ -18,6 +19,7 @@ describe("A build's index", () => {
     source: 'registry.example',
     taken_at: new Date().toISOString(),
     dataset_digest: '',
+    mapping_version: MAPPING_VERSION,
   };
   const step = {
     signal: new AbortController().signal,
