@@ -9,8 +9,8 @@ import { aliasOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/
 type Role = estypes.SecurityRoleDescriptor;
 
 /**
- * Looks where the aliases of the current and the previous build point, and searches the build itself: an answer that is kept, and its `ETag`, must belong to one
- * generation, which an alias may leave between two searches.
+ * Reads where the aliases of the current and the previous build point, and searches the builds themselves: a cached
+ * response and its `ETag` must belong to one generation, and an alias may move between two searches.
  */
 export function readerRole(slug: string): Role {
   const alias = aliasOf(slug);

@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
 import type { RequestState } from './request-context.js';
 
-/** Called with every response: the path of its route as the OpenAPI document has it, its status, and its duration in seconds. */
+/** Called with every response: its route (a path of the OpenAPI document), its status, and its duration in seconds. */
 export type OnResponse = (route: string, status: number, seconds: number) => void;
 
 /** One label for all unknown paths: clients must not be able to create labels. */

@@ -2,18 +2,21 @@ import { hash } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
 import { MAX_NAME_BYTES } from './package-document.js';
 
+const TIERS = ['startsWith', 'containsElsewhere'] as const;
+
+/** The two parts of the matches of a query: names that start with it, and names that contain it elsewhere. */
+type Tier = (typeof TIERS)[number];
+
 /**
  * Where a page of a search ends. It names the last entry instead of a position, so that it holds in every generation and
  * for every limit.
  */
 export interface Cursor {
-  /** Whether the last entry starts with the query or contains it elsewhere. */
-  tier: 'startsWith' | 'containsElsewhere';
+  /** Of the last entry. */
+  tier: Tier;
   /** The name of the last entry. */
   name: string;
 }
-
-const TIERS = ['startsWith', 'containsElsewhere'] as const;
 
 /** Bytes that identify the query a cursor belongs to. */
 const QUERY_BYTES = 6;

@@ -8,8 +8,8 @@ import { previousAliasOf } from './index-names.js';
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
 const POLL_MS = 1000;
 
-/** Time between two looks for snapshots that clients ask for and this replica does not know, in milliseconds. */
-const LOOK_MS = 200;
+/** Minimum time between two reads of both aliases, for snapshots that this replica does not know, in milliseconds. */
+const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
  * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unusable`: the alias
@@ -38,8 +38,8 @@ export class GenerationWatcher {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #next: Promise<void> | undefined;
-  #lookForAll: Promise<void> | undefined;
-  #lookedForAllAt = -Infinity;
+  #refreshingAll: Promise<void> | undefined;
+  #refreshedAllAt = -Infinity;
   #stopped = false;
 
   constructor(
@@ -95,19 +95,19 @@ export class GenerationWatcher {
   }
 
   /**
-   * Looks anew at both generations, after this call, so that a replica that has not seen a flip yet agrees with one that
-   * has. At most one look in 200 ms, which all calls since the one before share.
+   * Reads both aliases, after this call, so that a replica that has not seen a flip yet agrees with one that has. At most
+   * once in 200 ms; calls that wait share the next read.
    */
   refreshAll(): Promise<void> {
-    const wait = Math.max(0, this.#lookedForAllAt + LOOK_MS - performance.now());
-    this.#lookForAll ??= pause(wait).then(async () => {
-      this.#lookForAll = undefined;
-      this.#lookedForAllAt = performance.now();
+    const wait = Math.max(0, this.#refreshedAllAt + REFRESH_ALL_INTERVAL_MS - performance.now());
+    this.#refreshingAll ??= pause(wait).then(async () => {
+      this.#refreshingAll = undefined;
+      this.#refreshedAllAt = performance.now();
       await this.refresh();
       // One that does not respond has kept clients waiting for long enough.
       if (this.#state === 'present') this.#previous = await this.#findPrevious(this.#previous);
     });
-    return this.#lookForAll;
+    return this.#refreshingAll;
   }
 
   #schedule(): void {

@@ -62,14 +62,14 @@ export function searchTiers(
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
   const tier = inNameOrder(size, shards);
-  const [afterStart, afterElsewhere] = (['startsWith', 'containsElsewhere'] as const).map((name) =>
-    after?.tier === name ? after.name : undefined,
-  );
+  const afterIn = (name: Cursor['tier']) => (after?.tier === name ? after.name : undefined);
   return [
-    { ...tier, query: { bool: following(afterStart, { filter: [startsWith], should: equals }) } },
+    { ...tier, query: { bool: following(afterIn('startsWith'), { filter: [startsWith], should: equals }) } },
     {
       ...tier,
-      query: { bool: following(afterElsewhere, { filter: [contains(q)], must_not: [startsWith] }) },
+      query: {
+        bool: following(afterIn('containsElsewhere'), { filter: [contains(q)], must_not: [startsWith] }),
+      },
     },
   ];
 }
