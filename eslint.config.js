@@ -44,6 +44,7 @@ export default tseslint.config(
       'src/dev/start.ts',
       'test/support/*.ts',
       'bench/*.ts',
+      'datasets/debian.ts',
       'test/images/offline.ts',
       'test/schemathesis/run.ts',
     ],
