@@ -36,8 +36,10 @@ export interface Validators {
 export interface DatasetOrigin {
   /** To be destroyed by the consumer, which ends the transfer. */
   body: Readable;
-  /** When the dataset was taken: `Last-Modified` or the file's own time; now where that is unknown. */
-  takenAt: Date;
+  /** `Last-Modified` of an HTTP response; invalid if it is missing or malformed. */
+  lastModified?: Date;
+  /** Modification time of a local file. */
+  fileTime?: Date;
   /** Announced size; undefined where there is none. */
   bytes: number | undefined;
   /** Undefined where the origin has none. */
@@ -65,7 +67,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   body.on('error', () => undefined);
   return {
     body,
-    takenAt: plausibleDate(found.mtime),
+    fileTime: found.mtime,
     bytes: found.size,
     validators: undefined,
   };
@@ -97,7 +99,7 @@ export async function openHttp(
     const { etag, 'last-modified': lastModified, 'content-length': length } = headers;
     return {
       body,
-      takenAt: plausibleDate(parseHttpDate(lastModified)),
+      lastModified: parseHttpDate(lastModified),
       bytes: length === undefined ? undefined : Number(length),
       validators:
         etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
@@ -184,8 +186,11 @@ function assertReadableEncoding(encoding = 'identity'): void {
   );
 }
 
-/** @returns an invalid date for text in no form of RFC 9110, or a date that does not exist, such as 31 February. */
-function parseHttpDate(text = ''): Date {
+/**
+ * Parses the date of an HTTP header.
+ * @returns an invalid date for text in no form of RFC 9110, or a date that does not exist, such as 31 February.
+ */
+export function parseHttpDate(text = ''): Date {
   const [, written] = IMF_FIXDATE.exec(text) ?? [];
   if (written !== undefined) {
     const date = new Date(text);
@@ -197,12 +202,24 @@ function parseHttpDate(text = ''): Date {
 }
 
 /**
- * The date itself, or now where it is invalid, in the future, or not after 1970, which file systems and servers use for
- * "unknown". Never later than now.
+ * Reads the date in a gzip header: bytes 4 to 7, in seconds since 1970, where 0 means unknown (RFC 1952, section 2.3).
+ * @param start at least the first eight bytes of a file.
+ * @returns undefined if the file is not gzip.
  */
-function plausibleDate(date: Date): Date {
+export function gzipDate(start: Buffer): Date | undefined {
+  if (start.length < 8 || start.readUInt16BE() !== 0x1f8b) return undefined;
+  return new Date(start.readUInt32LE(4) * 1000);
+}
+
+/**
+ * Picks the first plausible date: valid, after 1970 (which file systems and servers use for "unknown"), and not in the
+ * future, apart from clock skew.
+ * @returns never later than now; undefined if no date is plausible.
+ */
+export function firstPlausibleDate(...dates: (Date | undefined)[]): Date | undefined {
   const now = Date.now();
-  const time = date.getTime();
-  const isPlausible = time > 0 && time <= now + MAX_CLOCK_SKEW_MS;
-  return new Date(isPlausible ? Math.min(time, now) : now);
+  const time = dates
+    .map((date) => date?.getTime() ?? 0)
+    .find((candidate) => candidate > 0 && candidate <= now + MAX_CLOCK_SKEW_MS);
+  return time === undefined ? undefined : new Date(Math.min(time, now));
 }

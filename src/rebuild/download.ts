@@ -1,8 +1,15 @@
 import { createHash, type Hash } from 'node:crypto';
-import { rm, writeFile } from 'node:fs/promises';
+import { open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
-import { openFile, openHttp, type Validators } from './dataset-origin.js';
+import {
+  firstPlausibleDate,
+  gzipDate,
+  openFile,
+  openHttp,
+  type DatasetOrigin,
+  type Validators,
+} from './dataset-origin.js';
 import { readText } from './dataset-text.js';
 import { createTemporaryFolder, removeOrphanedFolders } from './temporary-folder.js';
 import { redactAddresses } from './redact-addresses.js';
@@ -20,7 +27,10 @@ const LIMITS = {
 
 /** A dataset as it came, in a temporary file of this build's own. */
 export interface Snapshot {
-  /** When it was taken: `Last-Modified` of the download or the file's own time; the time of the download without one. */
+  /**
+   * When it was taken: the first plausible date of `Last-Modified`, the gzip header and the modification time of a local
+   * file; the time of the download if there is none.
+   */
   takenAt: Date;
   /** SHA-256 in hexadecimal. */
   digest: string;
@@ -73,7 +83,7 @@ export async function download(
       origin.body.destroy();
     }
     return {
-      takenAt: origin.takenAt,
+      takenAt: await dateOf(origin, path),
       digest: hash.digest('hex'),
       validators: origin.validators,
       read: () => readText(path, maxBytes),
@@ -94,6 +104,18 @@ function tooLate(timeoutMs: number): DatasetError {
   return new DatasetError(
     `the dataset could not be downloaded within ${timeoutMs / 1000} s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)`,
   );
+}
+
+/** @param path of the downloaded file. */
+async function dateOf({ lastModified, fileTime }: DatasetOrigin, path: string): Promise<Date> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(8));
+    const compressedAt = gzipDate(buffer.subarray(0, bytesRead));
+    return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Node calls a connection that ends before the response does just "aborted". */

@@ -44,6 +44,13 @@ async function textOf(snapshot: Snapshot): Promise<string> {
   return text(snapshot.read());
 }
 
+/** Gzip with the given time in its header, in milliseconds since 1970. */
+function gzipAt(content: string, ms: number): Buffer {
+  const zipped = gzipSync(content);
+  zipped.writeUInt32LE(Math.floor(ms / 1000), 4);
+  return zipped;
+}
+
 describe('download', () => {
   // The temporary folder of this suite is its own, so that whatever a download leaves behind is seen.
   const env = process.env; // eslint-disable-line no-restricted-properties -- os.tmpdir() reads it
@@ -190,6 +197,42 @@ describe('download', () => {
       }
     });
 
+    describe('with a date in its gzip header', () => {
+      const compressedAt = new Date('2024-01-02T03:04:05Z');
+      const changedAt = new Date('2024-05-06T07:08:09Z');
+
+      async function takenAt(content: string | Buffer): Promise<Date> {
+        const { url } = await fileOf(content);
+        await utimes(fileURLToPath(url), changedAt, changedAt);
+        return (await snapshotOf(url)).takenAt;
+      }
+
+      it('was taken then, even if the file was changed later', async () => {
+        expect(await takenAt(gzipAt(CSV, compressedAt.getTime()))).to.deep.equal(compressedAt);
+      });
+
+      it('was taken when the file was changed last, if that date is zero or in the future', async () => {
+        for (const ms of [0, Date.now() + 3_600_000, 0xffffffff * 1000]) {
+          expect(await takenAt(gzipAt(CSV, ms))).to.deep.equal(changedAt);
+        }
+      });
+
+      it('was taken now if that date is in the future by less than the clock skew', async () => {
+        const before = Date.now();
+        const date = await takenAt(gzipAt(CSV, before + 60_000));
+        expect(date.getTime()).to.be.within(before, Date.now());
+      });
+
+      it('takes no date from a file that is not gzip, or too short', async () => {
+        const zipped = gzipAt(CSV, compressedAt.getTime());
+        const plain = Buffer.from(zipped);
+        plain.writeUInt16BE(0x1f8c);
+        for (const content of [plain, zipped.subarray(0, 7), Buffer.of(), CSV]) {
+          expect(await takenAt(content)).to.deep.equal(changedAt);
+        }
+      });
+    });
+
     it('does not change with the file', async () => {
       const file = await fileOf(CSV);
       const snapshot = await snapshotOf(file.url);
@@ -314,6 +357,31 @@ describe('download', () => {
       const headers = { 'Last-Modified': 'Mon, 06 May 2024 07:08:09 GMT' };
       const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
       expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
+    });
+
+    it('was taken at Last-Modified, whatever the gzip header says', async () => {
+      const headers = { 'Last-Modified': 'Mon, 06 May 2024 07:08:09 GMT' };
+      const zipped = gzipAt(CSV, Date.UTC(2024, 0, 1));
+      const url = await serve((_request, response) => response.writeHead(200, headers).end(zipped));
+      expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
+    });
+
+    it('was taken at the date in the gzip header, if Last-Modified is missing or implausible', async () => {
+      const zipped = gzipAt(CSV, Date.UTC(2024, 0, 1));
+      for (const date of [undefined, 'yesterday', new Date(0).toUTCString(), inMs(3_600_000)]) {
+        const headers: Record<string, string> = date === undefined ? {} : { 'Last-Modified': date };
+        const url = await serve((_request, response) => response.writeHead(200, headers).end(zipped));
+        expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-01-01T00:00:00Z'));
+      }
+    });
+
+    it('was taken now if the date in the gzip header is zero or in the future, too', async () => {
+      for (const ms of [0, Date.now() + 3_600_000]) {
+        const url = await serve((_request, response) => response.end(gzipAt(CSV, ms)));
+        const before = Date.now();
+        const { takenAt } = await snapshotOf(url);
+        expect(takenAt.getTime()).to.be.within(before, Date.now());
+      }
     });
 
     const inMs = (ms: number) => new Date(Date.now() + ms).toUTCString();
