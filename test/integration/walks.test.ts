@@ -3,7 +3,8 @@ import { Oracle } from '../../fixtures/search-oracle.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { startService, useService, type Service, type TestResponse } from '../support/service.js';
+import { followNext, linksOf } from '../support/follow-next.js';
+import { startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const CASE_VARIANTS = [
@@ -11,37 +12,18 @@ const CASE_VARIANTS = [
   'straße-lib', 'STRASSE-lib', '日本-lib', '🚀-LIB', '🚀-lib', '\u{10400}lib', '\u{10428}LIB', '\uE000lib', 'lib\u{10FFFF}', `lib${'x'.repeat(509)}`, '"lib', '-LIB-',
 ]; // prettier-ignore
 
-/** The targets of a header `Link` by their relations. */
-function linksOf({ headers }: TestResponse): Record<string, string> {
-  const links = headers.get('Link')?.split(', ') ?? [];
-  return Object.fromEntries(
-    links.map((link) => {
-      const [, target = '', relation = ''] = /^<(\?[^>]+)>; rel="(\w+)"$/.exec(link) ?? [];
-      return [relation, target];
-    }),
-  );
-}
-
 /** Follows `next` from a first page to the last. @param between is called after each page with its number. */
 async function walk(
   service: Service,
   path: string,
   between: (pages: number) => Promise<void> = () => Promise.resolve(),
 ) {
-  const entries: (PackageEntry & { rank?: number })[] = [];
-  const snapshots = new Set<string | null>();
-  const [endpoint = ''] = path.split('?');
-  let pages = 0;
-  for (let next: string | undefined = path; next !== undefined;) {
-    const answer: TestResponse = await service.get(next);
-    expect(answer.status, next).to.equal(200);
-    snapshots.add(answer.headers.get('X-Snapshot'));
-    entries.push(...(answer.body.results as PackageEntry[]));
-    const { next: target } = linksOf(answer);
-    next = target && endpoint + target;
-    await between(++pages);
-  }
-  return { entries, snapshots, pages };
+  const answers = await followNext(service, path, between);
+  return {
+    entries: answers.flatMap(({ body }) => body.results as (PackageEntry & { rank?: number })[]),
+    snapshots: new Set(answers.map(({ headers }) => headers.get('X-Snapshot'))),
+    pages: answers.length,
+  };
 }
 
 describe('Following next', function () {

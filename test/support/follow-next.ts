@@ -1,0 +1,32 @@
+import { expect } from 'chai';
+import type { Service, TestResponse } from './service.js';
+
+/** The targets of a header `Link` by their relations. */
+export function linksOf({ headers }: TestResponse): Record<string, string> {
+  const links = headers.get('Link')?.split(', ') ?? [];
+  return Object.fromEntries(
+    links.map((link) => {
+      const [, target = '', relation = ''] = /^<(\?[^>]+)>; rel="(\w+)"$/.exec(link) ?? [];
+      return [relation, target];
+    }),
+  );
+}
+
+/** All pages from a first one to the last, by `next`. @param between is called after each page with its number. */
+export async function followNext(
+  service: Pick<Service, 'get'>,
+  path: string,
+  between: (pages: number) => Promise<void> = () => Promise.resolve(),
+): Promise<TestResponse[]> {
+  const answers: TestResponse[] = [];
+  const [endpoint = ''] = path.split('?');
+  for (let next: string | undefined = path; next !== undefined;) {
+    const answer: TestResponse = await service.get(next);
+    expect(answer.status, `${next}: ${answer.text.slice(0, 300)}`).to.equal(200);
+    answers.push(answer);
+    const { next: target } = linksOf(answer);
+    next = target && endpoint + target;
+    await between(answers.length);
+  }
+  return answers;
+}
