@@ -4,7 +4,9 @@ import { Catalog } from './search/catalog.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
 import type { GenerationWatcher } from './search/generation-watcher.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
+import { missingPrivileges } from './clients/missing-privileges.js';
 import type { Config } from './config.js';
+import { changesIndexOf } from './search/index-names.js';
 import { ResponseCache } from './http/response-cache.js';
 import { HttpServer } from './http/http-server.js';
 import { BypassTokens } from './http/bypass-token.js';
@@ -35,6 +37,9 @@ const MAX_WAITING_SIMILAR = 32;
  * flight have a second less.
  */
 const STOP_MS = 9_000;
+
+/** Stands for all snapshots when rights are checked. */
+const ANY_SNAPSHOT = '20000101t000000z-00000000';
 
 /** What it means to the server that Redis does not respond. */
 const LIMITS_ARE_LOCAL = 'each replica counts for itself';
@@ -97,9 +102,25 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     await stop();
     throw error;
   }
+  if (config.changesRetention > 0) void warnOfOldKeys(rebuildContext);
   scheduler.start(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
   return { url, metricsUrl, generations, rebuilds, stop };
+}
+
+/** Logs which key lacks the rights that `/changes` needs: keys that were made by an earlier release do. */
+async function warnOfOldKeys({ alias, config, log }: RebuildContext): Promise<void> {
+  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
+  const index = changesIndexOf(alias, ANY_SNAPSHOT);
+  for (const [variable, key, privilege] of [
+    ['ELASTICSEARCH_API_KEY', apiKey, 'read'],
+    ['ELASTICSEARCH_REBUILD_API_KEY', rebuildApiKey, 'create_index'],
+  ] as const) {
+    if (key === undefined) continue;
+    const missing = await missingPrivileges({ nodes, apiKey: key }, index, [privilege]);
+    if (missing.length > 0)
+      log.warn(`${variable} lacks rights that /changes needs: make keys with npm run keys`);
+  }
 }
 
 /** Creates the app and what it needs, and a server of it that does not listen yet. */
@@ -112,7 +133,7 @@ function createServers(
   const { nodes, apiKey } = config.elasticsearch;
   const { slug } = config.registry;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
-  const pool = new SearchPool({ nodes, apiKey }, metrics?.observeSearch);
+  const pool = new SearchPool({ nodes, apiKey }, { onSearch: metrics?.observeSearch });
   const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
   const limiters = {
     search: new ConcurrencyLimiter({
@@ -131,7 +152,7 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, limiters, log),
+    catalog: new Catalog(pool, generations, limiters, log, config.changesRetention),
     cache,
     generations,
     rebuilds,

@@ -1,5 +1,5 @@
 import type { estypes } from '@elastic/elasticsearch';
-import { aliasOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/index-names.js';
+import { aliasOf, allChangesOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/index-names.js';
 
 /**
  * What the two keys of a registry may do: nothing with the cluster, and with no other index. What is granted on an alias
@@ -19,7 +19,7 @@ export function readerRole(slug: string): Role {
     indices: [
       { names: [alias], privileges: ['read', 'view_index_metadata'] },
       { names: [previousAliasOf(alias)], privileges: ['view_index_metadata'] },
-      { names: [buildsOf(alias)], privileges: ['read'] },
+      { names: [buildsOf(alias), allChangesOf(alias)], privileges: ['read'] },
     ],
   };
 }
@@ -34,7 +34,7 @@ export function builderRole(slug: string): Role {
     cluster: [],
     indices: [
       {
-        names: [buildsOf(alias)],
+        names: [buildsOf(alias), allChangesOf(alias)],
         privileges: [
           'create_index',
           'delete_index',
@@ -48,9 +48,12 @@ export function builderRole(slug: string): Role {
         ],
       },
       { names: [alias, previousAliasOf(alias)], privileges: ['view_index_metadata', MOVE_ALIASES] },
-      { names: [loadingAliasesOf(alias)], privileges: ['create', MOVE_ALIASES] },
+      { names: [loadingAliasesOf(alias)], privileges: ['create', RECORD_LINEAGE, MOVE_ALIASES] },
     ],
   };
 }
 
 const MOVE_ALIASES = 'indices:admin/aliases';
+
+/** Replaces the `_meta` of a build that is not served yet: it has its loading alias until then. */
+const RECORD_LINEAGE = 'indices:admin/mapping/put';

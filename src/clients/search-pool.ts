@@ -29,6 +29,12 @@ export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
 /** Called with every search that was sent to a node, and its duration in seconds. */
 export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) => void;
 
+interface SearchPoolOptions {
+  onSearch?: OnSearch | undefined;
+  /** Timeout of one attempt, in milliseconds; by default that of a search which a client waits for. */
+  timeoutMs?: number;
+}
+
 /** This node did not answer, or not in time. */
 class NodeUnavailableError extends EngineUnavailableError {}
 
@@ -51,13 +57,15 @@ interface Node {
 export class SearchPool {
   readonly #nodes: Node[];
   readonly #timeoutMs: number;
+  readonly #onSearch: OnSearch;
   #turn = 0;
 
   constructor(
     { nodes, apiKey }: ElasticsearchAccess,
-    private readonly onSearch: OnSearch = () => undefined,
+    { onSearch = () => undefined, timeoutMs }: SearchPoolOptions = {},
   ) {
-    this.#timeoutMs = nodes.length > 1 ? FAILOVER_TIMEOUT_MS : TIMEOUT_MS;
+    this.#onSearch = onSearch;
+    this.#timeoutMs = timeoutMs ?? (nodes.length > 1 ? FAILOVER_TIMEOUT_MS : TIMEOUT_MS);
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
@@ -137,7 +145,7 @@ export class SearchPool {
       outcome = 'refused';
       throw new Error(description);
     } finally {
-      this.onSearch(node.origin, outcome, (performance.now() - began) / 1000);
+      this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);
     }
   }
 }

@@ -13,6 +13,7 @@ const EXPOSED = [
   REQUEST_ID,
   'X-Results-Truncated',
   'X-Snapshot',
+  'X-Snapshot-Changes',
 ].join(',');
 
 /** How long a browser may cache the response to a preflight request, in seconds. */

@@ -1,7 +1,7 @@
 import { EngineUnavailableError } from '../clients/search-pool.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { WorkerFailedError } from '../rebuild/worker-process.js';
-import { NoFoldError, NotInitializedError, SnapshotGoneError } from '../search/catalog.js';
+import { NoFoldError, NoLineageError, NotInitializedError, SnapshotGoneError } from '../search/catalog.js';
 import { OverloadedError } from '../search/concurrency-limiter.js';
 import { IndexGoneError } from '../search/msearch-response.js';
 import { Problem, retryAfter } from './problem.js';
@@ -14,6 +14,11 @@ export function toProblem(error: unknown): Problem {
     const detail =
       'this snapshot has no look-alikes: it was built by an earlier release; the next rebuild adds them';
     return new Problem('initializing', { detail, headers: retryAfter(60), cause: error });
+  }
+  if (error instanceof NoLineageError) {
+    const detail =
+      'the changes of this snapshot were not recorded: it was built by an earlier release, or with a key that lacks the right';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(60), cause: error });
   }
   if (error instanceof SnapshotGoneError) return new Problem('snapshot_gone', { cause: error });
   if (error instanceof EngineUnavailableError || error instanceof IndexGoneError) {

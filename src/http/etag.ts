@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
  * to the same index gets another body or other headers: a member added, renamed or written differently, another order of
  * results. An index outlives the release that built it, and clients would get 304 for a response that has changed.
  */
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
 
 /**
  * Equal for equal requests to the same generation, on every replica that writes responses in the same format. Weak,

@@ -5,6 +5,8 @@ import { REQUEST_ID } from './request-id.js';
 /** An answer other than a problem. */
 export interface ResponseDescription {
   description: string;
+  /** `application/json` by default. */
+  contentType?: string;
   /** Of the body. */
   schema: z.ZodType;
   example: unknown;
@@ -99,7 +101,12 @@ function describe(path: string, { operation, limited }: DescribedEndpoint): Json
     {
       description: answer.description,
       headers: describeHeaders({ ...headers, ...answer.headers }),
-      content: { 'application/json': { schema: jsonSchema(answer.schema), example: answer.example } },
+      content: {
+        [answer.contentType ?? 'application/json']: {
+          schema: jsonSchema(answer.schema),
+          example: answer.example,
+        },
+      },
     },
   ]);
   return {

@@ -30,11 +30,14 @@ export function notModified(version: ResponseVersion): PreparedResponse {
   return { status: 304, rawHeaders: validators(version) };
 }
 
+const JSON_TYPE = 'application/json; charset=utf-8';
+const PROBLEM_TYPE = 'application/problem+json';
+
 /**
- * A JSON response; with another status than 200, a problem.
+ * A response with a body: JSON, unless its headers say otherwise; with another status than 200, a problem.
  * @param headers special to this response, such as `Content-Encoding`.
  */
-export function jsonResponse(
+export function bodyResponse(
   version: ResponseVersion,
   status: number,
   body: Buffer,
@@ -42,11 +45,11 @@ export function jsonResponse(
 ): PreparedResponse {
   const rawHeaders = [
     ...validators(version),
-    ...Object.entries(headers).flat(),
-    'Content-Type',
-    status === 200 ? 'application/json; charset=utf-8' : 'application/problem+json',
-    'Content-Length',
-    String(body.length),
+    ...Object.entries({
+      'Content-Type': status === 200 ? JSON_TYPE : PROBLEM_TYPE,
+      ...headers,
+      'Content-Length': String(body.length),
+    }).flat(),
   ];
   return { status, rawHeaders, body };
 }

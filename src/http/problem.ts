@@ -39,8 +39,8 @@ export const PROBLEMS = {
   unknown_package: type(404, 'no package has this name', 'no package has this name'),
   snapshot_gone: type(
     410,
-    'this snapshot is neither the current nor the previous one; start again without snapshot',
-    '`snapshot` is neither the current nor the previous one',
+    'this snapshot is not available any more; start again without it',
+    '`snapshot` is neither the current nor the previous one, or `since` none of those that led to the current one',
   ),
   method_not_allowed: type(
     405,

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { etagOf } from './etag.js';
-import { jsonResponse, type PreparedResponse, type ResponseVersion } from './prepared-response.js';
+import { bodyResponse, type PreparedResponse, type ResponseVersion } from './prepared-response.js';
 
 /** Memory of a cached response beside its key, its headers and its body: objects of the heap, measured on 20,000 of them. */
 const OVERHEAD_BYTES = 1400;
@@ -30,7 +30,7 @@ export interface ResponseSource {
   snapshot: string;
 }
 
-/** What a handler makes: JSON and its special headers. */
+/** What a handler makes: JSON, or what `Content-Type` says, and its special headers. */
 export interface RenderedResponse {
   /** 200 by default; with another one, the body is a problem. */
   status?: 404;
@@ -105,7 +105,7 @@ export class ResponseCache {
           const etag = etagOf(index, status === 200 ? request : `${status} ${request}`);
           const version = { etag, snapshot };
           const ownBody = this.#entries === undefined ? body : unpooled(body);
-          const response = jsonResponse(version, status, ownBody, headers);
+          const response = bodyResponse(version, status, ownBody, headers);
           const kept = {
             ...answer,
             body: ownBody,
@@ -148,7 +148,7 @@ export class ResponseCache {
     if (kept?.body === answer.body) {
       this.#entries?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
     }
-    return jsonResponse(answer.version, answer.response.status, body, {
+    return bodyResponse(answer.version, answer.response.status, body, {
       ...answer.headers,
       'Content-Encoding': encoding,
     });

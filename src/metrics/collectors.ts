@@ -3,6 +3,7 @@ import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watc
 import type { ResponseCache } from '../http/response-cache.js';
 import type { ConnectionLimits } from '../http/connection-limits.js';
 import type { RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
+import { CHANGES } from '../search/change-record.js';
 import { builtAt } from '../search/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
@@ -124,6 +125,22 @@ function ofGeneration(generations: GenerationWatcher): Collector[] {
     ),
     gauge('generation_built_timestamp_seconds', 'When the index that is served was created', () =>
       toSeconds(generations.current && builtAt(generations.current.index)),
+    ),
+    {
+      type: 'gauge',
+      name: 'generation_changes',
+      help: 'Packages that differ from the snapshot before; absent if it was not compared with one',
+      labels: ['change'],
+      read: () => {
+        const lineage = generations.current?.meta.lineage;
+        if (lineage === undefined || lineage.ancestors.length === 0) return [];
+        return CHANGES.map((change): Sample => [lineage[change], change]);
+      },
+    },
+    gauge(
+      'changes_snapshots',
+      'Snapshots that /changes can start from',
+      () => generations.current?.meta.lineage?.ancestors.length,
     ),
   ];
 }

@@ -9,15 +9,19 @@ import { loadingAliasOf, previousAliasOf } from '../search/index-names.js';
 
 /**
  * Serves a finished build instead of `from`, which becomes the previous generation. Fails without effect if the alias does
- * not point to `from`, or if the build was deleted.
+ * not point to `from`, or if the build or its changes were deleted.
+ * @param changes the index of its changes, if there is one.
  */
 export async function flip(
   client: Client,
   alias: string,
   from: string | undefined,
   build: string,
+  changes?: string,
 ): Promise<void> {
-  const finished: Action[] = [{ remove: { index: build, alias: loadingAliasOf(build), must_exist: true } }];
+  const finished = [build, ...(changes === undefined ? [] : [changes])].map((index): Action => ({
+    remove: { index, alias: loadingAliasOf(index), must_exist: true },
+  }));
   if (from === undefined) return moveAlias(client, alias, build, finished);
   await moveAlias(client, alias, build, [
     ...finished,

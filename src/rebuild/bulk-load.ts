@@ -38,7 +38,7 @@ export async function bulkLoad(
   // All senders take from the same generator. A failure ends it for the others, too; requests in flight are awaited.
   const sender = async () => {
     for await (const { body, count } of bulks) {
-      await send(client, index, body, options);
+      await sendBulk(client, index, body, options);
       options.onRows((loaded += count));
     }
   };
@@ -99,10 +99,16 @@ const RETRYABLE_REJECTIONS = [
 ];
 
 /**
- * Sends a bulk request, again while the engine is away or too busy for a part of it.
+ * Sends a bulk request to an index that is being loaded, again while the engine is away or too busy for a part of it.
+ * @param body newline-delimited JSON of actions that change nothing if they are sent twice.
  * @throws {Error} naming a rejection that is permanent.
  */
-async function send(client: Client, index: string, body: string, options: LoadOptions): Promise<void> {
+export async function sendBulk(
+  client: Client,
+  index: string,
+  body: string,
+  options: RetryOptions,
+): Promise<void> {
   // To the alias, and only if it is one: to the name of an index that another builder has removed, Elasticsearch would
   // write a new one.
   const path = `/${loadingAliasOf(index)}/_bulk`;

@@ -1,4 +1,4 @@
-import { discard } from './prune.js';
+import { discardBuild } from './prune.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from './rebuild-context.js';
 import { removeOrphanedFolders } from './temporary-folder.js';
@@ -8,7 +8,7 @@ import type { WorkerProcess } from './worker-process.js';
 export async function cleanUpAfterCrash(
   worker: WorkerProcess,
   error: Error,
-  { client, generations, lock, log, status }: RebuildContext,
+  { alias, client, generations, lock, log, status }: RebuildContext,
 ): Promise<Outcome> {
   const { index, lockOwner, report } = worker;
   await generations.refresh();
@@ -33,7 +33,7 @@ export async function cleanUpAfterCrash(
   });
   if (failure === undefined) return { index };
   if (index !== undefined) {
-    await discard(client, index).catch((cause: unknown) => {
+    await discardBuild(client, alias, index).catch((cause: unknown) => {
       log.error(
         { index, err: cause },
         'its index, if it was created, could not be removed; the next rebuild tries again',

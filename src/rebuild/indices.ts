@@ -5,24 +5,31 @@ import { loadingAliasOf } from '../search/index-names.js';
 import { assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 
-const DEFINITION = new URL('../../mappings/packages.json', import.meta.url);
+/** What an index holds: the names of the files in `mappings/`. */
+type Content = 'packages' | 'changes';
 
-/** Creates the index of a build as mappings/packages.json says: without copies and refresh, for the load. */
+interface NewIndex {
+  index: string;
+  shards: number;
+  meta?: GenerationMeta;
+}
+
+/** Creates an index as the file in `mappings/` says: without copies and refresh, for the load. */
 export async function createIndex(
   client: Client,
-  index: string,
-  shards: number,
-  meta: GenerationMeta,
+  content: Content,
+  { index, shards, meta }: NewIndex,
   signal: AbortSignal,
 ): Promise<void> {
-  const definition = JSON.parse(await readFile(DEFINITION, 'utf8')) as Required<
+  const file = new URL(`../../mappings/${content}.json`, import.meta.url);
+  const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as Required<
     Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
   >;
   await client.indices.create(
     {
       index,
-      settings: { ...definition.settings, number_of_shards: shards },
-      mappings: { ...definition.mappings, _meta: meta },
+      settings: { ...settings, number_of_shards: shards },
+      mappings: { ...mappings, ...(meta === undefined ? {} : { _meta: meta }) },
       aliases: { [loadingAliasOf(index)]: {} },
     },
     { signal },
@@ -34,11 +41,41 @@ interface ReplicaOptions extends RetryOptions {
 }
 
 /**
+ * Copies a sealed index, as `waitForCopies` does, and checks that each shard still is one segment.
+ * @throws {StalledError} {Error}
+ */
+export async function waitForReplicas(
+  client: Client,
+  index: string,
+  replicas: string,
+  options: ReplicaOptions,
+): Promise<void> {
+  await waitForCopies(client, index, replicas, options);
+  await assertOneSegment(client, index, options.signal);
+}
+
+/**
+ * Makes all documents of a loaded index searchable and blocks writes to it.
+ * @throws {Error} if there are not `total` documents.
+ */
+export async function closeLoad(
+  client: Client,
+  index: string,
+  total: number,
+  options: RetryOptions,
+): Promise<void> {
+  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
+  const count = await countDocuments(client, index, options);
+  if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
+  await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
+}
+
+/**
  * Sets the number of copies and the usual settings, and waits until all copies exist, for hours if need be.
  * @param replicas INDEX_REPLICAS: a number or a range.
  * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space.
  */
-export async function waitForReplicas(
+export async function waitForCopies(
   client: Client,
   index: string,
   replicas: string,
@@ -59,7 +96,6 @@ export async function waitForReplicas(
     },
     options,
   );
-  await assertOneSegment(client, index, options.signal);
 }
 
 /**

@@ -6,12 +6,16 @@ export const PHASES = [
   'loading',
   'merging',
   'verifying',
+  'comparing',
   'replicating',
   'flipping',
   'pruning',
 ] as const;
 
 export type Phase = (typeof PHASES)[number];
+
+/** Phases that count rows. */
+const COUNTING: readonly Phase[] = ['checking', 'loading', 'comparing'];
 
 /** How far a rebuild is. */
 export interface ProgressReport {
@@ -45,7 +49,7 @@ export class Progress {
 
   enter(phase: Phase, total?: number): void {
     // Outside the phases that count rows, the rows of the last one that did stay in sight.
-    const rows = phase === 'checking' || phase === 'loading' ? 0 : this.#report.rows;
+    const rows = COUNTING.includes(phase) ? 0 : this.#report.rows;
     const { startedAt } = this.#report;
     this.#report = { phase, rows, total: total ?? this.#report.total, startedAt };
     this.listener(this.#report);

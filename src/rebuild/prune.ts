@@ -1,6 +1,12 @@
 import { errors, type Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
-import { isBuildOf, loadingAliasOf } from '../search/index-names.js';
+import {
+  changesIndexOf,
+  isBuildOf,
+  isChangesOf,
+  loadingAliasOf,
+  snapshotIdOf,
+} from '../search/index-names.js';
 
 /**
  * Deletes indices. Each deletion is one `_aliases` request that contains its own precondition (`must_exist`), see
@@ -19,6 +25,23 @@ export async function listBuilds(
       .filter(([index]) => isBuildOf(alias, index))
       .map(([index, { aliases = {} }]) => [index, Object.keys(aliases)]),
   );
+}
+
+/** Lists the indices of changes of an alias. */
+export async function listChanges(client: Client, alias: string, signal?: AbortSignal): Promise<string[]> {
+  const index = changesIndexOf(alias, '*');
+  const found = await client.indices.get(
+    { index, features: ['aliases'] },
+    signal === undefined ? {} : { signal },
+  );
+  return Object.keys(found).filter((name) => isChangesOf(alias, name));
+}
+
+/** Deletes the index of a failed build, and that of its changes. @throws {Error} if either may be left. */
+export async function discardBuild(client: Client, alias: string, build: string): Promise<void> {
+  const changes = changesIndexOf(alias, snapshotIdOf(build));
+  await discard(client, build);
+  if ((await listChanges(client, alias)).includes(changes)) await discard(client, changes);
 }
 
 /**

@@ -10,6 +10,9 @@ import { aliasOf } from '../search/index-names.js';
 import { InMemoryLock, RedisLock, type RebuildLock } from './lock.js';
 import { StatusStore } from './status-store.js';
 
+/** Timeout of reading one page of a whole generation, in milliseconds: more than Elasticsearch itself may take. */
+const EXPORT_TIMEOUT_MS = 30_000;
+
 /** Everything that rebuilds and rollbacks need, for the server, its worker process and the commands. */
 export interface RebuildContext {
   alias: string;
@@ -17,6 +20,8 @@ export interface RebuildContext {
   client: Client;
   /** Likewise, for searching the new index. */
   pool: SearchPool;
+  /** Likewise, for reading whole generations, which takes longer than a search. */
+  exportPool: SearchPool;
   config: Config;
   log: Logger;
   /** Undefined if it is not configured: the lock and the progress are then local to this process. */
@@ -46,11 +51,13 @@ export async function createRebuildContext(
   const reader = createReadClient({ nodes, apiKey });
   const client = createRebuildClient({ nodes, apiKey: rebuildApiKey });
   const pool = new SearchPool({ nodes, apiKey: rebuildApiKey });
+  const exportPool = new SearchPool({ nodes, apiKey: rebuildApiKey }, { timeoutMs: EXPORT_TIMEOUT_MS });
   const generations = new GenerationWatcher(reader, alias, log);
   return {
     alias,
     client,
     pool,
+    exportPool,
     config,
     log,
     redis,
@@ -60,7 +67,7 @@ export async function createRebuildContext(
     close: async () => {
       generations.stop();
       redis?.disconnect();
-      await Promise.all([client.close(), pool.close(), reader.close()]);
+      await Promise.all([client.close(), pool.close(), exportPool.close(), reader.close()]);
     },
   };
 }

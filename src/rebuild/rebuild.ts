@@ -10,23 +10,26 @@ import {
 } from '../search/generation.js';
 import type { Logger } from '../log.js';
 import { flip } from './aliases.js';
-import { discard, listBuilds, prune } from './prune.js';
+import { discardBuild, listBuilds, listChanges, prune } from './prune.js';
 import { validateDataset, type ValidatedDataset } from './validate.js';
 import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
-import { newIndexName, previousAliasOf } from '../search/index-names.js';
+import { changesIndexOf, newIndexName, previousAliasOf, snapshotIdOf } from '../search/index-names.js';
 import { bulkLoad } from './bulk-load.js';
 import { seal } from './force-merge.js';
 import type { Progress } from './progress.js';
-import { readRows, type Row } from './rows.js';
+import { recordChanges } from './record-changes.js';
+import { NUMBER_COLUMN, readRows, type Row } from './rows.js';
 import { assertNotShrunk, verify } from './verify.js';
 
 export interface RebuildDeps {
   client: Client;
   /** For trying the new index as readers will. */
   pool: SearchPool;
+  /** For reading whole generations. */
+  exportPool: SearchPool;
   alias: string;
-  config: Pick<Config, 'dataset' | 'index' | 'rebuild' | 'registry'>;
+  config: Pick<Config, 'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'registry'>;
   log: Logger;
 }
 
@@ -55,10 +58,14 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const served = await findGeneration(client, alias, { signal });
   if (options.skipIf === 'served' && served !== undefined) return undefined;
   const outdated = await buildsToPrune(client, alias, served?.index, signal);
+  const recorded = await listChanges(client, alias, signal);
   const snapshot = await downloadIfChanged(deps, options, served);
   if (snapshot === undefined) return undefined;
   try {
-    const rows = () => untilAborted(readRows(snapshot.read(), config.dataset.packageUrlTemplate), signal);
+    let hasPackageNo = false;
+    const onHeader = (columns: readonly string[]) => (hasPackageNo = columns.includes(NUMBER_COLUMN));
+    const { packageUrlTemplate } = config.dataset;
+    const rows = () => untilAborted(readRows(snapshot.read(), packageUrlTemplate, onHeader), signal);
 
     progress.enter('checking');
     const onRows = (count: number) => progress.count(count);
@@ -72,47 +79,53 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       dataset_digest: snapshot.digest,
       dataset_validators: snapshot.validators,
       mapping_version: MAPPING_VERSION,
+      has_package_no: hasPackageNo,
     };
     assertReadable(meta);
 
     const index = newIndexName(alias, new Date());
     options.onIndex?.(index);
     try {
-      await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served: served?.index });
+      await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served });
     } catch (error) {
       // Local files first: Elasticsearch may not respond, and the process may not be given the time to wait.
       await snapshot.remove();
-      await discard(client, index).catch((cause: unknown) => {
+      await discardBuild(client, alias, index).catch((cause: unknown) => {
         log.error({ index, err: cause }, 'the index of a failed build, if it was made, could not be removed');
       });
       throw error;
     }
 
     progress.enter('pruning');
-    await prune(client, alias, outdated, { served: index, signal, log }).catch((error: unknown) => {
-      log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
-    });
+    const needed = changesNeeded(alias, index, served, config.changesRetention);
+    const unneeded = recorded.filter((changes) => !needed.has(changes));
+    await prune(client, alias, [...outdated, ...unneeded], { served: index, signal, log }).catch(
+      (error: unknown) => {
+        log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
+      },
+    );
     return index;
   } finally {
     await snapshot.remove();
   }
 }
 
-interface Build {
+interface BuildInput {
   /** Its name. */
   index: string;
   rows: AsyncIterable<Row[]>;
   dataset: ValidatedDataset;
   meta: GenerationMeta;
-  /** The index that is served until the flip. */
-  served: string | undefined;
+  /** What is served until the flip. */
+  served: FoundGeneration | undefined;
 }
 
 /** Creates an index, loads it, and flips the alias to it. */
-async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, build: Build): Promise<void> {
+async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: BuildInput): Promise<void> {
   const { client, pool, alias, config, log } = deps;
+  const { changesRetention: retention } = config;
   const { progress, signal } = options;
-  const { index, rows, dataset, meta, served } = build;
+  const { index, rows, dataset, meta, served } = input;
   const { shards, replicas } = config.index;
   const step = {
     signal,
@@ -122,18 +135,22 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, build: 
   };
 
   progress.enter('creating');
-  await createIndex(client, index, shards, meta, signal);
+  await createIndex(client, 'packages', { index, shards, meta }, signal);
   progress.enter('loading', dataset.total);
   await bulkLoad(client, index, rows, dataset, { throttled: served !== undefined, ...step });
   progress.enter('merging');
   await seal(client, index, dataset.total, step);
   progress.enter('verifying');
   await verify(client, pool, { index, shards, meta }, step);
+  progress.enter('comparing', dataset.total);
+  const build = { index, shards, replicas, meta };
+  const changes =
+    retention === 0 ? undefined : await recordChanges(deps, served, build, { ...step, retention });
   progress.enter('replicating');
   await waitForReplicas(client, index, replicas, step);
   signal.throwIfAborted();
   progress.enter('flipping');
-  await flip(client, alias, served, index);
+  await flip(client, alias, served?.index, index, changes);
 }
 
 /**
@@ -191,4 +208,19 @@ async function buildsToPrune(
   return [...builds]
     .filter(([index, aliases]) => index !== served && (served !== undefined || !aliases.includes(previous)))
     .map(([index]) => index);
+}
+
+/** The indices of changes that the snapshot being served needs, and that before it, for a rollback. */
+function changesNeeded(
+  alias: string,
+  index: string,
+  previous: FoundGeneration | undefined,
+  retention: number,
+): Set<string> {
+  if (retention === 0) return new Set();
+  const previousIds = previous === undefined ? [] : [previous.snapshot];
+  // The last ancestor is where the chain begins: its own changes lead to it from something that is not known any more.
+  const ancestors = previous?.meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
+  const ids = [snapshotIdOf(index), ...previousIds, ...ancestors];
+  return new Set(ids.map((id) => changesIndexOf(alias, id)));
 }

@@ -6,6 +6,9 @@ import { quote } from './reason-text.js';
 /** One row of the dataset: the package, or why the row is wrong. `line` counts from 1, the header's. */
 export type Row = { line: number; entry: PackageEntry } | { line: number; reason: string };
 
+/** The column of the package number; without it, numbers are positions. */
+export const NUMBER_COLUMN = 'package_no';
+
 /** Where a row has no version. */
 const DEFAULT_VERSION = 'latest';
 
@@ -30,11 +33,13 @@ const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
 /**
  * Reads the rows of a dataset in batches, each row checked by itself (not against the others).
  * @param urlTemplate `https://…/{name}`, for rows without a `url`.
+ * @param onHeader called with the names of the columns.
  * @throws {DatasetError} for a file without a usable header.
  */
 export async function* readRows(
   text: AsyncIterable<Buffer>,
   urlTemplate: string | undefined,
+  onHeader: (columns: readonly string[]) => void = () => undefined,
 ): AsyncGenerator<Row[]> {
   let toRow: RowParser | undefined;
   for await (const records of readCsv(text)) {
@@ -44,6 +49,7 @@ export async function* readRows(
         if (!('fields' in record))
           throw new DatasetError(`line ${record.line}: ${record.reason}, in the header`);
         toRow = new RowParser(record.fields, urlTemplate);
+        onHeader(record.fields);
       } else if ('fields' in record) rows.push(toRow.parse(record.line, record.fields));
       else rows.push(toRow.skip(record.line, record.reason));
     }
@@ -77,7 +83,7 @@ class RowParser {
     }
     this.#width = header.length;
     this.#name = name;
-    this.#no = column('package_no');
+    this.#no = column(NUMBER_COLUMN);
     this.#version = column('version');
     this.#url = column('url');
     if (this.#url === undefined && urlTemplate === undefined) {

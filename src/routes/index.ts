@@ -15,6 +15,8 @@ import { SecretAuth } from '../http/secret-auth.js';
 import { Problem } from '../http/problem.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import { browse, browseOperation } from './browse.js';
+import { changes, changesOperation } from './changes.js';
+import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
 import type { Handler } from '../http/request-context.js';
@@ -30,7 +32,7 @@ import { search, searchOperation } from './search.js';
 import { stats, statsOperation } from './stats.js';
 
 export interface RouteDeps {
-  config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit'>;
+  config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit' | 'changesRetention'>;
   catalog: Catalog;
   generations: GenerationWatcher;
   rebuilds: RebuildService;
@@ -88,6 +90,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       cost: SIMILAR_COST,
       open: true,
     },
+    ...(config.changesRetention === 0 ? {} : changesEndpoints(deps, reading)),
     '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging, open: true },
     '/get-bypass': {
       operation: getBypassOperation,
@@ -122,6 +125,20 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     router.get(template, path, ...middleware, handler);
   }
   return router;
+}
+
+/** What reads recorded changes. */
+function changesEndpoints({ config, catalog, cache }: RouteDeps, limit: RateLimit): Record<string, Endpoint> {
+  const { slug } = config.registry;
+  return {
+    '/changes': { operation: changesOperation, handler: changes(catalog, cache), limit, open: true },
+    '/changes.atom': {
+      operation: changesFeedOperation,
+      handler: changesFeed(catalog, cache, slug),
+      limit,
+      open: true,
+    },
+  };
 }
 
 /** What the router matches for a path of the OpenAPI document: a parameter at its end is all the rest, whatever that is. */

@@ -45,15 +45,14 @@ export function limitParam(defaultLimit: number, max = MAX_LIMIT) {
     });
 }
 
+/** The id of a snapshot. */
+export const snapshotId = z.string().regex(SNAPSHOT_ID, 'must be an id from the header X-Snapshot');
+
 /** The query parameter `snapshot`. */
-export const snapshotParam = z
-  .string()
-  .regex(SNAPSHOT_ID, 'must be an id from the header X-Snapshot')
-  .optional()
-  .meta({
-    description:
-      'The snapshot to answer from, by its id in `X-Snapshot`: the current one or the one before. By default the current one.',
-  });
+export const snapshotParam = snapshotId.optional().meta({
+  description:
+    'The snapshot to answer from, by its id in `X-Snapshot`: the current one or the one before. By default the current one.',
+});
 
 /** The exact name of a package, which need not exist. */
 export const exactName = z

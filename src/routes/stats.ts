@@ -1,9 +1,18 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../search/catalog.js';
+import { CHANGES } from '../search/change-record.js';
+import type { Lineage } from '../search/generation.js';
 import { etagOf, matches } from '../http/etag.js';
 import type { Handler } from '../http/request-context.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
+
+/** Units of an age and their lengths in milliseconds, the longest first. */
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const;
 
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);
@@ -16,9 +25,14 @@ export function statsOperation(slug: string): Operation {
         example: {
           [total]: 63666,
           source: 'tracker.debian.org',
-          note: 'The data is a snapshot that is updated periodically; this one was taken at 2026-01-02T03:04:05.678Z.',
+          note: noteOf('2026-01-02T03:04:05.678Z', Date.parse('2026-01-04T03:04:05.678Z')),
         },
-        headers: { ...SNAPSHOT_HEADERS, 'Last-Modified': 'When the snapshot was taken, for programs.' },
+        headers: {
+          ...SNAPSHOT_HEADERS,
+          'Last-Modified': 'When the snapshot was taken, for programs.',
+          'X-Snapshot-Changes':
+            'How many packages differ from the previous snapshot: `added=123, removed=45, updated=6`. Absent if it was not compared with one.',
+        },
       },
     },
     problems: ['initializing', 'search_unavailable'],
@@ -37,22 +51,40 @@ function totalOf(slug: string): string {
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {
     const { index, snapshot, meta } = catalog.generation();
-    const { total, source, taken_at } = meta;
-    const etag = etagOf(index, 'stats');
+    const { total, source, taken_at, lineage } = meta;
+    const note = noteOf(taken_at, Date.now());
+    // The note changes while the index stays the same.
+    const etag = etagOf(index, `stats ${note}`);
     ctx.set({
       'Cache-Control': 'no-cache',
       ETag: etag,
       'X-Snapshot': snapshot,
       'Last-Modified': new Date(taken_at).toUTCString(),
+      ...changesHeader(lineage),
     });
     if (matches(ctx.get('If-None-Match'), etag)) {
       ctx.status = 304;
       return;
     }
-    ctx.body = {
-      [totalOf(slug)]: total,
-      source,
-      note: `The data is a snapshot that is updated periodically; this one was taken at ${taken_at}.`,
-    };
+    ctx.body = { [totalOf(slug)]: total, source, note };
   };
+}
+
+function noteOf(takenAt: string, now: number): string {
+  const age = ageInWords(now - Date.parse(takenAt));
+  return `The data is a snapshot that is updated periodically; this one was taken at ${takenAt}, ${age}.`;
+}
+
+/** @param age in milliseconds; negative if the origin's clock is ahead. */
+function ageInWords(age: number): string {
+  const found = UNITS.find(([, length]) => age >= length);
+  if (found === undefined) return 'less than a minute ago';
+  const [unit, length] = found;
+  const count = Math.floor(age / length);
+  return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
+}
+
+function changesHeader(lineage: Lineage | undefined): Record<string, string> {
+  if (lineage === undefined || lineage.ancestors.length === 0) return {};
+  return { 'X-Snapshot-Changes': CHANGES.map((change) => `${change}=${lineage[change]}`).join(', ') };
 }

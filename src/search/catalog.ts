@@ -7,9 +7,12 @@ import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
 import { hasFold, type Generation } from './generation.js';
 import type { GenerationWatcher } from './generation-watcher.js';
+import { decodeRecord, nameOf } from './change-record.js';
+import { readChanges, type ChangesPage } from './changes.js';
+import { changesIndexOf } from './index-names.js';
 import { TierPredictor } from './tier-predictor.js';
-import { browsePage, packagesNamed, similarNames, type SearchBody } from './queries.js';
-import { searchTierByTier, type SearchResults, type TieredQuery } from './tiered-search.js';
+import { browsePage, newestAdditions, packagesNamed, similarNames, type SearchBody } from './queries.js';
+import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
 
 /** What is logged of a slow search. */
 interface SlowSearch {
@@ -20,6 +23,7 @@ interface SlowSearch {
   page?: number;
   name?: string;
   names?: number;
+  since?: string;
 }
 
 /** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
@@ -30,6 +34,9 @@ const SLOW_MS = 500;
  * processor of Elasticsearch busy for 80 ms, and must not take two.
  */
 const SIMILAR_CONCURRENCY = 1;
+
+/** Packages that one snapshot added which are considered for a list of the newest. */
+const MAX_CANDIDATES = 1000;
 
 /** What entries have at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
@@ -44,6 +51,11 @@ export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
 }
 
+/** The generation was not compared with the one before: by an earlier release, or with a key that must not. */
+export class NoLineageError extends Error {
+  override readonly name = 'NoLineageError';
+}
+
 /** The generation was built before look-alikes could be found; the next rebuild adds what is missing. */
 export class NoFoldError extends Error {
   override readonly name = 'NoFoldError';
@@ -55,6 +67,21 @@ export interface SimilarResults {
   count: number;
   /** More names are as similar than were asked for. */
   truncated: boolean;
+}
+
+/** The snapshots from one to another. */
+export interface Chain {
+  /** The id of the first. */
+  from: string;
+  /** Ids of those that follow it, oldest first. */
+  snapshots: readonly string[];
+}
+
+/** A package that was added. */
+export interface Addition {
+  /** The id of the snapshot that added it. */
+  snapshot: string;
+  entry: PackageEntry;
 }
 
 /** What limits the searches of a replica: look-alikes cost much more than searches and must not displace them. */
@@ -72,6 +99,8 @@ export class Catalog {
     private readonly generations: GenerationWatcher,
     private readonly limiters: SearchLimiters,
     private readonly log: Logger,
+    /** CHANGES_RETENTION */
+    private readonly changesRetention: number,
   ) {}
 
   /**
@@ -110,8 +139,98 @@ export class Catalog {
     const found = this.generations.find(snapshot);
     if (found !== undefined) return found;
     this.generation();
-    if (this.generations.engine !== 'present') throw new EngineUnavailableError('no alias could be read');
+    this.#assertKnown();
     throw new SnapshotGoneError(snapshot);
+  }
+
+  #assertKnown(): void {
+    if (this.generations.engine !== 'present') throw new EngineUnavailableError('no alias could be read');
+  }
+
+  /**
+   * Answers from the generation of a snapshot, or from the current one, if `since` is among the snapshots that led to it.
+   * One that this replica does not know yet may be the current one.
+   * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError}
+   */
+  readSince<T>(
+    snapshot: string | undefined,
+    since: string | undefined,
+    answer: (generation: Generation, chain: Chain) => Promise<T>,
+  ): Promise<T> {
+    return this.read(snapshot, async (generation) => {
+      const chain = this.#chain(generation, since);
+      if (chain !== undefined) return answer(generation, chain);
+      await this.generations.refreshAll();
+      const current = snapshot === undefined ? this.generation() : generation;
+      const found = this.#chain(current, since);
+      if (found !== undefined) return answer(current, found);
+      this.#assertKnown();
+      throw new SnapshotGoneError(since);
+    }).catch((error: unknown) => {
+      // Somebody else deleted the index of changes that the current generation needs.
+      throw error instanceof IndexGoneError ? new SnapshotGoneError(since, { cause: error }) : error;
+    });
+  }
+
+  /** The ids of the snapshot of a generation and of those that led to it, newest first. @throws {NoLineageError} */
+  #lineage({ snapshot, meta }: Generation): string[] {
+    if (meta.lineage === undefined) throw new NoLineageError(snapshot);
+    return [snapshot, ...meta.lineage.ancestors.slice(0, this.changesRetention)];
+  }
+
+  /** @returns undefined if `since` is not a part of it. */
+  #chain(generation: Generation, since: string | undefined): Chain | undefined {
+    const ids = this.#lineage(generation);
+    const from = since ?? ids[1] ?? generation.snapshot;
+    const length = ids.indexOf(from);
+    return length === -1 ? undefined : { from, snapshots: ids.slice(0, length).reverse() };
+  }
+
+  /**
+   * At most `limit` net changes of a chain, in name order.
+   * @param after the name that the page follows.
+   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   */
+  async changes(
+    { index, meta }: Generation,
+    { from, snapshots }: Chain,
+    { limit, after }: { limit: number; after: string | undefined },
+    requestId: string,
+  ): Promise<ChangesPage> {
+    if (snapshots.length === 0) return { changes: [], next: undefined };
+    const run = this.#onChangesOf(snapshots, requestId);
+    const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after };
+    return this.limiters.search.run(() =>
+      this.#logIfSlow({ requestId, index, limit, since: from }, () => readChanges(run, query)),
+    );
+  }
+
+  /**
+   * The newest packages that were added, at most `limit`, newest first, as far as the chain of a generation goes: by
+   * snapshot, then those with the highest numbers first. Those that were removed since are left out.
+   * @throws {NoLineageError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   */
+  async additions(generation: Generation, limit: number, requestId: string): Promise<Addition[]> {
+    const { index } = generation;
+    const found = new Map<string, Addition>();
+    // The last one is where the chain begins: what it added is not known.
+    for (const id of this.#lineage(generation).slice(0, -1)) {
+      const run = this.#onChangesOf([id], requestId);
+      const [hits] = await this.limiters.search.run(() =>
+        this.#logIfSlow({ requestId, index, limit }, () => run([newestAdditions(MAX_CANDIDATES)])),
+      );
+      const names = (hits?.entries ?? []).map((record) => nameOf(decodeRecord(record)));
+      while (names.length > 0 && found.size < limit) {
+        const unseen = names.splice(0, limit).filter((name) => !found.has(name));
+        const packages = await this.lookup(generation, unseen, requestId);
+        for (const name of unseen) {
+          const entry = packages.get(name);
+          if (entry !== undefined) found.set(name, { snapshot: id, entry });
+        }
+      }
+      if (found.size >= limit) break;
+    }
+    return [...found.values()].slice(0, limit);
   }
 
   /**
@@ -191,6 +310,12 @@ export class Catalog {
         browseIndex(this.pool, index, from, limit, requestId),
       ),
     );
+  }
+
+  /** Searches the changes of several snapshots as one. */
+  #onChangesOf(snapshots: readonly string[], requestId: string): RunSearches {
+    const indices = snapshots.map((id) => changesIndexOf(this.generations.alias, id));
+    return (bodies) => runSearches(this.pool, indices, bodies, requestId);
   }
 
   /** Logs what is slow, also where it fails in the end. */

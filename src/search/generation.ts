@@ -1,7 +1,24 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
-import { snapshotIdOf } from './index-names.js';
+import { SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
+
+const count = z.int().nonnegative();
+
+/** Where a snapshot comes from, recorded once it has been compared with the one before. */
+const lineage = z.object({
+  /**
+   * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded. None for the
+   * first snapshot of a chain.
+   */
+  ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
+  /** How many packages differ from the snapshot before. */
+  added: count,
+  removed: count,
+  updated: count,
+});
+
+export type Lineage = z.infer<typeof lineage>;
 
 /** What belongs to one build, kept in the index's `_meta`. */
 const generationMeta = z.object({
@@ -21,6 +38,10 @@ const generationMeta = z.object({
     .optional(),
   /** Of mappings/packages.json, see `MAPPING_VERSION`; 1 in builds of earlier releases, which do not record it. */
   mapping_version: z.int().default(1),
+  /** Whether the dataset has the column `package_no`: without it, numbers are positions, and no change. */
+  has_package_no: z.boolean().default(true),
+  /** What is known of its ancestry; undefined if it was not compared with the snapshot before. */
+  lineage: lineage.optional().catch(undefined),
 });
 
 /**

@@ -19,6 +19,11 @@ export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
 }
 
+/** The index of what a snapshot changed, compared with the one before it. */
+export function changesIndexOf(alias: string, snapshot: string): string {
+  return `${alias}-changes-${snapshot}`;
+}
+
 /** A new index of the alias: `<alias>-<utc time>-<random>`, in the order of time. */
 export function newIndexName(alias: string, now: Date): string {
   const time = now
@@ -28,10 +33,10 @@ export function newIndexName(alias: string, now: Date): string {
   return `${alias}-${time}-${randomBytes(4).toString('hex')}`;
 }
 
-/** When the build of an index began, by its name (ISO 8601). */
-export function builtAt(index: string): string | undefined {
+/** When the build of an index began, by its name or by the id of its snapshot (ISO 8601). */
+export function builtAt(name: string): string | undefined {
   const [, year, month, day, hour, minute, second] =
-    /-(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})z-[0-9a-f]{8}$/.exec(index) ?? [];
+    /(?:^|-)(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})z-[0-9a-f]{8}$/.exec(name) ?? [];
   return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
 }
 
@@ -40,14 +45,25 @@ export function isBuildOf(alias: string, index: string): boolean {
   return index.startsWith(`${alias}-`) && IS_BUILD.test(index.slice(alias.length + 1));
 }
 
+/** Whether an index holds the changes of a snapshot of this very alias. */
+export function isChangesOf(alias: string, index: string): boolean {
+  const prefix = changesIndexOf(alias, '');
+  return index.startsWith(prefix) && IS_BUILD.test(index.slice(prefix.length));
+}
+
 /** All builds of the alias, as a regular expression of Elasticsearch's roles. */
 export function buildsOf(alias: string): string {
   return `/${alias}-${BUILD}/`;
 }
 
-/** What their loads write to, likewise. */
+/** The changes of all its snapshots, likewise. */
+export function allChangesOf(alias: string): string {
+  return `/${changesIndexOf(alias, BUILD)}/`;
+}
+
+/** What the loads of both write to, likewise. */
 export function loadingAliasesOf(alias: string): string {
-  return `/${alias}-${loadingAliasOf(BUILD)}/`;
+  return `/${alias}-(changes-)?${loadingAliasOf(BUILD)}/`;
 }
 
 /** The id of a snapshot: what is unique in the name of its index. */

@@ -15,26 +15,32 @@ const FILTER_PATH = [
   .join(',');
 
 /** A node that has a copy of the index searches it itself, so that another one that hangs does not matter. */
-const HEADER = JSON.stringify({ preference: '_local' });
+const HEADER = { preference: '_local' };
 
 /**
  * The request that runs searches: its path and its newline-delimited body.
+ * @param indices one, or several that are searched as one.
  * @param concurrency how many of them run side by side; by default all.
  */
 export function msearchRequest(
-  index: string,
+  indices: string | readonly string[],
   bodies: SearchBody[],
   concurrency?: number,
 ): { path: string; body: string } {
   const limit = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
+  // Many names would not fit into the request line.
+  const [index, header] =
+    typeof indices === 'string' ? [`/${indices}`, HEADER] : ['', { ...HEADER, index: indices }];
+  const before = JSON.stringify(header);
   return {
-    path: `/${index}/_msearch?filter_path=${FILTER_PATH}${limit}`,
-    body: bodies.map((body) => `${HEADER}\n${JSON.stringify(body)}\n`).join(''),
+    path: `${index}/_msearch?filter_path=${FILTER_PATH}${limit}`,
+    body: bodies.map((body) => `${before}\n${JSON.stringify(body)}\n`).join(''),
   };
 }
 
 /**
  * Runs searches in one request and returns the hits of each.
+ * @param indices one, or several that are searched as one.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
  * @param concurrency how many of them run side by side; by default all.
  * @throws {IndexGoneError} when there is no such index.
@@ -42,12 +48,12 @@ export function msearchRequest(
  */
 export async function runSearches(
   pool: SearchPool,
-  index: string,
+  indices: string | readonly string[],
   bodies: SearchBody[],
   opaqueId: string,
   concurrency?: number,
 ): Promise<Hits[]> {
-  const { path, body } = msearchRequest(index, bodies, concurrency);
+  const { path, body } = msearchRequest(indices, bodies, concurrency);
   const text = await pool.post(path, body, opaqueId);
-  return scanResponse(text, bodies.length) ?? parseResponse(text, index);
+  return scanResponse(text, bodies.length) ?? parseResponse(text, String(indices));
 }

@@ -19,6 +19,9 @@ const AS_THEY_LIE = ['_doc'];
 /** How long a shard may search before it answers with what it has, which then counts as a failure. */
 const SHARD_TIMEOUT = '1200ms';
 
+/** The same for a page of a whole generation. */
+const EXPORT_TIMEOUT = '25s';
+
 /** The answer's own JSON from doc values, and neither `_source` nor `_id`: fetching is most of what a search costs. */
 const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
 
@@ -87,12 +90,67 @@ interface BoolQuery {
 function following(name: string | undefined, { filter, must_not = [], ...rest }: BoolQuery): Query {
   if (name === undefined) return { filter, ...(must_not.length > 0 ? { must_not } : {}), ...rest };
   const notBefore = { range: { 'name.lowercase': { gte: name } } };
-  const sameLowerCase = { range: { 'name.lowercase': { gte: name, lte: name } } };
   const upToName = { range: { name: { lte: name } } };
   return {
     filter: [...filter, notBefore],
-    must_not: [...must_not, { bool: { filter: [sameLowerCase, upToName] } }],
+    must_not: [...must_not, { bool: { filter: [sameLowerCase(name), upToName] } }],
     ...rest,
+  };
+}
+
+function sameLowerCase(name: string): Query {
+  return { range: { 'name.lowercase': { gte: name, lte: name } } };
+}
+
+/**
+ * A page of all packages in name order, for reading a whole generation, which may take longer than a search.
+ * @param after the name that the page follows, if any.
+ * @param upTo the last name that may be in it, if any.
+ */
+export function entriesInNameOrder(
+  size: number,
+  shards: number,
+  after: string | undefined,
+  upTo: string | undefined,
+): SearchBody {
+  const notAfter: Query[] =
+    upTo === undefined
+      ? []
+      : [
+          { range: { 'name.lowercase': { gt: upTo } } },
+          { bool: { filter: [sameLowerCase(upTo), { range: { name: { gt: upTo } } }] } },
+        ];
+  return {
+    ...inNameOrder(size, shards),
+    timeout: EXPORT_TIMEOUT,
+    query: { bool: following(after, { filter: [], must_not: notAfter }) },
+  };
+}
+
+/**
+ * The first `size` records of changes that follow a name, in name order, over the indices of several snapshots; those of
+ * one name are adjacent, in no certain order.
+ */
+export function changesInNameOrder(size: number, after: string | undefined): SearchBody {
+  return {
+    ...ONLY_ENTRY,
+    size,
+    query: { bool: following(after, { filter: [] }) },
+    sort: ['name.lowercase', 'name'],
+    track_total_hits: false,
+    timeout: SHARD_TIMEOUT,
+  };
+}
+
+/** Records of packages that a snapshot added, those with the highest numbers first. */
+export function newestAdditions(size: number): SearchBody {
+  return {
+    ...ONLY_ENTRY,
+    size,
+    query: { bool: { filter: [{ term: { change: 'added' } }] } },
+    sort: [{ no: 'desc' }],
+    track_total_hits: false,
+    timeout: SHARD_TIMEOUT,
   };
 }
 
@@ -102,8 +160,9 @@ function following(name: string | undefined, { filter, must_not = [], ...rest }:
  * @param hasFold whether the index has that field.
  */
 export function packagesNamed(names: readonly string[], hasFold: boolean): SearchBody {
-  const sameLowerCase = names.map((name) => ({ range: { 'name.lowercase': { gte: name, lte: name } } }));
-  const candidates = hasFold ? { terms: { 'name.fold': names } } : { bool: { should: sameLowerCase } };
+  const candidates = hasFold
+    ? { terms: { 'name.fold': names } }
+    : { bool: { should: names.map(sameLowerCase) } };
   return {
     ...ONLY_ENTRY,
     size: names.length,

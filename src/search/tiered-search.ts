@@ -13,7 +13,7 @@ export interface SearchResults {
 }
 
 /** Runs searches side by side on one index, and returns the hits of each. */
-type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
+export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
 /** What of a search is searched for. */
 export interface TieredQuery {

@@ -108,7 +108,7 @@ describe('A build that is discarded', function () {
     const index = newIndexName(alias, new Date());
     const meta = server.generations.current?.meta;
     if (meta === undefined) throw new Error('nothing is served');
-    await createIndex(elasticsearch, index, 1, meta, new AbortController().signal);
+    await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, new AbortController().signal);
     return index;
   }
 

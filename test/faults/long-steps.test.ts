@@ -47,8 +47,9 @@ describe('A step that takes longer than any request may', function () {
       taken_at: new Date().toISOString(),
       dataset_digest: '',
       mapping_version: MAPPING_VERSION,
+      has_package_no: true,
     };
-    await createIndex(client, index, 1, meta, new AbortController().signal);
+    await createIndex(client, 'packages', { index, shards: 1, meta }, new AbortController().signal);
     const rows = async function* (): AsyncGenerator<Row[]> {
       for (let line = 2; line < total + 2; line += 1000) {
         yield Array.from({ length: Math.min(1000, total + 2 - line) }, (_, i) => {

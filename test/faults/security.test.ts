@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { Client, errors } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../src/dev/service.js';
-import { newIndexName, previousAliasOf, snapshotIdOf } from '../../src/search/index-names.js';
-import { readerRole } from '../../src/cli/roles.js';
-import { bundledPackages } from '../support/datasets.js';
+import { changesIndexOf, newIndexName, previousAliasOf, snapshotIdOf } from '../../src/search/index-names.js';
+import { builderRole, readerRole } from '../../src/cli/roles.js';
+import { bundledPackages, toCsv } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { keepSecret } from '../support/secret-scanner.js';
@@ -42,6 +42,9 @@ describe('An Elasticsearch that asks who is there', function () {
     `${alias}x`,
     `${alias}-notes`,
     `${newIndexName(alias, new Date())}-copy`,
+    `${alias}-changes-mine`,
+    `${newIndexName(`${alias}-changes`, new Date())}-copy`,
+    changesIndexOf(`${alias}-b-packages`, '20260101t000000z-0123abcd'),
   ];
   let nodes: IsolatedNodes;
   let engine: Service;
@@ -214,6 +217,18 @@ describe('An Elasticsearch that asks who is there', function () {
     expect(indices.filter((index) => !others.includes(index))).to.have.length(2);
   });
 
+  it('records changes with them, and is read', async () => {
+    const { service, dataset } = suite;
+    const since = snapshotIdOf(await served());
+    await dataset.write(toCsv(PACKAGES.map((entry, i) => (i === 0 ? { ...entry, version: '2' } : entry))));
+    expect((await service.rebuild()).status).to.equal(202);
+    const { body } = await service.get(`/changes?since=${since}`);
+    expect(body).to.deep.include({ from: since, to: snapshotIdOf(await served()), count: 1 });
+    expect((await fetch(`${service.url}/changes.atom`)).status).to.equal(200);
+    await dataset.write(toCsv(PACKAGES));
+    expect((await service.rebuild()).status).to.equal(202);
+  });
+
   it('lets the command line roll back with them', async () => {
     const newer = await served();
     const { redis } = await engines();
@@ -227,6 +242,7 @@ describe('An Elasticsearch that asks who is there', function () {
     const index = await served();
     await expectRefused(keys.ELASTICSEARCH_API_KEY, [
       ...ofCluster,
+      ...changesOf(changesIndexOf(alias, snapshotIdOf(index))),
       ...changesOf(index),
       ...changesOf(alias),
       ['PUT', `/${newIndexName(alias, new Date())}`],
@@ -368,6 +384,58 @@ describe('An Elasticsearch that asks who is there', function () {
     } finally {
       for (const program of processes) await program.stop();
     }
+  });
+
+  it('is rebuilt in and served from with keys of an earlier release, but for changes, which the log says', async () => {
+    const isOlder = (name: string) => !name.includes('-changes-');
+    const env: Record<string, string> = {};
+    for (const [variable, role] of [
+      ['ELASTICSEARCH_API_KEY', readerRole(slug)],
+      ['ELASTICSEARCH_REBUILD_API_KEY', builderRole(slug)],
+    ] as const) {
+      const indices = role.indices?.map(({ names, privileges }) => ({
+        // What loads write to was given by a shorter expression.
+        names: [names]
+          .flat()
+          .filter(isOlder)
+          .map((name) => name.replace('(changes-)?', '')),
+        privileges: privileges.filter((privilege) => privilege !== 'indices:admin/mapping/put'),
+      }));
+      expect(indices).not.to.deep.equal(role.indices);
+      const { encoded } = await administrator.security.createApiKey({
+        name: `${slug} of an earlier release, for ${variable}`,
+        role_descriptors: { older: { ...role, indices: indices ?? [] } },
+      });
+      env[variable] = keepSecret(encoded);
+    }
+    const program = await server(env);
+    try {
+      const url = await program.url();
+      const before = await served();
+      // Recorded by others: the key for reading may not read it.
+      expect((await request(`${url}/changes?since=${snapshotIdOf(before)}`)).status).to.equal(200);
+      expectProblem(await request(`${url}/changes`), 503, 'search_unavailable');
+      expect((await request(`${url}${REBUILD}`)).status).to.equal(202);
+      await waitFor(async () => (await served()) !== before, 'the rebuild', 60_000);
+      await waitFor(
+        async () => (await request(`${url}/stats`)).headers.get('X-Snapshot') !== snapshotIdOf(before),
+        'the replica to see it',
+      );
+      expect((await request(`${url}/search?q=lib`)).body.count).to.be.greaterThan(0);
+      for (const path of ['/changes', `/changes?since=${snapshotIdOf(before)}`, '/changes.atom']) {
+        expectProblem(await request(url + path), 503, 'search_unavailable');
+      }
+      for (const variable of Object.keys(env)) {
+        expect(program.stdout).to.include(`${variable} lacks rights that /changes needs`);
+      }
+      expect(program.stdout).to.include('/changes is unavailable');
+    } finally {
+      await program.stop();
+    }
+    await suite.service.server.generations.refresh();
+    expectProblem(await suite.service.get('/changes'), 503, 'search_unavailable');
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect((await suite.service.get('/changes')).status).to.equal(200);
   });
 
   describe('npm run keys', () => {

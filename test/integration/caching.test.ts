@@ -158,7 +158,8 @@ describe('Caching', function () {
           expect((await ask(service, path, before[i]?.headers.get('ETag') ?? '')).status).to.equal(200);
         }
       }
-      expect(seen.size).to.equal(2 * paths.length);
+      // The ETag of /stats changes with the age that it tells, too.
+      expect(seen.size).to.be.at.least(2 * paths.length);
       for (const texts of seen.values()) expect(texts.size, 'one ETag, one answer').to.equal(1);
     } finally {
       await second.stop();
@@ -169,7 +170,7 @@ describe('Caching', function () {
 describe('The format of responses', () => {
   const suite = useService(() => packagesNamed(['alpha', 'alphabet', 'beta']));
 
-  /** Byte for byte, as the constant stands for these bytes in every ETag; a time is written as `TIME`. */
+  /** Byte for byte, as the constant stands for these bytes in every ETag; a time is written as `TIME`, an age as `AGE`. */
   const EXPECTED: Record<string, (slug: string) => string> = {
     '/search?q=ALPHA&limit=2': () =>
       '{"query":"ALPHA","count":2,"results":[' +
@@ -179,13 +180,13 @@ describe('The format of responses', () => {
       '{"page":3,"limit":1,"results":[{ "no":3,"name":"beta","version":"1.0.0","url":"https://registry.example/beta"}]}',
     '/stats': (slug) =>
       `{"total_${slug}_packages":3,"source":"registry.example","note":"The data is a snapshot that is updated ` +
-      'periodically; this one was taken at TIME."}',
+      'periodically; this one was taken at TIME, AGE."}',
   };
 
   for (const [path, expected] of Object.entries(EXPECTED)) {
     it(`is that of FORMAT_VERSION at ${path}`, async () => {
       const { text } = await suite.service.get(path);
-      const written = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME');
+      const written = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME').replace(/, [\w ]+ ago\./, ', AGE.');
       expect(written, 'raise FORMAT_VERSION with every change').to.equal(expected(suite.service.slug));
     });
   }

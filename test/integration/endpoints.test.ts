@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { bundledPackages } from '../support/datasets.js';
-import { useService } from '../support/service.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { startService, useService } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
 
 describe('The endpoints, on the bundled snapshot', () => {
   const packages = bundledPackages();
@@ -25,7 +26,7 @@ describe('The endpoints, on the bundled snapshot', () => {
     expect(body).to.have.all.keys(`total_${suite.service.slug}_packages`, 'source', 'note');
     expect(body[`total_${suite.service.slug}_packages`]).to.equal(63_666);
     expect(body.source).to.equal('tracker.debian.org');
-    expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d/);
+    expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d.*, .* ago\.$/);
   });
 
   describe('GET /browse', () => {
@@ -157,5 +158,88 @@ describe('The endpoints, on the bundled snapshot', () => {
     const claimed = await get('/debug-ip', { headers: { 'X-Forwarded-For': `unknown?%73ecret=${secret}` } });
     expect(claimed.body.forwarded_for).to.deep.equal(['unknown?[redacted]']);
     expect(claimed.text).not.to.contain(secret);
+  });
+});
+
+describe('GET /stats', () => {
+  const MINUTE_MS = 60_000;
+  const HOUR_MS = 60 * MINUTE_MS;
+  const DAY_MS = 24 * HOUR_MS;
+  const CHANGES = 'X-Snapshot-Changes';
+  const names = Array.from({ length: 10 }, (_, i) => `package-${i}`);
+  const suite = useService(() => packagesNamed(names));
+  const get = (headers = {}) => suite.service.get('/stats', { headers });
+
+  const clock = Date.now;
+  afterEach(() => (Date.now = clock));
+
+  /** Moves the clock of the service, which is that of this process, until the snapshot has this age. */
+  function setAge(ageMs: number): void {
+    const takenAt = Date.parse(suite.service.server.generations.current?.meta.taken_at ?? '');
+    const began = performance.now();
+    Date.now = () => takenAt + ageMs + (performance.now() - began);
+  }
+
+  it('says the age of the snapshot in words', async () => {
+    const { taken_at: takenAt } = suite.service.server.generations.current?.meta ?? {};
+    for (const [ageMs, words] of [
+      [-HOUR_MS, 'less than a minute ago'],
+      [0, 'less than a minute ago'],
+      [MINUTE_MS, '1 minute ago'],
+      [59.5 * MINUTE_MS, '59 minutes ago'],
+      [HOUR_MS, '1 hour ago'],
+      [23.9 * HOUR_MS, '23 hours ago'],
+      [DAY_MS, '1 day ago'],
+      [400.5 * DAY_MS, '400 days ago'],
+    ] as const) {
+      setAge(ageMs);
+      const { note } = (await get()).body as { note: string };
+      expect(note).to.equal(
+        `The data is a snapshot that is updated periodically; this one was taken at ${takenAt}, ${words}.`,
+      );
+    }
+  });
+
+  it('has another ETag when the age reads otherwise, and the same as long as it does not', async () => {
+    setAge(2 * MINUTE_MS);
+    const first = await get();
+    const condition = { 'If-None-Match': first.headers.get('ETag') };
+    setAge(2.5 * MINUTE_MS);
+    expect(await get(condition)).to.include({ status: 304, text: '' });
+    setAge(3 * MINUTE_MS);
+    const second = await get(condition);
+    expect(second.status).to.equal(200);
+    expect(second.headers.get('X-Snapshot')).to.equal(first.headers.get('X-Snapshot'));
+    expect((await get({ 'If-None-Match': second.headers.get('ETag') })).status).to.equal(304);
+  });
+
+  it('counts in a header what changed since the previous snapshot, also for scripts of other origins', async () => {
+    const others = packagesNamed(names)
+      .slice(2)
+      .map((entry) => (entry.no === 10 ? { ...entry, version: '2.0.0' } : entry));
+    await suite.dataset.write(
+      toCsv([...others, ...packagesNamed(['new']).map((entry) => ({ ...entry, no: 11 }))]),
+    );
+    await suite.service.rebuild('&force=true');
+    const { headers } = await get();
+    expect(headers.get(CHANGES)).to.equal('added=1, removed=2, updated=1');
+    expect(headers.get('Access-Control-Expose-Headers')?.split(',')).to.include(CHANGES);
+    const notModified = await get({ 'If-None-Match': headers.get('ETag') });
+    expect(notModified.headers.get(CHANGES)).to.equal(headers.get(CHANGES));
+    await suite.service.rebuild();
+    expect((await get()).headers.get(CHANGES)).to.equal('added=0, removed=0, updated=0');
+  });
+
+  it('does not count where the snapshot was not compared with one', async () => {
+    const bare = await startService({ DATASET_URL: suite.dataset.url, CHANGES_RETENTION: '0' });
+    try {
+      await waitFor(async () => (await bare.get('/health')).status === 200, 'the first snapshot');
+      await bare.idle();
+      expect((await bare.get('/stats')).headers.has(CHANGES)).to.equal(false);
+      await bare.rebuild();
+      expect((await bare.get('/stats')).headers.has(CHANGES)).to.equal(false);
+    } finally {
+      await bare.end();
+    }
   });
 });

@@ -20,6 +20,7 @@ describe("A build's index", () => {
     taken_at: new Date().toISOString(),
     dataset_digest: '',
     mapping_version: MAPPING_VERSION,
+    has_package_no: true,
   };
   const step = {
     signal: new AbortController().signal,
@@ -39,7 +40,7 @@ describe("A build's index", () => {
   });
 
   it('is refused while a shard has more than one segment, and accepted as soon as it is merged', async () => {
-    await createIndex(client, index, 1, meta, new AbortController().signal);
+    await createIndex(client, 'packages', { index, shards: 1, meta }, new AbortController().signal);
     for (const no of [1, 2]) {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
@@ -52,7 +53,7 @@ describe("A build's index", () => {
 
   it('is not made anew by a load that goes on after it was removed', async () => {
     const removed = newIndexName(newSlug(), new Date());
-    await createIndex(client, removed, 1, meta, new AbortController().signal);
+    await createIndex(client, 'packages', { index: removed, shards: 1, meta }, new AbortController().signal);
     await client.indices.delete({ index: removed });
     const rows = async function* (): AsyncGenerator<Row[]> {
       yield packagesNamed(['alpha', 'beta']).map((entry, i) => ({ line: i + 2, entry }));

@@ -132,6 +132,8 @@ describe('Metrics', () => {
     expect(first.sum('generation_packages')).to.equal(3);
     expect(first.sum('generation_built_timestamp_seconds')).to.be.closeTo(now, 60);
     expect(first.sum('generation_taken_timestamp_seconds')).to.be.closeTo(now, 60);
+    expect(first.all('generation_changes')).to.deep.equal([]);
+    expect(first.sum('changes_snapshots')).to.equal(0);
     expect(first.sum('rebuilds_total', { outcome: 'rebuilt' })).to.equal(1);
     expect(first.sum('rebuild_duration_seconds')).to.be.within(0.05, 60);
     expect(first.sum('rebuild_last_success_timestamp_seconds')).to.be.closeTo(now, 60);
@@ -150,6 +152,13 @@ describe('Metrics', () => {
     await suite.service.rebuild();
     const mended = await look();
     expect(mended.sum('generation_packages')).to.equal(4);
+    const changes = mended.all('generation_changes').map(({ labels, value }) => [labels['change'], value]);
+    expect(changes).to.deep.equal([
+      ['added', 1],
+      ['removed', 0],
+      ['updated', 0],
+    ]);
+    expect(mended.sum('changes_snapshots')).to.equal(1);
     expect(mended.all('rebuild_last_failure_timestamp_seconds')).to.deep.equal([]);
   });
 
@@ -177,6 +186,21 @@ describe('Metrics', () => {
       expect(headings).to.include(alert);
     }
     expect(headings.size).to.equal(rules.length);
+  });
+});
+
+describe('Metrics without recorded changes', () => {
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({ ...METRICS, CHANGES_RETENTION: '0' }),
+  );
+
+  it('tell nothing of them', async () => {
+    await suite.service.rebuild();
+    const seen = await scrape(suite.service.server.metricsUrl);
+    expect(seen.sum('generation_packages')).to.equal(2);
+    expect(seen.all('generation_changes')).to.deep.equal([]);
+    expect(seen.all('changes_snapshots')).to.deep.equal([]);
   });
 });
 

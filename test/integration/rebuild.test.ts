@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { isChangesOf } from '../../src/search/index-names.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD_SECRET, useService } from '../support/service.js';
@@ -76,12 +77,18 @@ describe('GET /rebuild', function () {
     const { elasticsearch, alias } = suite.service;
     const served = currentIndex() as string;
     const all = await elasticsearch.indices.get({ index: `${alias}-*` });
-    expect(Object.keys(all)).to.have.length(2).and.to.include(served);
-    expect(all[served]?.settings?.index).to.deep.include({
-      refresh_interval: '1s',
-      auto_expand_replicas: '0-1',
-      blocks: { write: 'true' },
-    });
+    const builds = await suite.service.indices();
+    expect(builds).to.have.length(2).and.to.include(served);
+    // Beside them, the changes of each.
+    const changes = Object.keys(all).filter((index) => isChangesOf(alias, index));
+    expect(Object.keys(all)).to.have.members([...builds, ...changes]);
+    for (const index of [served, ...changes]) {
+      expect(all[index]?.settings?.index, index).to.deep.include({
+        refresh_interval: '1s',
+        auto_expand_replicas: '0-1',
+        blocks: { write: 'true' },
+      });
+    }
     expect(
       Object.values(all)
         .flatMap(({ aliases }) => Object.keys(aliases ?? {}))

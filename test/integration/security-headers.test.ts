@@ -13,6 +13,8 @@ const ENDPOINTS = [
   '/packages/alpha',
   '/lookup?name=alpha',
   '/similar?name=alpha',
+  '/changes',
+  '/changes.atom',
   '/debug-ip',
   '/openapi.json',
 ];

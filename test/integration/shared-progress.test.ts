@@ -11,7 +11,7 @@ describe('The progress of a replica of another version', function () {
   const written: [what: string, text: string][] = [
     [
       'with a phase that this version does not know',
-      '{"phase":"comparing","rows":1,"startedAt":"2026-01-02T03:04:05.678Z"}',
+      '{"phase":"polishing","rows":1,"startedAt":"2026-01-02T03:04:05.678Z"}',
     ],
     ['of a newer form', '{"version":2,"step":"loading"}'],
     ['that is no JSON', 'loading'],

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import { isBuildOf, isChangesOf } from '../../src/search/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
@@ -21,9 +22,9 @@ const OLD_BUILD = '20200101t000000z-0123abcd';
 
 /**
  * What makes of a slug another one that the service could mistake for it: the sibling's names begin like the alias of
- * the first, like the alias of its previous generation, and like one of its builds.
+ * the first, like the alias of its previous generation, like its changes, and like one of its builds.
  */
-const ALIKE = ['-packages', '-packages-previous', `-packages-${OLD_BUILD}`];
+const ALIKE = ['-packages', '-packages-previous', '-packages-changes', `-packages-${OLD_BUILD}`];
 
 const DIRECTIONS = [
   ['first', 'second'],
@@ -59,7 +60,7 @@ for (const suffix of ALIKE) {
     /** All that operators and clients see of a registry. */
     async function stateOf(suite: SuiteService) {
       const answers = [];
-      for (const path of ['/search?q=lib&limit=500', '/browse?limit=500', '/stats', '/health']) {
+      for (const path of ['/search?q=lib&limit=500', '/browse?limit=500', '/changes', '/health']) {
         const { status, text, headers } = await suite.service.get(path);
         answers.push({ status, text, etag: headers.get('ETag') });
       }
@@ -94,7 +95,10 @@ for (const suffix of ALIKE) {
         await rebuild(both[one]);
         await rebuild(both[one]);
         const names = Object.keys(await indicesOf(both[one]));
-        expect(names).to.have.length(2).and.to.not.include(crashed);
+        expect(names.filter((name) => isChangesOf(alias, name))).to.have.length(2);
+        expect(names.filter((name) => isBuildOf(alias, name)))
+          .to.have.length(2)
+          .and.to.not.include(crashed);
         expect(await stateOf(both[other])).to.deep.equal(before);
       });
 

@@ -30,6 +30,7 @@ const SPECIAL_HEADERS = [
   'Retry-After',
   'X-Results-Truncated',
   'X-Snapshot',
+  'X-Snapshot-Changes',
 ];
 
 /** Where people see a page instead of data: the document is not about these. */

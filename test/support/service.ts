@@ -4,7 +4,7 @@ import { secretsIn } from '../../src/config-secrets.js';
 import { readConfig } from '../../src/config.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { createLogger } from '../../src/log.js';
-import { aliasOf, isBuildOf } from '../../src/search/index-names.js';
+import { aliasOf, isBuildOf, isChangesOf } from '../../src/search/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
@@ -36,7 +36,7 @@ export interface TestResponse {
   status: number;
   headers: Headers;
   text: string;
-  /** The body, parsed; undefined where there is none. */
+  /** The body, parsed if it is JSON; undefined where there is none. */
   body: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
 }
 
@@ -146,7 +146,8 @@ export async function startService(
     },
     end: async () => {
       await server.stop();
-      const left = await indices();
+      const changes = Object.keys(await elasticsearch.indices.get({ index: `${alias}-changes-*` }));
+      const left = [...(await indices()), ...changes.filter((index) => isChangesOf(alias, index))];
       if (left.length > 0) await elasticsearch.indices.delete({ index: left });
       await elasticsearch.close();
     },
@@ -229,7 +230,8 @@ export async function removeIndices(slugs: readonly string[]): Promise<void> {
 export async function request(url: string, init?: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);
   const text = await response.text();
-  const body = text === '' ? undefined : (JSON.parse(text) as unknown);
+  const isXml = response.headers.get('Content-Type')?.includes('xml') ?? false;
+  const body = text === '' ? undefined : isXml ? text : (JSON.parse(text) as unknown);
   const token = (body as { bypass_token?: string } | undefined)?.bypass_token;
   if (token !== undefined) keepSecret(token);
   searchForSecrets('answers', `${text}\n${JSON.stringify([...response.headers])}`, token);

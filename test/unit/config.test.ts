@@ -50,12 +50,14 @@ describe('readConfig', () => {
       MAX_CONNECTIONS: '1',
       REBUILD_INTERVAL_SECONDS: '3600',
       REBUILD_MAX_SHRINK_PERCENT: '100',
+      CHANGES_RETENTION: '100',
       DATASET_MAX_BAD_ROWS: '7',
       DATASET_DOWNLOAD_TIMEOUT_SECONDS: '86400',
       METRICS_PORT: '9464',
       LOG_LEVEL: 'silent',
     });
     expect(config).to.deep.include({
+      changesRetention: 100,
       metricsPort: 9464,
       port: 0,
       host: '0.0.0.0',
@@ -256,6 +258,7 @@ describe('readConfig', () => {
     RATE_LIMIT_WINDOW_SECONDS: ['0', '86401', '1m'],
     MAX_CONNECTIONS: ['0', '1000001', '1e3', 'many'],
     REBUILD_INTERVAL_SECONDS: ['-1', '2000001', '1h'],
+    CHANGES_RETENTION: ['-1', '101', 'all'],
     REBUILD_MAX_SHRINK_PERCENT: ['101', '10%', '-10'],
     DATASET_MAX_BAD_ROWS: ['-1', '1000001', 'many'],
     DATASET_DOWNLOAD_TIMEOUT_SECONDS: ['0', '-1', '86401', '1h', '1.5'],

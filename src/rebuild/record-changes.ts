@@ -1,0 +1,191 @@
+import type { Client } from '@elastic/elasticsearch';
+import type { SearchPool } from '../clients/search-pool.js';
+import { describeAuthError } from '../clients/elasticsearch.js';
+import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../search/change-record.js';
+import {
+  isReadable,
+  type FoundGeneration,
+  type Generation,
+  type GenerationMeta,
+  type Lineage,
+} from '../search/generation.js';
+import type { PackageEntry } from '../search/package-document.js';
+import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../search/index-names.js';
+import { sendBulk } from './bulk-load.js';
+import { compare } from './compare.js';
+import type { OnBytes } from './force-merge.js';
+import { closeLoad, createIndex, waitForCopies } from './indices.js';
+import { retry, type RetryOptions } from './retry.js';
+
+/** A step fails after this time without progress, in milliseconds: fresh data does not wait for an index that is not there. */
+const STALL_MS = 60_000;
+
+/** Timeout of all steps, in milliseconds: many times what ten million names take. */
+const TIMEOUT_MS = 30 * 60_000;
+
+/** Characters of one bulk request. */
+const BULK_LENGTH = 1_000_000;
+
+/** The lineage of the first snapshot of a chain. */
+const NEW_CHAIN: Lineage = { ancestors: [], added: 0, removed: 0, updated: 0 };
+
+/** The generations cannot be compared, or too little is the same: a new chain begins. */
+class NewChainError extends Error {
+  override readonly name = 'NewChainError';
+}
+
+interface Deps {
+  client: Client;
+  /** For reading whole generations. */
+  exportPool: SearchPool;
+  alias: string;
+}
+
+/** A new generation that is complete and not served yet. */
+interface NewGeneration {
+  index: string;
+  shards: number;
+  /** INDEX_REPLICAS */
+  replicas: string;
+  meta: GenerationMeta;
+}
+
+interface RecordOptions extends RetryOptions {
+  /** Maximum number of ancestors of a snapshot: CHANGES_RETENTION. */
+  retention: number;
+  onRows: (rows: number) => void;
+  onBytes: OnBytes;
+  timeoutMs?: number;
+}
+
+/**
+ * Compares a new generation with the one being served, writes the differences to an index of their own, and records the
+ * lineage in the `_meta` of the new one. A failure is logged and does not fail the rebuild: the snapshot then starts a new
+ * chain.
+ * @param served undefined if there is none.
+ * @returns the index of the changes, which has its loading alias until the flip; undefined if there is none.
+ * @throws only if `signal` aborts.
+ */
+export async function recordChanges(
+  deps: Deps,
+  served: FoundGeneration | undefined,
+  build: NewGeneration,
+  options: RecordOptions,
+): Promise<string | undefined> {
+  const { client, alias } = deps;
+  const { index } = build;
+  const { retention, stallMs = STALL_MS, timeoutMs = TIMEOUT_MS } = options;
+  const changes = changesIndexOf(alias, snapshotIdOf(index));
+  const late = AbortSignal.timeout(timeoutMs);
+  const step = { ...options, stallMs, signal: AbortSignal.any([options.signal, late]) };
+  try {
+    if (served === undefined) {
+      await recordLineage(client, build, NEW_CHAIN, step);
+      return undefined;
+    }
+    if (!isReadable(served)) throw new NewChainError('the generation before was written by another version');
+    if (served.closed) throw new NewChainError('the index of the generation before is closed');
+    await createIndex(client, 'changes', { index: changes, shards: 1 }, step.signal);
+    const counts = await writeChanges(deps, served, build, changes, step);
+    await closeLoad(client, changes, sum(counts), step);
+    await waitForCopies(client, changes, build.replicas, step);
+    const ancestors = [served.snapshot, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
+    await recordLineage(client, build, { ancestors, ...counts }, step);
+    return changes;
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const reason = late.aborted ? new NewChainError(`not done within ${timeoutMs / 1000} s`) : error;
+    await startNewChain(client, changes, build, reason, options);
+    return undefined;
+  }
+}
+
+/** Removes what was written of the changes, and records that none are known, unless the key must not do either. */
+async function startNewChain(
+  client: Client,
+  changes: string,
+  build: NewGeneration,
+  reason: unknown,
+  { log, signal }: RecordOptions,
+): Promise<void> {
+  const { index } = build;
+  const refusal = describeAuthError(reason, 'ELASTICSEARCH_REBUILD_API_KEY');
+  if (refusal !== undefined) {
+    log.warn({ index, err: reason }, `${refusal}: /changes is unavailable; make keys with npm run keys`);
+    return;
+  }
+  log.warn({ index, err: reason }, 'the changes were not recorded: the snapshot starts a new chain');
+  try {
+    await recordLineage(client, build, NEW_CHAIN, { log, signal, stallMs: STALL_MS });
+    // Nobody else has this index, and no flip relies on it.
+    await client.indices.delete({ index: changes, ignore_unavailable: true }, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ index, err: error }, 'a new chain could not be recorded: /changes is unavailable');
+  }
+}
+
+async function recordLineage(
+  client: Client,
+  { index, meta }: NewGeneration,
+  lineage: Lineage,
+  options: RetryOptions,
+): Promise<void> {
+  // By the alias that it has until the flip: the key may change no build that is served.
+  const body = { index: loadingAliasOf(index), _meta: { ...meta, lineage } };
+  await retry((signal) => client.indices.putMapping(body, { signal }), options);
+}
+
+type Counts = Record<ChangeKind, number>;
+
+function sum({ added, removed, updated }: Counts): number {
+  return added + removed + updated;
+}
+
+/** @throws {NewChainError} if more than half of all names changed. */
+async function writeChanges(
+  { client, exportPool }: Deps,
+  served: Generation,
+  build: NewGeneration,
+  changes: string,
+  options: RecordOptions,
+): Promise<Counts> {
+  const { index, meta } = build;
+  const snapshot = snapshotIdOf(index);
+  const limit = Math.max(served.meta.total, meta.total) / 2;
+  const counts: Counts = { added: 0, removed: 0, updated: 0 };
+  let body = '';
+  const flush = async () => {
+    if (body !== '') await sendBulk(client, changes, body, options);
+    body = '';
+  };
+  const { has_package_no: hasPackageNo } = meta;
+  for await (const differences of compare(exportPool, served, build, { ...options, hasPackageNo })) {
+    for (const difference of differences) {
+      counts[kindOf(difference)]++;
+      body += indexAction({ snapshot, ...difference }, meta.taken_at);
+      if (body.length >= BULK_LENGTH) await flush();
+    }
+    if (sum(counts) > limit) throw new NewChainError('more than half of all names changed');
+  }
+  await flush();
+  return counts;
+}
+
+/** The fields of mappings/changes.json: some for people, and the record for the service. The `_id` is the name. */
+function indexAction(record: ChangeRecord, takenAt: string): string {
+  const { before, after } = record;
+  const entry = (after ?? before) as PackageEntry;
+  const { no, name, version, url } = entry;
+  const document = {
+    name,
+    change: kindOf(record),
+    no,
+    version,
+    ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),
+    url,
+    taken_at: takenAt,
+    entry: encodeRecord(record),
+  };
+  return `${JSON.stringify({ index: { _id: name } })}\n${JSON.stringify(document)}\n`;
+}

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { Feed } from 'feed';
+import { z } from 'zod';
+import { respondFromCache } from '../http/cached-response.js';
+import type { Operation } from '../http/openapi.js';
+import type { Handler } from '../http/request-context.js';
+import type { ResponseCache } from '../http/response-cache.js';
+import type { Addition, Catalog } from '../search/catalog.js';
+import type { Generation } from '../search/generation.js';
+import { builtAt } from '../search/index-names.js';
+import { SNAPSHOT_HEADERS } from './schemas.js';
+
+/** Packages in the feed. */
+const MAX_ENTRIES = 100;
+
+const CONTENT_TYPE = 'application/atom+xml';
+
+/** Characters that XML 1.0 forbids, even escaped, and lone surrogates. */
+const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
+
+export const changesFeedOperation: Operation = {
+  summary: 'The newest packages that were added, for feed readers',
+  description: `An Atom feed (RFC 4287) of at most ${MAX_ENTRIES} packages, the newest first, as far as recorded changes go.`,
+  responses: {
+    200: {
+      description: 'The feed.',
+      contentType: CONTENT_TYPE,
+      schema: z.string(),
+      example: '<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"></feed>',
+      headers: SNAPSHOT_HEADERS,
+    },
+  },
+  problems: ['initializing', 'search_unavailable'],
+};
+
+/** `GET /changes.atom`: the newest packages that were added, as an Atom feed. */
+export function changesFeed(catalog: Catalog, cache: ResponseCache, slug: string): Handler {
+  return (ctx) =>
+    catalog.read(undefined, (generation) =>
+      respondFromCache(ctx, cache, generation, 'changes.atom', async () => {
+        const additions = await catalog.additions(generation, MAX_ENTRIES, ctx.state.requestId);
+        return {
+          body: Buffer.from(feedOf(slug, generation, additions)),
+          headers: { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` },
+        };
+      }),
+    );
+}
+
+function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonly Addition[]): string {
+  const source = legalXml(meta.source);
+  const feed = new Feed({
+    id: uuidUrn(slug),
+    title: `New packages of ${source}`,
+    author: { name: source },
+    updated: dateOf(snapshot),
+    generator: 'package-registry-search',
+  });
+  for (const { snapshot: id, entry } of additions) {
+    feed.addItem({
+      // The same as long as the package is not removed and added again.
+      id: uuidUrn(`${slug} ${id} ${entry.name}`),
+      title: escapeHtml(legalXml(`${entry.name} ${entry.version}`)),
+      link: legalXml(entry.url),
+      date: dateOf(id),
+    });
+  }
+  return feed.atom1();
+}
+
+/** When the build of a snapshot began. One that was restored under another name has no date. */
+function dateOf(snapshot: string): Date {
+  const time = new Date(builtAt(snapshot) ?? 0);
+  return Number.isNaN(time.getTime()) ? new Date(0) : time;
+}
+
+function legalXml(text: string): string {
+  return text.replace(NOT_XML, '\uFFFD');
+}
+
+/** Titles of the feed are HTML. */
+function escapeHtml(text: string): string {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
+}
+
+/** A name-based UUID of version 8 (RFC 9562): the first bits of a SHA-256. */
+function uuidUrn(name: string): string {
+  const bytes = createHash('sha256').update(`package-registry-search ${name}`).digest().subarray(0, 16);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  const hex = bytes.toString('hex');
+  return `urn:uuid:${hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}`;
+}

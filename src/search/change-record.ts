@@ -1,0 +1,68 @@
+import type { PackageEntry } from './package-document.js';
+
+export const CHANGES = ['added', 'removed', 'updated'] as const;
+
+export type ChangeKind = (typeof CHANGES)[number];
+
+/** What one snapshot changed of one name. At least one of the entries is there. */
+export interface ChangeRecord {
+  /** The id of the snapshot. */
+  snapshot: string;
+  /** The entry in the snapshot before; undefined if it had none. */
+  before?: PackageEntry | undefined;
+  /** The entry in this snapshot; undefined if it has none. */
+  after?: PackageEntry | undefined;
+}
+
+/** A record without its snapshot. */
+export type Difference = Omit<ChangeRecord, 'snapshot'>;
+
+/** A difference between two snapshots, as clients see it. */
+export interface Change {
+  change: ChangeKind;
+  /** The entry; of a removed package, its last one. */
+  entry: PackageEntry;
+}
+
+/** What the index keeps of a record: its JSON in base64. */
+export function encodeRecord(record: ChangeRecord): string {
+  return Buffer.from(JSON.stringify(record)).toString('base64');
+}
+
+/** A record as `encodeRecord` wrote it. */
+export function decodeRecord(encoded: string): ChangeRecord {
+  return JSON.parse(Buffer.from(encoded, 'base64').toString()) as ChangeRecord;
+}
+
+/** The name that a record is about. */
+export function nameOf({ before, after }: ChangeRecord): string {
+  return (after ?? before)?.name ?? '';
+}
+
+/** Which change a record is. */
+export function kindOf({ before, after }: Difference): ChangeKind {
+  if (before === undefined) return 'added';
+  return after === undefined ? 'removed' : 'updated';
+}
+
+/**
+ * What all records of one name come to, from before the first to after the last.
+ * @param records oldest first, at least one.
+ * @param hasPackageNo whether a different number is a change.
+ * @returns undefined if the entry is the same again.
+ */
+export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolean): Change | undefined {
+  const before = records[0]?.before;
+  const last = records.at(-1);
+  const entry = last?.after ?? last?.before;
+  if (entry === undefined) throw new Error('a record of a change has no entry');
+  const after = last?.after;
+  if (before === undefined && after === undefined) return undefined;
+  if (before !== undefined && after !== undefined && isSame(before, after, hasPackageNo)) return undefined;
+  return { change: kindOf({ before, after }), entry };
+}
+
+/** Whether two entries of one name are the same. */
+export function isSame(one: PackageEntry, other: PackageEntry, hasPackageNo: boolean): boolean {
+  return one.version === other.version && one.url === other.url && (!hasPackageNo || one.no === other.no);
+}

@@ -1,0 +1,67 @@
+import type { RunSearches } from './tiered-search.js';
+import { decodeRecord, nameOf, netChange, type Change, type ChangeRecord } from './change-record.js';
+import { changesInNameOrder } from './queries.js';
+
+/** Maximum number of searches for one page. One search may find few changes, if many records cancel each other out. */
+const MAX_SEARCHES = 4;
+
+/** The changes between two snapshots to read a page of. */
+export interface ChangesQuery {
+  /** Ids of the snapshots whose changes they are made of, oldest first. */
+  snapshots: readonly string[];
+  /** Whether a different package number is a change. */
+  hasPackageNo: boolean;
+  limit: number;
+  /** The name that the page follows. */
+  after: string | undefined;
+}
+
+export interface ChangesPage {
+  changes: Change[];
+  /** The last name that was considered; undefined if no more changes follow. */
+  next: string | undefined;
+}
+
+/**
+ * A page of the net changes, in name order. Elasticsearch merges the records of all snapshots: those of one name are
+ * adjacent. A page may have fewer changes than `limit` although more follow, where many cancel each other out.
+ * @param run searches the records of all snapshots as one.
+ */
+export async function readChanges(
+  run: RunSearches,
+  { snapshots, hasPackageNo, limit, after }: ChangesQuery,
+): Promise<ChangesPage> {
+  const changes: Change[] = [];
+  let last = after;
+  for (let search = 0; search < MAX_SEARCHES; search++) {
+    // One name has a record in each of them at most, so that there is always a name whose records are all here.
+    const size = limit - changes.length + snapshots.length;
+    const [hits] = await run([changesInNameOrder(size, last)]);
+    const records = (hits?.entries ?? []).map(decodeRecord);
+    const isLast = records.length < size;
+    const groups = groupByName(records);
+    // More records of the last name may follow.
+    const whole = isLast ? groups : groups.slice(0, -1);
+    for (const [i, group] of whole.entries()) {
+      group.sort((one, other) => snapshots.indexOf(one.snapshot) - snapshots.indexOf(other.snapshot));
+      const change = netChange(group, hasPackageNo);
+      if (change !== undefined) changes.push(change);
+      last = nameOf(group[0] as ChangeRecord);
+      const isEnd = isLast && i === whole.length - 1;
+      if (changes.length === limit && !isEnd) return { changes, next: last };
+    }
+    if (isLast) return { changes, next: undefined };
+  }
+  return { changes, next: last };
+}
+
+function groupByName(records: readonly ChangeRecord[]): ChangeRecord[][] {
+  const groups: ChangeRecord[][] = [];
+  let name: string | undefined;
+  for (const record of records) {
+    if (nameOf(record) === name) groups.at(-1)?.push(record);
+    else groups.push([record]);
+    name = nameOf(record);
+  }
+  return groups;
+}

@@ -1,0 +1,222 @@
+import { expect } from 'chai';
+import { applyChanges, changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
+import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { readConfig } from '../../src/config.js';
+import { createLogger } from '../../src/log.js';
+import { PHASES, Progress, type Phase } from '../../src/rebuild/progress.js';
+import { rebuild } from '../../src/rebuild/rebuild.js';
+import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';
+import { rollBack } from '../../src/rebuild/rollback.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
+import { packagesNamed, toCsv } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
+import { SEQUENCES } from '../support/durations.js';
+import { followNext } from '../support/follow-next.js';
+import { REBUILD, request, useService } from '../support/service.js';
+import { workersOf } from '../support/worker-processes.js';
+
+const RETENTION = 4;
+const STEPS = 5;
+
+const NAMES = ['lib', 'LIB', 'Lib', 'LİB', 'li-b', 'lib\u{10FFFF}', '\uE000lib', '🚀', '🚀-LIB', '🚀-lib', '"', 'ſ', 'K', 'k', `x${'y'.repeat(511)}`, ...Array.from({ length: 25 }, (_, i) => `name-${i}`)]; // prettier-ignore
+
+/** What the test knows of a snapshot. */
+interface Known {
+  packages: PackageEntry[];
+  /** The snapshots that led to it, the latest first. */
+  ancestors: string[];
+}
+
+type Random = () => number;
+
+describe('Comparing snapshots with the longest entries that there can be, after short ones', function () {
+  this.timeout(180_000);
+  // Characters that JSON escapes: six bytes for one of a name, two for one of a URL.
+  const longest = (i: number) => {
+    const no = `${i}`.padStart(5, '0');
+    const url = `https://r.example/?${no}`;
+    return {
+      no: 10_000 + i,
+      name: `z${no}${'\u0001'.repeat(506)}`,
+      version: '\u0001'.repeat(256),
+      url: url + '\\'.repeat(2048 - url.length),
+    };
+  };
+  const short = packagesNamed(Array.from({ length: 8000 }, (_, i) => `a-${i}`));
+  const packages = [...short, ...Array.from({ length: 6000 }, (_, i) => longest(i))];
+  const suite = useService(() => packages);
+
+  it('has memory enough, and finds what differs', async () => {
+    const { service, dataset } = suite;
+    const since = service.server.generations.current?.snapshot;
+    const changed = packages.map((entry, i) => (i % 1000 === 999 ? { ...entry, version: '2' } : entry));
+    await dataset.write(toCsv(changed));
+    expect((await service.rebuild()).status).to.equal(202);
+    expect(service.server.rebuilds.lastFailure).to.equal(undefined);
+    const { body } = await service.get(`/changes?since=${since}&limit=1000`);
+    expect(body.results).to.deep.equal(changesBetween([packages, changed]));
+    expect(body.count).to.equal(14);
+  });
+});
+
+describe('/changes, through random histories of rebuilds, rollbacks and kills', function () {
+  this.timeout(SEQUENCES * 120_000);
+  // Without Redis the lock of a process that was killed ends with it.
+  const suite = useService(
+    () => packagesNamed(['first', 'second']),
+    () => ({ REDIS_URL: '', CHANGES_RETENTION: String(RETENTION), CACHE_MAX_BYTES: '0' }),
+  );
+  let context: RebuildContext;
+  before(async () => {
+    const { elasticsearch } = await engines();
+    const config = readConfig({
+      ELASTICSEARCH_URL: elasticsearch.url,
+      REGISTRY_SLUG: suite.service.slug,
+      DATASET_URL: suite.dataset.url,
+      CHANGES_RETENTION: String(RETENTION),
+    });
+    context = await createRebuildContext(config, createLogger('silent', false), '');
+  });
+  after(() => context.close());
+
+  let known: Map<string, Known>;
+  let current: string;
+  let previous: string | undefined;
+
+  const packagesOf = (id: string) => known.get(id)?.packages ?? [];
+
+  /** Other packages, half of the time with few changes, and sometimes with so many that a new chain begins. */
+  function evolve(random: Random, packages: readonly PackageEntry[]): PackageEntry[] {
+    const share = pick(random, [0, 0.05, 0.1, 0.2, 0.8]);
+    const byName = new Map(packages.map((entry) => [entry.name, entry]));
+    let no = Math.max(...packages.map((entry) => entry.no));
+    for (const name of NAMES) {
+      if (random() > share) continue;
+      const entry = byName.get(name) ?? packagesNamed([name])[0] ?? expect.fail();
+      const kind = integer(random, 0, 4);
+      if (kind === 0) byName.delete(name);
+      else if (kind === 1) byName.set(name, { ...entry, no: ++no });
+      else if (kind === 2) byName.set(name, { ...entry, no: ++no, url: `https://r.example/${no}` });
+      else if (!byName.has(name)) byName.set(name, { ...entry, no: ++no });
+      // Often the same again: A to B to A is no change.
+      else byName.set(name, { ...entry, version: pick(random, ['1', '2', '3']) });
+    }
+    return byName.size === 0 ? packagesNamed(['only']) : [...byName.values()];
+  }
+
+  async function refresh(): Promise<string> {
+    const { generations } = suite.service.server;
+    await generations.refresh();
+    return generations.current?.snapshot ?? '';
+  }
+
+  /** In this process, which starts none. */
+  async function rebuildHere(packages: PackageEntry[]): Promise<void> {
+    await suite.dataset.write(toCsv(packages));
+    const progress = new Progress(new Date());
+    const { signal } = new AbortController();
+    await rebuild(context, { force: true, progress, signal });
+    await note(packages);
+  }
+
+  /** Notes what became of a rebuild: also one whose process was killed may have gone live. */
+  async function note(packages: PackageEntry[]): Promise<void> {
+    const served = await refresh();
+    if (served === current) return;
+    const before = known.get(current);
+    const changed = changesBetween([packagesOf(current), packages]).length;
+    const isComparable = changed <= Math.max(packagesOf(current).length, packages.length) / 2;
+    const ancestors = isComparable ? [current, ...(before?.ancestors ?? [])].slice(0, RETENTION) : [];
+    known.set(served, { packages, ancestors });
+    previous = current;
+    current = served;
+  }
+
+  async function rebuildAndKill(packages: PackageEntry[], killAt: Phase): Promise<void> {
+    const { service, dataset } = suite;
+    await dataset.write(toCsv(packages));
+    const before = new Set(workersOf());
+    expect((await request(`${service.url}${REBUILD}&force=true`)).status).to.equal(202);
+    const [worker] = workersOf().filter((pid) => !before.has(pid));
+    if (worker !== undefined) {
+      const hasCome = () => {
+        const phase = service.server.rebuilds.progress?.phase;
+        return phase === undefined || PHASES.indexOf(phase) >= PHASES.indexOf(killAt);
+      };
+      while (!hasCome()) await new Promise((resolve) => setTimeout(resolve, 2));
+      if (service.server.rebuilds.progress !== undefined) process.kill(worker, 'SIGKILL');
+    }
+    await service.idle();
+    await note(packages);
+  }
+
+  async function goBack(): Promise<void> {
+    const { elasticsearch, alias } = suite.service;
+    if (previous === undefined) return;
+    await rollBack(elasticsearch, alias, new AbortController().signal);
+    [current, previous] = [previous, current];
+    expect(await refresh()).to.equal(current);
+  }
+
+  /** Compares what `/changes` says of every snapshot that was ever served with what must be so. */
+  async function check(random: Random): Promise<void> {
+    const { ancestors = [] } = known.get(current) ?? {};
+    const chain = [current, ...ancestors];
+    for (const id of known.keys()) {
+      const at = chain.indexOf(id);
+      const path = `/changes?since=${id}&limit=${integer(random, 1, 9)}`;
+      if (at === -1) {
+        expect((await suite.service.get(path)).status, path).to.equal(410);
+        continue;
+      }
+      const answers = await followNext(suite.service, path);
+      const changes = answers.flatMap(({ body }) => body.results as ChangeResult[]);
+      const way = chain
+        .slice(0, at + 1)
+        .reverse()
+        .map(packagesOf);
+      expect(changes).to.deep.equal(changesBetween(way));
+      const replayed = applyChanges(packagesOf(id), changes);
+      expect(replayed).to.deep.equal(new Map(packagesOf(current).map((entry) => [entry.name, entry])));
+    }
+  }
+
+  for (let seed = 1; seed <= SEQUENCES; seed++) {
+    it(`says what changed since every snapshot of the chain, and of no other (seed ${seed})`, async () => {
+      const random = seededRandom(seed);
+      const beginning = packagesNamed(NAMES.filter(() => random() < 0.7));
+      known = new Map();
+      current = await refresh();
+      previous = undefined;
+      await rebuildHere(packagesNamed([`reset-${seed}`, `and-${seed}`]));
+      // Nothing that was served before this history can be asked for.
+      known = new Map([
+        [current, { packages: packagesNamed([`reset-${seed}`, `and-${seed}`]), ancestors: [] }],
+      ]);
+      previous = undefined;
+      await rebuildHere(beginning);
+      for (let step = 0; step < STEPS; step++) {
+        const action = random();
+        if (action < 0.2) await goBack();
+        else {
+          const packages = evolve(random, packagesOf(current));
+          if (action < 0.5) await rebuildAndKill(packages, pick(random, PHASES));
+          else await rebuildHere(packages);
+        }
+        await check(random);
+      }
+    });
+  }
+
+  it('leaves nothing behind but what a rollback needs', async () => {
+    await rebuildHere(packagesOf(current));
+    const { elasticsearch, alias } = suite.service;
+    const changes = Object.keys(await elasticsearch.indices.get({ index: `${alias}-changes-*` }));
+    expect(await suite.service.indices()).to.have.length(2);
+    expect(changes.length).to.be.at.most(RETENTION + 1);
+    for (const index of changes) {
+      const aliases = (await elasticsearch.indices.getAlias({ index }))[index]?.aliases;
+      expect(aliases, index).to.deep.equal({});
+    }
+  });
+});

@@ -1,0 +1,67 @@
+import { expect } from 'chai';
+import { encodeRecord, type ChangeRecord } from '../../../src/search/change-record.js';
+import { readChanges } from '../../../src/search/changes.js';
+import type { SearchBody } from '../../../src/search/queries.js';
+
+const SNAPSHOTS = ['s1', 's2'];
+
+/** A record of each snapshot for each name: what the second undoes or not. */
+function records(names: readonly string[], isUndone: boolean): ChangeRecord[] {
+  const entry = (name: string, version: string) => ({ no: 1, name, version, url: '' });
+  return names.flatMap((name) => [
+    // The later one first: their order is not certain.
+    { snapshot: 's2', before: entry(name, '2'), after: entry(name, isUndone ? '1' : '3') },
+    { snapshot: 's1', before: entry(name, '1'), after: entry(name, '2') },
+  ]);
+}
+
+/** Answers searches as Elasticsearch does, from records in name order. */
+function searching(all: readonly ChangeRecord[]) {
+  const asked: { size: number; after: string | undefined }[] = [];
+  const run = (bodies: SearchBody[]) => {
+    const body = bodies[0] as { size: number; query: { bool: { filter: { range: object }[] } } };
+    const [range] = body.query.bool.filter;
+    const after = (range?.range as { 'name.lowercase'?: { gte: string } } | undefined)?.['name.lowercase']
+      ?.gte;
+    asked.push({ size: body.size, after });
+    const found = all.filter((record) => after === undefined || (record.after?.name ?? '') > after);
+    return Promise.resolve([{ entries: found.slice(0, body.size).map(encodeRecord), exact: 0 }]);
+  };
+  return { run, asked };
+}
+
+const NAMES = Array.from({ length: 50 }, (_, i) => `name-${String(i).padStart(2, '0')}`);
+
+describe('A page of changes', () => {
+  for (const limit of [1, 2, 7, 49, 50, 51]) {
+    it(`reaches each change once by following next, ${limit} at a time`, async () => {
+      const { run } = searching(records(NAMES, false));
+      const names: string[] = [];
+      for (let after: string | undefined, i = 0; i <= NAMES.length; i++) {
+        const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit, after };
+        const { changes, next } = await readChanges(run, query);
+        expect(changes.length).to.be.at.most(limit);
+        names.push(...changes.map(({ entry }) => entry.name));
+        for (const { entry } of changes) expect(entry.version).to.equal('3');
+        if (next === undefined) break;
+        after = next;
+      }
+      expect(names).to.deep.equal(NAMES);
+    });
+  }
+
+  it('is shorter where changes cancel each other out, after a few searches', async () => {
+    const { run, asked } = searching(records(NAMES, true));
+    const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit: 2, after: undefined };
+    const { changes, next } = await readChanges(run, query);
+    expect(changes).to.deep.equal([]);
+    expect(asked).to.have.length(4);
+    expect(next).to.equal('name-03');
+  });
+
+  it('has no next one after the last change', async () => {
+    const { run } = searching(records(NAMES.slice(0, 3), false));
+    const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit: 3, after: undefined };
+    expect((await readChanges(run, query)).next).to.equal(undefined);
+  });
+});
