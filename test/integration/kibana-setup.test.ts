@@ -20,7 +20,7 @@ const level = (status: number, name: string) => ({
   body: JSON.stringify({ status: { overall: { level: name } } }),
 });
 const AVAILABLE = level(200, 'available');
-const ALL_IMPORTED = { status: 200, body: JSON.stringify({ success: true, successCount: 8, warnings: [] }) };
+const ALL_IMPORTED = { status: 200, body: JSON.stringify({ success: true, successCount: 9, warnings: [] }) };
 
 /** A form of one file whose name ends as Kibana demands it. */
 const FORM =
@@ -100,7 +100,7 @@ describe('The set-up of Kibana', function () {
       expect(lines).to.have.length(3);
       expect(lines[0]).to.match(/^Waiting: Kibana at http:\S+ does not tell its status yet \(503\)$/);
       expect(lines[1]).to.match(/^Waiting: Kibana at http:\S+ is unavailable$/);
-      expect(lines[2]).to.equal('Kibana has the dashboard registry-packages now: 8 objects imported.');
+      expect(lines[2]).to.equal('Kibana has the dashboard registry-packages now: 9 objects imported.');
       expect(imports).to.have.length(1);
       expect(imports[0]?.objects).to.deep.equal(savedObjects());
       expect(imports[0]?.headers).to.not.have.property('authorization');

@@ -3,7 +3,7 @@ import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { kibanaFieldsOf } from '../../src/rebuild/kibana-fields.js';
-import { aliasOf, loadingAliasOf, newIndexName } from '../../src/search/index-names.js';
+import { aliasOf, changesIndexOf, loadingAliasOf, newIndexName } from '../../src/search/index-names.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
@@ -29,6 +29,19 @@ describe('The saved objects for Kibana', () => {
     expect(dashboards).to.have.length(1);
     const ids = savedObjects().map(({ id }) => id);
     expect(new Set(ids)).to.have.property('size', ids.length);
+  });
+
+  it('have a data view of what each snapshot changed, by time, and of no other index', () => {
+    const view = others.find(({ type }) => type === 'index-pattern');
+    expect(view?.id).to.equal(`${aliasOf('registry')}-changes`);
+    const { title, timeFieldName } = view?.attributes ?? {};
+    const pattern = new RegExp(`^${String(title).replace('*', '.*')}$`);
+    const id = '20260101t000000z-0123abcd';
+    expect(changesIndexOf(aliasOf('registry'), id)).to.match(pattern);
+    expect(newIndexName(aliasOf('registry-packages-changes'), new Date())).not.to.match(pattern);
+    const file = new URL('../../mappings/changes.json', import.meta.url);
+    const { mappings } = JSON.parse(readFileSync(file, 'utf8')) as estypes.IndicesCreateRequest;
+    expect(mappings?.properties?.[timeFieldName as string]).to.deep.equal({ type: 'date' });
   });
 
   it('are named after the alias, so that another registry can have its own beside them', () => {
