@@ -12,6 +12,12 @@ export type Match = Package & { rank: 0 | 1 | 2 };
 /** A package whose name is easily mistaken for another, and by how many characters they differ. */
 export type Similar = Package & { distance: 0 | 1 | 2 };
 
+/** A package that differs from the snapshot before. A removed one is as it was last. */
+export type Change = Package & { change: 'added' | 'removed' | 'updated' };
+
+/** How many packages were added, removed and updated. */
+export type ChangeCounts = Record<Change['change'], number>;
+
 /** Why a request failed, in words for people, and when a retry may succeed. */
 export interface ApiError {
   words: string;
@@ -24,11 +30,11 @@ export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Head
 /** Delay before a retry if no response arrived, and so no `Retry-After`. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
+/** Of problems whose own words are about the request, and not about the page. */
 const WORDS: Record<string, string> = {
+  not_found: 'This service does not record what changes.',
   rate_limited: 'Too many requests have come from your address.',
-  initializing: 'The first snapshot is still being loaded.',
-  snapshot_gone: 'The list of packages has been renewed since: search again.',
-  search_unavailable: 'The search engine does not answer at the moment.',
+  snapshot_gone: 'The list of packages has been renewed since: reload the page.',
 };
 
 /**
@@ -61,7 +67,7 @@ function toApiError(response: Response, text: string): ApiError {
   const { code, detail } = isProblem
     ? (JSON.parse(text) as { code: string; detail: string })
     : { code: '', detail: `The service answers ${response.status}` };
-  return { words: WORDS[code] ?? `${detail}.`, retryAfter };
+  return { words: WORDS[code] ?? `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`, retryAfter };
 }
 
 /**
@@ -72,6 +78,14 @@ export function budgetLeft(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
   const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);
+}
+
+/** The numbers of `added=123, removed=45, updated=6`; undefined where the snapshot was not compared with another. */
+export function changeCounts(headers: Headers): ChangeCounts | undefined {
+  const found = headers.get('X-Snapshot-Changes')?.matchAll(/(\w+)=(\d+)/g);
+  if (found === undefined) return undefined;
+  const counts = Object.fromEntries(Array.from(found, ([, change = '', count]) => [change, Number(count)]));
+  return { added: 0, removed: 0, updated: 0, ...counts };
 }
 
 /** The query string of the next page, as the header `Link` says; undefined on the last one. */

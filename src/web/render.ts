@@ -1,5 +1,5 @@
 import { INITIAL_LIMIT, toUrl, MAX_LIMIT, type ViewState } from './url-state.js';
-import type { Match, Package } from './api.js';
+import type { Change, ChangeCounts, Match, Package } from './api.js';
 import { pluralize, element, formatNumber } from './dom.js';
 import { highlight } from './highlight.js';
 
@@ -21,7 +21,7 @@ export function renderMatches(matches: readonly Match[], query: string, more: bo
   });
   if (!more) return groups;
   if (matches.length >= MAX_LIMIT) {
-    return [...groups, element('p', {}, element('button', { type: 'button', id: 'more' }, 'Show more'))];
+    return [...groups, moreButton()];
   }
   const address = toUrl({ query, limit: MAX_LIMIT });
   return [...groups, element('p', {}, linkTo(address, `Show up to ${MAX_LIMIT}`))];
@@ -35,8 +35,7 @@ export function renderSuggestions(suggestions: readonly Package[]): HTMLElement[
     const link = element('a', { href: address, 'data-within': '' }, element('bdi', { class: 'name' }, name));
     return element('li', {}, link);
   });
-  const list = element('ul', { class: 'packages', role: 'list' }, ...items);
-  return [element('section', {}, element('h2', {}, 'Did you mean'), list)];
+  return [element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items))];
 }
 
 /** A page of all packages, with the ways to the others. */
@@ -70,6 +69,56 @@ export function renderPage(
   return [element('section', {}, element('h2', {}, 'All packages'), list), pager];
 }
 
+/** What changed since the previous snapshot, in name order, with the way to the feed, and to more where there is more. */
+export function renderChanges(changes: readonly Change[], more: boolean): HTMLElement[] {
+  const feed = element('a', { href: 'changes.atom', type: 'application/atom+xml' }, 'Feed of new packages');
+  const items = changes.map((one) => {
+    const badge = element('span', { class: `change ${one.change}` }, one.change);
+    return itemOf(one, '', badge, ' ');
+  });
+  const section = element(
+    'section',
+    {},
+    element('h2', {}, 'What changed since the previous snapshot'),
+    element('p', {}, feed),
+    ...(items.length === 0 ? [] : [listOfItems(items)]),
+  );
+  return more ? [section, moreButton()] : [section];
+}
+
+/**
+ * What changed since the previous snapshot, in a sentence that a screen reader says, too.
+ * @param counts of all changes; undefined where they are not known.
+ * @param isFirst whether there is no snapshot to compare with.
+ */
+export function changesSummary(
+  changes: readonly Change[],
+  more: boolean,
+  counts: ChangeCounts | undefined,
+  isFirst: boolean,
+): string {
+  if (isFirst) return 'The snapshot has not been compared with a previous one.';
+  const shown = pluralize(changes.length, 'change');
+  if (!more) {
+    if (changes.length === 0) return 'Nothing has changed since the previous snapshot.';
+    return `${shown}: ${describeCounts(countChanges(changes))}.`;
+  }
+  if (counts === undefined) return `The first ${shown}; there are more.`;
+  const total = counts.added + counts.removed + counts.updated;
+  return `The first ${formatNumber(changes.length)} of ${pluralize(total, 'change')}: ${describeCounts(counts)}.`;
+}
+
+function countChanges(changes: readonly Change[]): ChangeCounts {
+  const counts = { added: 0, removed: 0, updated: 0 };
+  for (const { change } of changes) counts[change]++;
+  return counts;
+}
+
+/** `123 added, 45 removed, 6 updated`. */
+export function describeCounts({ added, removed, updated }: ChangeCounts): string {
+  return `${formatNumber(added)} added, ${formatNumber(removed)} removed, ${formatNumber(updated)} updated`;
+}
+
 /** What a search has found, in a sentence that a screen reader says, too. */
 export function summaryOf(
   matches: readonly Match[],
@@ -88,14 +137,20 @@ export function summaryOf(
 /** What `shown` is, for the title of the window. */
 export function titleOf(shown: ViewState): string {
   if ('query' in shown) return `${shown.query} – Package search`;
+  if ('changes' in shown) return 'What changed – Package search';
   return shown.page === 1 ? 'Package search' : `Page ${formatNumber(shown.page)} – Package search`;
 }
 
 function listOf(packages: readonly Package[], query: string): HTMLUListElement {
-  return element('ul', { class: 'packages', role: 'list' }, ...packages.map((one) => itemOf(one, query)));
+  return listOfItems(packages.map((one) => itemOf(one, query)));
 }
 
-function itemOf({ name, version, url }: Package, query: string): HTMLLIElement {
+function listOfItems(items: readonly HTMLLIElement[]): HTMLUListElement {
+  return element('ul', { class: 'packages', role: 'list' }, ...items);
+}
+
+/** @param before shown before the name. */
+function itemOf({ name, version, url }: Package, query: string, ...before: (Node | string)[]): HTMLLIElement {
   const parts = highlight(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
   return element(
     'li',
@@ -103,11 +158,16 @@ function itemOf({ name, version, url }: Package, query: string): HTMLLIElement {
     element(
       'a',
       { href: url, rel: 'noopener' },
+      ...before,
       element('bdi', { class: 'name' }, ...parts),
       ' ',
       element('span', { class: 'version' }, version),
     ),
   );
+}
+
+function moreButton(): HTMLElement {
+  return element('p', {}, element('button', { type: 'button', id: 'more' }, 'Show more'));
 }
 
 /** A link within the page. @param unseen said by screen readers alone. */

@@ -4,13 +4,23 @@ import {
   budgetLeft,
   nextPage,
   type ApiResult,
+  type Change,
   type Match,
   type Package,
   type Similar,
 } from './api.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
-import { PAGE_SIZE, renderMatches, renderPage, renderSuggestions, summaryOf, titleOf } from './render.js';
+import {
+  PAGE_SIZE,
+  changesSummary,
+  renderChanges,
+  renderMatches,
+  renderPage,
+  renderSuggestions,
+  summaryOf,
+  titleOf,
+} from './render.js';
 import { ErrorBanner } from './error-banner.js';
 import { SnapshotBar } from './snapshot-bar.js';
 
@@ -25,6 +35,9 @@ const MAX_SUGGESTIONS = 5;
 
 /** When a query has been looked at for so long, the next one is another step of the browser's history. */
 const HISTORY_ENTRY_MS = 2000;
+
+/** How many changes are shown at a time. */
+const CHANGES_LIMIT = 500;
 
 /** In code points, as the service measures. */
 const SHORTEST_QUERY = 2;
@@ -90,9 +103,15 @@ function show(pauseMs: number): void {
   document.title = titleOf(shown);
   packages.ariaBusy = 'true';
   const asking = setTimeout(() => {
-    runUnlessAborted('query' in shown ? search(shown, signal) : browse(shown, signal), signal);
+    runUnlessAborted(load(shown, signal), signal);
   }, pauseMs);
   signal.addEventListener('abort', () => clearTimeout(asking));
+}
+
+function load(view: ViewState, signal: AbortSignal): Promise<void> {
+  if ('query' in view) return search(view, signal);
+  if ('changes' in view) return showChanges(signal);
+  return browse(view, signal);
 }
 
 async function search(
@@ -107,44 +126,82 @@ async function search(
   const params = new URLSearchParams({ q: query, limit: String(limit) });
   const result = await fetchJson<{ results: Match[] }>(`search?${params.toString()}`, signal);
   handle(result, ({ results }, headers) => {
-    displayMatches(query, results, nextPage(headers), signal);
+    displayList(
+      {
+        path: 'search',
+        display: (matches, more) =>
+          display(summaryOf(matches, query, more), renderMatches(matches, query, more)),
+      },
+      results,
+      nextPage(headers),
+      signal,
+    );
   });
   if ('body' in result && result.body.results.length === 0) await suggest(query, signal);
 }
 
+async function showChanges(signal: AbortSignal): Promise<void> {
+  const result = await fetchJson<{ from: string; to: string; results: Change[] }>(
+    `changes?limit=${CHANGES_LIMIT}`,
+    signal,
+  );
+  const counts = 'body' in result ? await snapshot.changesOf(result.body.to) : undefined;
+  signal.throwIfAborted();
+  handle(result, ({ from, to, results }, headers) => {
+    displayList(
+      {
+        path: 'changes',
+        display: (changes, more) =>
+          display(changesSummary(changes, more, counts, from === to), renderChanges(changes, more)),
+      },
+      results,
+      nextPage(headers),
+      signal,
+    );
+  });
+}
+
+/** What an endpoint answers in parts. */
+interface List<T> {
+  /** The endpoint's path, relative to the page. */
+  path: string;
+  display(results: readonly T[], more: boolean): void;
+}
+
 /** @param next the query string of what follows. */
-function displayMatches(
-  query: string,
-  matches: readonly Match[],
+function displayList<T>(
+  list: List<T>,
+  results: readonly T[],
   next: string | undefined,
   signal: AbortSignal,
 ): void {
-  const more = next !== undefined;
-  display(summaryOf(matches, query, more), renderMatches(matches, query, more));
+  list.display(results, next !== undefined);
   if (next === undefined) return;
   packages
     .querySelector('#more')
-    ?.addEventListener('click', () => runUnlessAborted(showMore(query, matches, next, signal), signal));
+    ?.addEventListener('click', () => runUnlessAborted(showMore(list, results, next, signal), signal));
 }
 
-/** Adds the next matches, of the same snapshot as those before, and goes to the first of them. */
-async function showMore(
-  query: string,
-  matches: readonly Match[],
+/** Adds the next results, of the same snapshot as those before, and goes to the first of them. */
+async function showMore<T>(
+  list: List<T>,
+  results: readonly T[],
   next: string,
   signal: AbortSignal,
 ): Promise<void> {
   errorBanner.hide();
   packages.ariaBusy = 'true';
-  const result = await fetchJson<{ results: Match[] }>(`search${next}`, signal);
+  const result = await fetchJson<{ results: T[] }>(list.path + next, signal);
   packages.ariaBusy = 'false';
   budget = budgetLeft(result.headers) ?? budget;
   if ('error' in result) {
-    errorBanner.show(result.error, () => runUnlessAborted(showMore(query, matches, next, signal), signal));
+    errorBanner.show(result.error, () => runUnlessAborted(showMore(list, results, next, signal), signal));
     return;
   }
-  displayMatches(query, [...matches, ...result.body.results], nextPage(result.headers), signal);
-  packages.querySelectorAll<HTMLAnchorElement>('.packages a')[matches.length]?.focus();
+  displayList(list, [...results, ...result.body.results], nextPage(result.headers), signal);
+  // A page of changes may be empty although more follow.
+  const added = packages.querySelectorAll<HTMLElement>('.packages a')[results.length];
+  (added ?? packages.querySelector<HTMLElement>('#more'))?.focus();
 }
 
 /** Lets a task fail that was aborted because something else is to be shown. */
@@ -217,7 +274,7 @@ form.addEventListener('submit', (event) => {
     show(0);
   }
 });
-packages.addEventListener('click', (event) => {
+document.addEventListener('click', (event) => {
   const link = (event.target as Element).closest<HTMLAnchorElement>('a[data-within]');
   // With a key held down, the browser opens it elsewhere.
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -228,6 +285,6 @@ packages.addEventListener('click', (event) => {
 });
 addEventListener('popstate', showAddress);
 listenToKeys(input, packages, () => {
-  if (input.value !== '') navigate({ page: 1 });
+  if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
 });
 showAddress();

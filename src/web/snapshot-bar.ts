@@ -1,11 +1,26 @@
-import { fetchJson } from './api.js';
-import { byId, pluralize, element } from './dom.js';
+import { changeCounts, fetchJson, type ChangeCounts } from './api.js';
+import { byId, pluralize, element, formatNumber } from './dom.js';
+import { describeCounts } from './render.js';
+import { toUrl } from './url-state.js';
 
 const CHECK_MS = 15_000;
+
+/** A new snapshot may have as many packages as the one before: `/stats` is asked at least this often. */
+const STATS_MS = 5 * 60_000;
 
 interface Health {
   status: 'ok' | 'initializing' | 'unavailable' | 'unreachable';
   total_packages: number;
+}
+
+interface About {
+  /** The snapshot's id. */
+  id: string | null;
+  total: number;
+  source: string;
+  takenAt: Date | undefined;
+  /** Since the snapshot before. */
+  changes: ChangeCounts | undefined;
 }
 
 const WORDS: Record<Health['status'], string> = {
@@ -25,8 +40,12 @@ const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
 export class SnapshotBar {
   readonly #bar = byId('snapshot');
   #health: Health = { status: 'unreachable', total_packages: 0 };
-  /** As `/stats` said, of so many packages. */
-  #about: { total: number; source: string; takenAt: Date | undefined } | undefined;
+  /** As `/stats` said. */
+  #about: About | undefined;
+  /** When `/stats` was last asked, in milliseconds since the epoch. */
+  #askedAt = 0;
+  /** The request for it that is under way. */
+  #learning: Promise<void> | undefined;
 
   /** How many packages there are; undefined where that is not known. */
   get total(): number | undefined {
@@ -41,21 +60,39 @@ export class SnapshotBar {
     return this.#look();
   }
 
+  /** How much a snapshot changed, by its id; undefined where that is not known. */
+  async changesOf(id: string): Promise<ChangeCounts | undefined> {
+    if (this.#about?.id !== id) await this.#learn();
+    return this.#about?.id === id ? this.#about.changes : undefined;
+  }
+
   async #look(): Promise<void> {
     this.#health = await askHealth();
     this.#show();
-    // `/health` is free, `/stats` is not: it is asked only when the number tells a new snapshot. Nobody waits for it.
-    if (this.total !== undefined && this.total !== this.#about?.total) void this.#learn(this.total);
+    // `/health` is free, `/stats` is not: it is asked when the number tells a new snapshot, and otherwise seldom. Nobody
+    // waits for it.
+    const isDue = this.total !== this.#about?.total || Date.now() - this.#askedAt >= STATS_MS;
+    if (this.total !== undefined && isDue) void this.#learn();
   }
 
-  async #learn(total: number): Promise<void> {
-    const result = await fetchJson<{ source: string }>('stats');
+  #learn(): Promise<void> {
+    this.#learning ??= this.#ask().finally(() => (this.#learning = undefined));
+    return this.#learning;
+  }
+
+  async #ask(): Promise<void> {
+    this.#askedAt = Date.now();
+    const result = await fetchJson<Record<string, number | string>>('stats');
     if ('error' in result) return;
-    const takenAt = result.headers.get('Last-Modified');
+    const { body, headers } = result;
+    const takenAt = headers.get('Last-Modified');
     this.#about = {
-      total,
-      source: result.body.source,
+      id: headers.get('X-Snapshot'),
+      // The name of its field depends on the registry.
+      total: Object.values(body).find((value) => typeof value === 'number') ?? 0,
+      source: String(body['source']),
       takenAt: takenAt === null ? undefined : new Date(takenAt),
+      changes: changeCounts(headers),
     };
     this.#show();
   }
@@ -64,12 +101,20 @@ export class SnapshotBar {
     const { status } = this.#health;
     const parts: (Node | string)[] = [];
     if (this.#about !== undefined) {
-      const { total, source, takenAt } = this.#about;
+      const { total, source, takenAt, changes } = this.#about;
       parts.push(pluralize(total, 'package'), element('span', {}, 'of ', websiteOf(source)));
       if (takenAt !== undefined) parts.push(element('span', {}, 'snapshot taken ', ageOf(takenAt)));
+      if (changes !== undefined) parts.push(linkToChanges(changes));
     }
     parts.push(element('span', { class: `health ${status}` }, `The service is ${WORDS[status]}`));
-    this.#bar.replaceChildren(...parts.map((part) => element('span', {}, part)));
+    // What is the same stays in place: the keyboard may be there.
+    const shown = [...this.#bar.children];
+    parts.forEach((part, i) => {
+      const item = element('span', {}, part);
+      if (shown[i] === undefined) this.#bar.append(item);
+      else if (!shown[i].isEqualNode(item)) shown[i].replaceWith(item);
+    });
+    for (const item of shown.slice(parts.length)) item.remove();
   }
 }
 
@@ -86,6 +131,19 @@ async function askHealth(): Promise<Health> {
 function websiteOf(source: string): Node | string {
   const isHost = /^[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?$/i.test(source);
   return isHost ? element('a', { href: `https://${source}/`, rel: 'noopener' }, source) : source;
+}
+
+/** `+123 −45` for the eye, and whole words for a screen reader. */
+function linkToChanges(counts: ChangeCounts): HTMLElement {
+  const label = `${describeCounts(counts)} since the previous snapshot`;
+  const text = `+${formatNumber(counts.added)} \u2212${formatNumber(counts.removed)}`;
+  const address = toUrl({ changes: true });
+  return element(
+    'a',
+    { href: address, 'data-within': '' },
+    element('span', { 'aria-hidden': 'true', title: label }, text),
+    element('span', { class: 'unseen' }, label),
+  );
 }
 
 function ageOf(time: Date): HTMLElement {

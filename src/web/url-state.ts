@@ -2,26 +2,28 @@
 export const INITIAL_LIMIT = 50;
 export const MAX_LIMIT = 500;
 
-/** What the page shows, as its address says it: matches of a query, or a page of all packages. */
-export type ViewState = { query: string; limit: number } | { page: number };
+/** What the page shows, as its address says it: matches of a query, a page of all packages, or what changed last. */
+export type ViewState = { query: string; limit: number } | { page: number } | { changes: true };
 
 /** A query without the characters at both ends that the service drops, too: what Unicode calls White_Space. */
 export function trimmed(query: string): string {
   return query.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
 }
 
-/** `?q=redis` or `?page=3`; without either, the first page of all. */
+/** `?q=redis`, `?changes` or `?page=3`; without any, the first page of all. */
 export function parseUrl(search: string): ViewState {
   const params = new URLSearchParams(search);
   const query = trimmed(params.get('q') ?? '');
   if (query !== '')
     return { query, limit: params.get('limit') === String(MAX_LIMIT) ? MAX_LIMIT : INITIAL_LIMIT };
+  if (params.has('changes')) return { changes: true };
   const page = Number(params.get('page') ?? 1);
   return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };
 }
 
 /** The address that shows this, relative to the page's own. */
 export function toUrl(shown: ViewState): string {
+  if ('changes' in shown) return '?changes';
   const params = new URLSearchParams();
   if ('query' in shown) {
     params.set('q', shown.query);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { useBrowser } from '../support/browser.js';
+import { useBrowser } from './browser.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { packagesNamed } from '../support/datasets.js';
 import { BYPASS_SECRET, logLines, REBUILD_SECRET, useService } from '../support/service.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { expectAccessible, screenshot, useBrowser } from '../support/browser.js';
+import { expectAccessible, screenshot, useBrowser } from './browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { BYPASS_SECRET, useService } from '../support/service.js';

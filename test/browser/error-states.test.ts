@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { expectAccessible, screenshot, waitForText, waitUntilIdle, useBrowser } from '../support/browser.js';
+import { expectAccessible, screenshot, waitForText, waitUntilIdle, useBrowser } from './browser.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/search/package-document.js';
-import { screenshot, waitForText, waitUntilIdle, useBrowser } from '../support/browser.js';
+import { screenshot, waitForText, waitUntilIdle, useBrowser } from './browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 

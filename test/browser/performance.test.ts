@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { generatedPackages, writeDataset } from '../../fixtures/generated-dataset.js';
 import { median, percentile } from '../../fixtures/statistics.js';
 import { makeQueries } from '../../fixtures/queries.js';
-import { waitUntilIdle, useBrowser } from '../support/browser.js';
+import { waitUntilIdle, useBrowser } from './browser.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { startService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';

@@ -2,23 +2,17 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
-import { expectAccessible, screenshot, waitForText, waitUntilIdle, useBrowser } from '../support/browser.js';
+import {
+  expectAccessible,
+  focused,
+  names,
+  screenshot,
+  waitForText,
+  waitUntilIdle,
+  useBrowser,
+} from './browser.js';
 import { bundledPackages } from '../support/datasets.js';
 import { useService } from '../support/service.js';
-
-/** The names that are shown, in order. */
-function names(page: Page): Promise<string[]> {
-  return page.locator('.packages .name').allTextContents();
-}
-
-/** Where the keyboard is: the name of the package, or the id of the element. */
-function focused(page: Page): Promise<string> {
-  return page.evaluate(() => {
-    const { activeElement } = document;
-    return activeElement?.querySelector('.name')?.textContent ?? activeElement?.id ?? '';
-  });
-}
 
 describe('The search page', function () {
   this.timeout(60_000);
@@ -129,7 +123,7 @@ describe('The search page', function () {
       }),
     );
     await page.getByRole('button', { name: 'Show more' }).click();
-    await page.getByText('The list of packages has been renewed since: search again.').waitFor();
+    await page.getByText('The list of packages has been renewed since: reload the page.').waitFor();
     expect(await names(page)).to.have.length(500);
   });
 

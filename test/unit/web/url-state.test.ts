@@ -9,6 +9,7 @@ describe('The address of the page', () => {
         expect(parseUrl(toUrl({ query, limit }))).to.deep.equal({ query, limit });
       }
     }
+    expect(parseUrl(toUrl({ changes: true }))).to.deep.equal({ changes: true });
     for (const page of [1, 2, 1274]) expect(parseUrl(toUrl({ page }))).to.deep.equal({ page });
   });
 
@@ -16,12 +17,17 @@ describe('The address of the page', () => {
     expect(toUrl({ page: 1 })).to.equal('.');
     expect(toUrl({ page: 3 })).to.equal('?page=3');
     expect(toUrl({ query: 'redis', limit: INITIAL_LIMIT })).to.equal('?q=redis');
+    expect(toUrl({ changes: true })).to.equal('?changes');
   });
 
   it('shows something sensible, whatever it is', () => {
     for (const search of ['', '?', '?page=0', '?page=-1', '?page=x', '?page=1e99', '?q=', '?q=%20', '?x=y']) {
       expect(parseUrl(search), search).to.deep.equal({ page: 1 });
     }
+    for (const search of ['?changes=', '?changes=x', '?q=&changes', '?page=3&changes']) {
+      expect(parseUrl(search), search).to.deep.equal({ changes: true });
+    }
+    expect(parseUrl('?q=redis&changes')).to.deep.equal({ query: 'redis', limit: INITIAL_LIMIT });
     expect(parseUrl('?q=%20redis%20&page=3&limit=7')).to.deep.equal({ query: 'redis', limit: INITIAL_LIMIT });
   });
 });

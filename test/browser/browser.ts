@@ -96,6 +96,19 @@ export async function waitForText(page: Page, text: string | RegExp): Promise<vo
   await page.getByRole('status').filter({ hasText: text }).waitFor();
 }
 
+/** The names that are shown, in order. */
+export function names(page: Page): Promise<string[]> {
+  return page.locator('.packages .name').allTextContents();
+}
+
+/** Where the keyboard is: the name of the package, or the id of the element. */
+export function focused(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const { activeElement } = document;
+    return activeElement?.querySelector('.name')?.textContent ?? activeElement?.id ?? '';
+  });
+}
+
 /** Keeps a picture of what can be seen. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
