@@ -152,7 +152,7 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, limiters, log, config.changesRetention),
+    catalog: new Catalog(pool, generations, limiters, log),
     cache,
     generations,
     rebuilds,

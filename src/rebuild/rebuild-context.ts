@@ -52,7 +52,7 @@ export async function createRebuildContext(
   const client = createRebuildClient({ nodes, apiKey: rebuildApiKey });
   const pool = new SearchPool({ nodes, apiKey: rebuildApiKey });
   const exportPool = new SearchPool({ nodes, apiKey: rebuildApiKey }, { timeoutMs: EXPORT_TIMEOUT_MS });
-  const generations = new GenerationWatcher(reader, alias, log);
+  const generations = new GenerationWatcher(reader, alias, log, config.changesRetention);
   return {
     alias,
     client,

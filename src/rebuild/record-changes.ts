@@ -115,14 +115,17 @@ async function startNewChain(
     return;
   }
   log.warn({ index, err: reason }, 'the changes were not recorded: the snapshot starts a new chain');
-  try {
-    await recordLineage(client, build, NEW_CHAIN, { log, signal, stallMs: STALL_MS });
-    // Nobody else has this index, and no flip relies on it.
-    await client.indices.delete({ index: changes, ignore_unavailable: true }, { signal });
-  } catch (error) {
+  const orWarn = (message: string) => (error: unknown) => {
     signal.throwIfAborted();
-    log.warn({ index, err: error }, 'a new chain could not be recorded: /changes is unavailable');
-  }
+    log.warn({ index, err: error }, message);
+  };
+  await recordLineage(client, build, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
+    orWarn('a new chain could not be recorded: /changes is unavailable'),
+  );
+  // Nobody else has this index, and no flip relies on it.
+  await client.indices
+    .delete({ index: changes, ignore_unavailable: true }, { signal })
+    .catch(orWarn('the index of changes could not be removed; the next rebuild tries again'));
 }
 
 async function recordLineage(

@@ -99,8 +99,6 @@ export class Catalog {
     private readonly generations: GenerationWatcher,
     private readonly limiters: SearchLimiters,
     private readonly log: Logger,
-    /** CHANGES_RETENTION */
-    private readonly changesRetention: number,
   ) {}
 
   /**
@@ -175,7 +173,7 @@ export class Catalog {
   /** The ids of the snapshot of a generation and of those that led to it, newest first. @throws {NoLineageError} */
   #lineage({ snapshot, meta }: Generation): string[] {
     if (meta.lineage === undefined) throw new NoLineageError(snapshot);
-    return [snapshot, ...meta.lineage.ancestors.slice(0, this.changesRetention)];
+    return [snapshot, ...meta.lineage.ancestors];
   }
 
   /** @returns undefined if `since` is not a part of it. */

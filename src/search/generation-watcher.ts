@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
-import { findGeneration, isReadable, type Generation } from './generation.js';
+import { findGeneration, isReadable, withAncestors, type Generation } from './generation.js';
 import { previousAliasOf } from './index-names.js';
 
 /** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
@@ -46,6 +46,8 @@ export class GenerationWatcher {
     private readonly client: Client,
     readonly alias: string,
     private readonly log: Logger,
+    /** CHANGES_RETENTION */
+    private readonly changesRetention: number,
   ) {}
 
   /** The newest complete generation that was seen, also while Elasticsearch is away. */
@@ -133,7 +135,7 @@ export class GenerationWatcher {
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
       // As a rule. Clients may ask for it before the alias says so.
       this.#previous = this.#current;
-      this.#current = found;
+      this.#current = found && withAncestors(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
     } catch (error) {
       const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
@@ -148,7 +150,8 @@ export class GenerationWatcher {
   async #findPrevious(otherwise: Generation | undefined): Promise<Generation | undefined> {
     try {
       const found = await findGeneration(this.client, previousAliasOf(this.alias));
-      return found !== undefined && !found.closed && isReadable(found) ? found : undefined;
+      if (found === undefined || found.closed || !isReadable(found)) return undefined;
+      return withAncestors(found, this.changesRetention);
     } catch (error) {
       this.log.debug({ err: error }, 'the previous generation could not be read');
       return otherwise;

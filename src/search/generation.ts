@@ -154,6 +154,14 @@ export function isReadable(found: FoundGeneration): found is FoundGeneration & G
   return found.meta !== undefined;
 }
 
+/** A generation whose lineage names at most so many ancestors: an index may have been built with a higher limit. */
+export function withAncestors(generation: Generation, limit: number): Generation {
+  const { meta } = generation;
+  if (meta.lineage === undefined) return generation;
+  const ancestors = meta.lineage.ancestors.slice(0, limit);
+  return { ...generation, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
+}
+
 /** Sends a request. @throws {EngineUnavailableError} in place of the client's own errors if the same request may succeed later. */
 async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
   try {

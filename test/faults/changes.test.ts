@@ -2,16 +2,22 @@ import { expect } from 'chai';
 import { applyChanges, changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { readConfig } from '../../src/config.js';
+import { SearchPool } from '../../src/clients/search-pool.js';
 import { createLogger } from '../../src/log.js';
+import { createIndex } from '../../src/rebuild/indices.js';
 import { PHASES, Progress, type Phase } from '../../src/rebuild/progress.js';
 import { rebuild } from '../../src/rebuild/rebuild.js';
+import { recordChanges } from '../../src/rebuild/record-changes.js';
 import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
+import { findGeneration } from '../../src/search/generation.js';
+import { newIndexName } from '../../src/search/index-names.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { SEQUENCES } from '../support/durations.js';
 import { followNext } from '../support/follow-next.js';
+import { useProxiedService } from '../support/proxied-service.js';
 import { REBUILD, request, useService } from '../support/service.js';
 import { workersOf } from '../support/worker-processes.js';
 
@@ -56,6 +62,63 @@ describe('Comparing snapshots with the longest entries that there can be, after 
     const { body } = await service.get(`/changes?since=${since}&limit=1000`);
     expect(body.results).to.deep.equal(changesBetween([packages, changed]));
     expect(body.count).to.equal(14);
+  });
+});
+
+describe('Comparing that does not come to an end', function () {
+  this.timeout(60_000);
+  const suite = useProxiedService(() => packagesNamed(['alpha', 'beta', 'gamma']));
+  const step = {
+    signal: new AbortController().signal,
+    retention: RETENTION,
+    onRows: () => undefined,
+    onBytes: () => undefined,
+  };
+
+  /** Records the changes of an empty build, with another way to read. @returns the reason in the log. */
+  async function record(address: string, limits: { stallMs: number; timeoutMs: number }): Promise<string> {
+    const { alias, elasticsearch: client } = suite.service;
+    const served = await findGeneration(client, alias);
+    if (served?.meta === undefined) throw new Error('nothing is served');
+    const index = newIndexName(alias, new Date());
+    const build = { index, shards: 1, replicas: '0', meta: { ...served.meta, total: 0 } };
+    await createIndex(client, 'packages', build, step.signal);
+    const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
+    const reasons: string[] = [];
+    const write = (line: string) => {
+      const { msg, err } = JSON.parse(line) as { msg: string; err: { message: string } };
+      if (msg.startsWith('the changes were not recorded')) reasons.push(err.message);
+    };
+    const log = createLogger('warn', false, { destination: { write } });
+    try {
+      const changes = await recordChanges({ client, exportPool, alias }, served, build, {
+        ...step,
+        ...limits,
+        log,
+      });
+      expect(changes).to.equal(undefined);
+      const found = await findGeneration(client, index);
+      expect(found?.meta?.lineage).to.deep.equal({ ancestors: [], added: 0, removed: 0, updated: 0 });
+      const left = await client.indices.get({ index: `${alias}-changes-*` });
+      expect(Object.keys(left)).to.deep.equal([]);
+      return reasons.join();
+    } finally {
+      await exportPool.close();
+      await client.indices.delete({ index });
+    }
+  }
+
+  it('starts a new chain if Elasticsearch stops answering', async () => {
+    expect(await record('http://127.0.0.1:1', { stallMs: 1500, timeoutMs: 60_000 })).to.equal(
+      'Elasticsearch did not respond for 1.5 seconds',
+    );
+  });
+
+  it('starts a new chain if all of it takes too long', async () => {
+    const search = suite.proxy.hold('before', (_method, path) => path.includes('_msearch'));
+    const recorded = record(suite.proxy.url, { stallMs: 60_000, timeoutMs: 300 });
+    await search.arrived;
+    expect(await recorded.finally(() => search.release())).to.equal('not done within 0.3 s');
   });
 });
 

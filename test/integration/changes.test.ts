@@ -320,6 +320,29 @@ describe('A replica that has not seen a flip yet', function () {
   });
 });
 
+describe('A replica with CHANGES_RETENTION=0 beside one that records changes', function () {
+  this.timeout(60_000);
+  const packages = packagesNamed(['alpha', 'beta', 'gamma', 'delta']);
+  const suite = useService(() => packages);
+
+  it('counts no changes', async () => {
+    await publish(suite, toCsv(packages.slice(1)));
+    const counted = await suite.service.get('/stats');
+    expect(counted.headers.get('X-Snapshot-Changes')).to.equal('added=0, removed=1, updated=0');
+    const replica = await startService(
+      { DATASET_URL: suite.dataset.url, CHANGES_RETENTION: '0' },
+      suite.service.slug,
+    );
+    try {
+      const answer = await replica.get('/stats');
+      expect(answer.headers.get('X-Snapshot')).to.equal(counted.headers.get('X-Snapshot'));
+      expect(answer.headers.get('X-Snapshot-Changes')).to.equal(null);
+    } finally {
+      await replica.stop();
+    }
+  });
+});
+
 describe('CHANGES_RETENTION=0', function () {
   this.timeout(60_000);
   const packages = packagesNamed(['alpha', 'beta', 'gamma', 'delta']);
