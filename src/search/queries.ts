@@ -113,18 +113,15 @@ export function entriesInNameOrder(
   after: string | undefined,
   upTo: string | undefined,
 ): SearchBody {
-  const notAfter: Query[] =
+  // Filters alone, as far as possible: excluding the names after it would visit all of them.
+  const end: BoolQuery =
     upTo === undefined
-      ? []
-      : [
-          { range: { 'name.lowercase': { gt: upTo } } },
-          { bool: { filter: [sameLowerCase(upTo), { range: { name: { gt: upTo } } }] } },
-        ];
-  return {
-    ...inNameOrder(size, shards),
-    timeout: EXPORT_TIMEOUT,
-    query: { bool: following(after, { filter: [], must_not: notAfter }) },
-  };
+      ? { filter: [] }
+      : {
+          filter: [{ range: { 'name.lowercase': { lte: upTo } } }],
+          must_not: [{ bool: { filter: [sameLowerCase(upTo), { range: { name: { gt: upTo } } }] } }],
+        };
+  return { ...inNameOrder(size, shards), timeout: EXPORT_TIMEOUT, query: { bool: following(after, end) } };
 }
 
 /**
