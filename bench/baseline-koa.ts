@@ -1,7 +1,7 @@
 import Koa from 'koa';
 import { serve } from './serve.js';
 
-/** What Koa itself costs: one middleware that answers the bytes it is given on standard input, as JSON. */
+/** Baseline of Koa itself: one middleware that responds with the bytes from standard input, as JSON. */
 const chunks: Buffer[] = [];
 for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
 const body = Buffer.concat(chunks);

@@ -6,14 +6,14 @@ import { BaselineClient } from './measure.js';
 import { serve } from './serve.js';
 
 /**
- * What a hop through Koa costs a search, whatever is done there: it sends the requests that the service would send, and
- * hands on the engine's own answer, as many bytes of it as the service's would have. What it answers is no JSON.
+ * Baseline of a proxy through Koa: sends the requests that the service would send, and responds with the
+ * start of Elasticsearch's response: about as many bytes as the service would send, but not valid JSON.
  */
 const { ELASTICSEARCH_URL = '', INDEX = '', LIMIT = '', CONNECTIONS = '' } = process.env;
 const engine = new BaselineClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
 const odds = new TierPredictor();
 
-/** Base64 and the hits around it, over the JSON that the service makes of it. */
+/** Size of Elasticsearch's response, with Base64 and hits, ÷ size of the service's JSON. */
 const ENGINE_TO_SERVICE = 1.5;
 
 const app = new Koa();

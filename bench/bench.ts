@@ -19,8 +19,9 @@ import { processorTime } from './processor-time.js';
 import { makeQueries, type Query } from '../fixtures/queries.js';
 
 /**
- * `npm run bench`: what the service costs beside its baselines, on a real Elasticsearch and a real Redis. Every figure is a
- * ratio (or, for the load, a rate) taken in this run; both sides of a ratio take turns, and medians over rounds count.
+ * `npm run bench` compares the service with its baselines, on a real Elasticsearch and a real Redis. Every
+ * figure is a ratio (or, for the load, a rate) measured in this run. The two sides of a ratio take turns, and
+ * the median over rounds counts.
  */
 
 const QUICK = process.argv.includes('--quick');
@@ -32,20 +33,20 @@ const ROUNDS = QUICK ? 3 : 9;
 const SECONDS = QUICK ? 2 : 4;
 const QUERIES_PER_KIND = QUICK ? 40 : 100;
 const ORACLE_QUERIES = 100;
-/** The dataset that is rebuilt while it is searched, how often, and how long it is searched before, in seconds. */
+/** Searches during a rebuild: rows of the dataset, number of rebuilds, seconds of idle searches before. */
 const REBUILT_SIZE = QUICK ? LARGEST : 1_000_000;
 const REBUILDS = QUICK ? 2 : 3;
 const IDLE_SECONDS = QUICK ? 3 : 10;
 const CONNECTIONS = 16;
-/** Arrival rates of the open loop, as shares of the highest rate, for how long, and over how many connections. */
+/** Open loop: arrival rates as shares of the highest rate, duration, and connections. */
 const LOADS = [0.25, 0.5, 0.75];
 const OPEN_LOOP_SECONDS = QUICK ? 5 : 20;
 const OPEN_LOOP_CONNECTIONS = 256;
-/** Clients behind a trusted proxy, each with a budget of its own. */
+/** Clients behind a trusted proxy, each with its own budget. */
 const CLIENTS = 10_000;
-/** Between the searches of a single reader during a rebuild, in milliseconds. */
+/** Pause between two searches of the single client during a rebuild, in milliseconds. */
 const SEARCH_PAUSE_MS = 5;
-/** Drawn by a full run alone. */
+/** Drawn only by a full run. */
 const LATENCY_CHART = 'docs/charts/latency.svg';
 const RESULTS = 'bench-results.json';
 
@@ -63,7 +64,7 @@ function record(figure: string, relation: '≤' | '≥', goal: number, value: nu
   say(`${met ? '  ok   ' : '  SHORT'} ${value.toFixed(2).padStart(10)}  ${relation} ${goal}  ${figure}`);
 }
 
-/** A figure that explains another one. */
+/** Records a figure without a goal, which explains another one. */
 function note(figure: string, value: number): void {
   figures.push({ figure, goal: 'none', value, met: true });
   say(`       ${value.toFixed(2).padStart(10)}        ${figure}`);
@@ -73,7 +74,7 @@ function say(line: string): void {
   console.log(line);
 }
 
-/** The ratio of a statistic of two ways, the median over rounds. */
+/** Ratios of two ways, one per statistic: medians over rounds. */
 async function ratio<T>(
   items: readonly T[],
   ways: Parameters<typeof interleave<T>>[1],
@@ -88,7 +89,7 @@ async function ratio<T>(
   return statistics.map((_, i) => median(rounds.map((round) => round[i] as number)));
 }
 
-/** The median over rounds of one rate over another, measured in turn. */
+/** The ratio of two rates that are measured in turns: median over rounds. */
 async function rateRatio(ours: () => Promise<number>, baseline: () => Promise<number>): Promise<number> {
   const rounds: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -134,7 +135,7 @@ async function coldSearch(
   });
   const throughProxy = new BaselineClient(proxy.url, CONNECTIONS);
   record(
-    'the same ÷ a bare Koa that sends the same requests and hands on the responses as they are',
+    'the same ÷ a bare Koa that sends the same requests and relays the responses unparsed',
     '≥',
     0.95,
     await rateRatio(
@@ -157,7 +158,7 @@ async function coldSearch(
   const broad = queries.filter(({ kind }) => kind === 'broad');
   const names = `${LARGEST} ÷ ${SMALLEST} names`;
   record(
-    `cold search, ${names}, mean over the mix`,
+    `cold search, ${names}, mean of all queries`,
     '≤',
     1.1,
     (await ratio(queries, bySize, [mean]))[0] as number,
@@ -186,7 +187,7 @@ async function coldSearch(
   await Promise.all([engine.close(), ours.close(), oursSmall.close()]);
 }
 
-/** What an uncached search costs the service and Elasticsearch, and how much of it is garbage collection. */
+/** Records the processor time of an uncached search, and the share of it spent on garbage collection. */
 async function costsOfEach(server: ServerProcess, queries: Query[], elasticsearch: Service): Promise<void> {
   const requests = queries.map((query) => ({ path: searchPath(query) }));
   const time = await timePerRequest(
@@ -207,19 +208,19 @@ async function costsOfEach(server: ServerProcess, queries: Query[], elasticsearc
   );
 }
 
-/** Latencies of cold searches that arrive at constant rates. */
+/** Records the latencies of cold searches that arrive at constant rates. */
 async function latencies(service: ServerProcess, queries: Query[]): Promise<void> {
   const quantiles: Record<string, number[]> = {};
   const client = new BaselineClient(service.url, OPEN_LOOP_CONNECTIONS);
   const search = (query: Query) => client.get(searchPath(query));
   const highest = await throughput(queries, search, OPEN_LOOP_CONNECTIONS, OPEN_LOOP_SECONDS);
-  note('highest rate of cold searches, a second', highest);
+  note('highest rate of cold searches per second', highest);
   for (const load of LOADS) {
     const times = await openLoop(queries, search, load * highest, OPEN_LOOP_SECONDS);
     for (const share of [0.5, 0.99, 0.999]) {
       const quantile = `p${share * 100}`;
       const time = percentile(times, share);
-      note(`at ${load * 100} % of it, open loop: ${quantile}, ms`, time);
+      note(`at ${load * 100} % of that rate, open loop: ${quantile}, ms`, time);
       (quantiles[quantile] ??= []).push(Number(time.toPrecision(2)));
     }
   }
@@ -232,7 +233,7 @@ async function latencies(service: ServerProcess, queries: Query[]): Promise<void
   });
 }
 
-/** Sends searches and parses the answers as any client would. */
+/** Sends searches and parses the responses as any client would. */
 function parsedSearches(engine: BaselineClient, index: string) {
   return async (bodies: SearchBody[]) => {
     const { path, body } = msearchRequest(index, bodies);
@@ -243,7 +244,7 @@ function parsedSearches(engine: BaselineClient, index: string) {
   };
 }
 
-/** What the tiers are measured against: the same clauses in one query, ranked by their scores. */
+/** The alternative to tiers: the same clauses in one query, ranked by score. */
 function sortedByScore(q: string): SearchBody {
   const [startsWith, elsewhere] = searchTiers(q, LIMIT + 1, 1) as unknown as {
     query: { bool: Record<'filter' | 'should', never> };
@@ -283,7 +284,7 @@ async function hotSearch(env: Record<string, string>, redis: Service): Promise<v
   const koaPing = await ServerProcess.start('bench/baseline-koa.ts', {}, '{"ping":"pong"}');
   const baseline = () => requestsPerSecond(koa.url, 200, SECONDS);
   const { count } = JSON.parse(bytes) as { count: number };
-  if (count !== LIMIT) throw new Error(`the hot answer has ${count} results`);
+  if (count !== LIMIT) throw new Error(`the hot response has ${count} results`);
 
   record(
     'hot search, requests a second ÷ a bare Koa that serves the same bytes',
@@ -298,7 +299,7 @@ async function hotSearch(env: Record<string, string>, redis: Service): Promise<v
     await rateRatio(() => requestsPerSecond(limited.url + path, 200, SECONDS), baseline),
   );
   record(
-    '304 a second ÷ a bare Koa {ping:"pong"}',
+    '304 responses a second ÷ a bare Koa {ping:"pong"}',
     '≥',
     0.85,
     await rateRatio(
@@ -345,7 +346,7 @@ async function hotSearch(env: Record<string, string>, redis: Service): Promise<v
   await Promise.all([unlimited, limited, koa, koaPing].map((server) => server.stop()));
 }
 
-/** How much slower the slowest searches are while a new generation is built, on the same Elasticsearch and processors. */
+/** Compares the p99 of searches during a rebuild with the idle p99, on the same engine and processors. */
 async function searchDuringRebuild(
   { service, slug }: Loaded,
   queries: Query[],
@@ -371,7 +372,7 @@ async function searchDuringRebuild(
     const served = await servedIndex(elasticsearch, slug);
     const answer = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
     await answer.arrayBuffer();
-    if (answer.status !== 202) throw new Error(`/rebuild answered ${answer.status}`);
+    if (answer.status !== 202) throw new Error(`/rebuild returned ${answer.status}`);
     while ((await servedIndex(elasticsearch, slug)) === served) await pause(250);
   };
 
@@ -389,7 +390,7 @@ async function searchDuringRebuild(
   record(`search during a rebuild of ${REBUILT_SIZE} rows ÷ idle, p99`, '≤', 1.6, median(ratios));
 }
 
-/** What an uncached search costs a process that has rebuilt, beside a fresh one that serves the same index. */
+/** Compares uncached searches in a process that has rebuilt with those in a fresh one, on the same index. */
 async function searchAfterRebuilds(
   { service, slug }: Loaded,
   env: Record<string, string>,
@@ -408,11 +409,11 @@ async function searchAfterRebuilds(
     { server: service, requests },
     { service: () => processorTime(service.pid), collection: () => service.collectionTime() },
   );
-  record('garbage collection after them, %', '≤', 12, (100 * time.collection) / time.service);
+  record('garbage collection after the rebuilds, %', '≤', 12, (100 * time.collection) / time.service);
   await fresh.stop();
 }
 
-/** Every answer must be that of a plain loop over all names. */
+/** Compares search results with those of a plain loop over all names. */
 async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void> {
   const packages = [];
   for await (const entry of generatedPackages(ORACLE_SIZE)) packages.push(entry);
@@ -422,17 +423,17 @@ async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void
     const { results } = JSON.parse(await client.get(searchPath(query))) as { results: RankedEntry[] };
     const expected = oracle.search(query.q).slice(0, LIMIT);
     if (JSON.stringify(results) !== JSON.stringify(expected))
-      throw new Error(`a wrong answer to ${JSON.stringify(query.q)}`);
+      throw new Error(`wrong results for ${JSON.stringify(query.q)}`);
   }
   await client.close();
   say(
-    `  ok    ${ORACLE_QUERIES} answers at ${ORACLE_SIZE.toLocaleString('en')} names equal a brute-force loop over them`,
+    `  ok    ${ORACLE_QUERIES} queries on ${ORACLE_SIZE.toLocaleString('en')} names match a brute-force loop`,
   );
 }
 
 await withEngines(async ({ elasticsearch, redis, input }) => {
   const env = uncachedEnv(elasticsearch.url);
-  // Metrics cost a few microseconds per request, which shows where a request takes some tens of them.
+  // Metrics add a few microseconds per request: too much for cached responses, which take some tens of them.
   const withMetrics = { ...env, METRICS_PORT: '0' };
   const loaded = new Map<number, Loaded>();
   try {
@@ -443,7 +444,7 @@ await withEngines(async ({ elasticsearch, redis, input }) => {
       note(`processor time per row, load of ${size} rows, µs: Elasticsearch`, (1000 * engineTime) / size);
     }
     const { service, seconds } = loaded.get(LARGEST) as Loaded;
-    record(`load of ${LARGEST} rows, check to flip, rows a second`, '≥', 25_000, LARGEST / seconds);
+    record(`load of ${LARGEST} rows, validation to flip, rows a second`, '≥', 25_000, LARGEST / seconds);
     record('peak memory of server and worker, MB', '≤', 400, service.peakMegabytesWithChildren);
     const names: string[] = [];
     for await (const { name } of generatedPackages(SMALLEST)) names.push(name);

@@ -14,17 +14,18 @@ import { load, SECRET, searchPath, uncachedEnv } from './load.js';
 import { ServerProcess } from './processes.js';
 
 /**
- * `npm run bench:changes`: what comparing two snapshots costs a rebuild, where one name in a hundred changed, and reading the
- * changes, compared with cold searches of the same run. The exit code is 1 if a goal was missed.
+ * `npm run bench:changes` measures how much comparing two snapshots costs a rebuild when one name in a
+ * hundred changed, and how long reading the changes takes, relative to cold searches of the same run. The
+ * exit code is 1 if a goal was missed.
  */
 
 const { values } = parseArgs({ options: { names: { type: 'string', default: '1000000' } } });
 const NAMES = Number(values.names);
 
-/** One package in so many changes: in turn it is removed, gets another version, or another one is added. */
+/** One package in this many is changed: removed, updated, or followed by an added one, in turn. */
 const CHANGED_EVERY = 100;
 
-/** How often all pages of changes are read, with a search before each page. */
+/** Rounds in which all pages of changes are read, with a search before each page. */
 const ROUNDS = 5;
 
 const SAMPLE_MS = 100;
@@ -39,7 +40,7 @@ async function* changedPackages(): AsyncGenerator<PackageEntry> {
   }
 }
 
-/** What the rebuild of a service is doing, and the resident memory of its process in megabytes. */
+/** The phase of a service's rebuild, and the resident memory of its process in megabytes. */
 async function sample(service: ServerProcess): Promise<{ phase: string | undefined; megabytes: number }> {
   const text = await (await fetch(`${service.metricsUrl}/metrics`)).text();
   const [, phase] = /rebuild_phase\{phase="(\w+)",registry="\w+"\} 1/.exec(text) ?? [];
@@ -47,11 +48,11 @@ async function sample(service: ServerProcess): Promise<{ phase: string | undefin
   return { phase, megabytes: Number(bytes ?? 0) / 1e6 };
 }
 
-/** Rebuilds, and measures each phase: seconds, and the highest resident memory of the process. */
+/** Rebuilds and measures each phase: seconds, and peak resident memory of the process in megabytes. */
 async function measureRebuild(service: ServerProcess) {
   const phases = new Map(PHASES.map((phase) => [phase as string, { seconds: 0, megabytes: 0 }]));
   const answer = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
-  if (answer.status !== 202) throw new Error(`no rebuild began: ${await answer.text()}`);
+  if (answer.status !== 202) throw new Error(`the rebuild was not accepted: ${await answer.text()}`);
   let last = performance.now();
   for (;;) {
     await pause(SAMPLE_MS);
@@ -128,8 +129,8 @@ await withEngines(async ({ elasticsearch, input }) => {
     const total = [...phases.values()].reduce((sum, { seconds }) => sum + seconds, 0);
     const comparing = phases.get('comparing') ?? { seconds: NaN, megabytes: NaN };
     const before = PHASES.slice(0, PHASES.indexOf('comparing')).map((one) => phases.get(one)?.megabytes ?? 0);
-    report('comparing: share of the time of the rebuild, percent', (comparing.seconds * 100) / total, 20);
-    report('comparing: more memory, in megabytes', comparing.megabytes - Math.max(...before), 50);
+    report('comparing: share of the rebuild time, percent', (comparing.seconds * 100) / total, 20);
+    report('comparing: additional memory, megabytes', comparing.megabytes - Math.max(...before), 50);
     await readChanges(service, names, Math.floor(NAMES / CHANGED_EVERY));
   } finally {
     await service.stop();

@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { init } from 'echarts';
 
 const WIDTH = 760;
-/** Above and below the bars: title, legend and axis. */
+/** Height of title, legend and axis. */
 const MARGINS = 110;
 const BAR = 18;
 const COLOURS = ['#00688b', '#e08a1e', '#8a9a5b'];
 
 export interface BarChart {
-  /** With the unit of the values. */
+  /** Includes the unit of the values. */
   title: string;
   /** From top to bottom. */
   categories: string[];

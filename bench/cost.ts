@@ -3,7 +3,7 @@ import { processorTime } from './processor-time.js';
 import type { ServerProcess } from './processes.js';
 
 const TURNS = 8;
-/** Before the turns that count, so that the code is compiled. */
+/** Sent before the first measured turn, so that the code is compiled. */
 const WARM_UP_REQUESTS = 4000;
 const CONNECTIONS = 8;
 const REQUESTS_PER_TURN = 2000;
@@ -13,16 +13,16 @@ interface BenchRequest {
   headers?: Record<string, string>;
 }
 
-/** The same request as often as a turn needs to be measured well. */
+/** Repeats one request for a whole turn. */
 export function repeated(request: BenchRequest): BenchRequest[] {
   return Array<BenchRequest>(REQUESTS_PER_TURN).fill(request);
 }
 
-/** A server and what it is asked in each turn. */
+/** A server and the requests of each turn. */
 export interface Contender {
   server: ServerProcess;
   requests: readonly BenchRequest[];
-  /** Of every response; 200 by default. */
+  /** Expected of every response; 200 by default. */
   status?: number;
 }
 
@@ -34,8 +34,8 @@ export interface Cost {
 
 /**
  * Sends the requests of a contender and reads clocks before and after.
- * @param clocks each tells a time that has been used so far, in milliseconds.
- * @returns what was used per request, by clock.
+ * @param clocks each returns the time used so far, in milliseconds.
+ * @returns the time used per request, by clock.
  */
 export async function timePerRequest<Name extends string>(
   { server, requests, status = 200 }: Contender,
@@ -68,8 +68,8 @@ async function sendAll(
 }
 
 /**
- * Measures the processor time per request of two servers in turns. Of each the cheapest turn counts: other load on the
- * machine only ever adds.
+ * Measures the processor time per request of two servers in turns. The cheapest turn of each server counts,
+ * because other load on the machine only adds time.
  */
 export async function costPerRequest(subject: Contender, baseline: Contender): Promise<Cost> {
   const sides = [subject, baseline].map(({ server, requests, status = 200 }) => {

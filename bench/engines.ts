@@ -11,13 +11,13 @@ const HEAP = '2g';
 interface Bench {
   elasticsearch: Service;
   redis: Service;
-  /** For what is loaded. */
+  /** Temporary folder for datasets. */
   input: string;
-  /** The user that engines run as; undefined for the caller's own. */
+  /** The user that engines run as; undefined for the current user. */
   runAs: Identity | undefined;
 }
 
-/** Lends a real Elasticsearch and a real Redis to some work, and leaves nothing of them after it. */
+/** Runs `work` on a real Elasticsearch and a real Redis, then stops them and deletes their data. */
 export async function withEngines(work: (bench: Bench) => Promise<void>): Promise<void> {
   const paths = findPaths(process.env);
   const name = join(tmpdir(), 'package-registry-search-bench-');
@@ -46,7 +46,7 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
   }
 }
 
-/** The processor time that Redis has used so far, in milliseconds. */
+/** The processor time used by Redis so far, in milliseconds. */
 export async function redisTime(url: string): Promise<number> {
   const redis = new Redis(url);
   try {
@@ -57,7 +57,7 @@ export async function redisTime(url: string): Promise<number> {
   }
 }
 
-/** The processor time that Elasticsearch has used so far, in milliseconds. */
+/** The processor time used by Elasticsearch so far, in milliseconds. */
 export async function elasticsearchTime(url: string): Promise<number> {
   const { nodes } = (await (await fetch(`${url}/_nodes/stats/process`)).json()) as {
     nodes: Record<string, { process: { cpu: { total_in_millis: number } } }>;
@@ -65,7 +65,7 @@ export async function elasticsearchTime(url: string): Promise<number> {
   return Object.values(nodes).reduce((sum, { process: { cpu } }) => sum + cpu.total_in_millis, 0);
 }
 
-/** The size of an index on disk, in bytes, of one copy. */
+/** The size on disk of one copy of an index, in bytes. */
 export async function bytesOf(elasticsearch: string, index: string): Promise<number> {
   const stats = (await (await fetch(`${elasticsearch}/${index}/_stats/store`)).json()) as {
     _all: { primaries: { store: { size_in_bytes: number } } };

@@ -1,6 +1,6 @@
 let missed = 0;
 
-/** Prints a figure beside its goal. @param isMet by default, whether it is at most the goal. */
+/** Prints a figure with its goal. @param isMet defaults to `measured <= goal`. */
 export function report(point: string, measured: number, goal: number, isMet = measured <= goal): void {
   if (!isMet) missed++;
   console.log(
@@ -8,12 +8,12 @@ export function report(point: string, measured: number, goal: number, isMet = me
   );
 }
 
-/** Lets the process end with 1 if a goal was missed. */
+/** Sets the exit code to 1 if a goal was missed. */
 export function exitByGoals(): void {
   if (missed > 0) process.exitCode = 1;
 }
 
-/** Runs a request and returns how long it took, in milliseconds. */
+/** Returns how long a request takes, in milliseconds. */
 export async function timed(request: Promise<unknown>): Promise<number> {
   const began = performance.now();
   await request;

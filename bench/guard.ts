@@ -11,15 +11,15 @@ import { ServerProcess } from './processes.js';
 import { makeQueries } from '../fixtures/queries.js';
 
 /**
- * `npm run bench:guard`: fails if a request or a loaded row costs over 20 % more than `bench/budget.json` allows. A cost is
- * processor time over that of a baseline that does the least in the same run, because clocks and machines differ. A cost
- * over its limit is measured up to three times, each time on new processes.
+ * `npm run bench:guard` fails if a request or a loaded row costs over 20 % more than `bench/budget.json`
+ * allows. A cost is the processor time divided by that of a minimal baseline in the same run, because clocks
+ * and machines differ. A cost over its limit is measured up to three times, each time on new processes.
  */
 
 const TOLERANCE = 1.2;
 const ATTEMPTS = 3;
 const NAMES = 50_000;
-/** Rows of the load that is measured, and of a small one, whose cost, that of starting, is subtracted. */
+/** The cost per row is the difference of two loads, which cancels the cost of starting. */
 const MANY_ROWS = 100_000;
 const FEW_ROWS = 1_000;
 const LOAD_TURNS = 2;
@@ -59,7 +59,7 @@ function service({ env, loaded }: Setting, cacheBytes: number): Promise<ServerPr
 
 const CACHE_BYTES = 64 * 2 ** 20;
 
-/** Processor time of a process and its children, from start to end, in seconds. */
+/** Processor time of a process and its children, from start to exit, in seconds. */
 async function timeOf(args: string[], env: Record<string, string>): Promise<number> {
   const { PATH, HOME } = process.env;
   const { stderr } = await promisify(execFile)(

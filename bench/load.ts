@@ -7,7 +7,7 @@ import { writeDataset } from '../fixtures/generated-dataset.js';
 import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';
 
-/** Of every answer that is measured. */
+/** `limit` of every measured search. */
 export const LIMIT = 250;
 
 export const SECRET = 'bench-change-me';
@@ -28,23 +28,23 @@ export interface Loaded {
   service: ServerProcess;
   slug: string;
   index: string;
-  /** From the start of the service until it was ready. */
+  /** Time from the start of the service until it was ready. */
   seconds: number;
-  /** Processor time that Elasticsearch used meanwhile, in milliseconds. */
+  /** Processor time of Elasticsearch during the load, in milliseconds. */
   engineTime: number;
 }
 
 interface LoadOptions {
-  /** Of the service, which goes on to serve what it has loaded. */
+  /** Environment of the service, which keeps serving the loaded names. */
   env: Record<string, string>;
-  /** For the dataset. */
+  /** Folder of the dataset. */
   folder: string;
-  /** Leaves the dataset there, for a rebuild. */
+  /** Keeps the dataset file, for a rebuild. */
   keep?: boolean;
   slug?: string;
 }
 
-/** Loads so many generated names through a service of its own. */
+/** Loads `size` generated names with a new service. */
 export async function load(
   size: number,
   { env, folder, keep = false, slug = slugOf(size) }: LoadOptions,
@@ -69,8 +69,8 @@ export async function load(
     await health.arrayBuffer();
     if (health.ok) break;
     const progress = await fetch(`${service.url}/rebuild?secret=${SECRET}`);
-    // The load has failed, or it ended between the two requests.
-    if (progress.status === 202) throw new Error('a second rebuild began');
+    // The load failed, or it ended between the two requests.
+    if (progress.status === 202) throw new Error('the load ended early: a second rebuild was accepted');
     const { phase, rows } = (await progress.json()) as { phase?: string; rows?: number };
     bar.update(rows ?? 0, { phase });
     await pause(200);

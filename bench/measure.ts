@@ -1,10 +1,10 @@
 import autocannon from 'autocannon';
 import { Pool, type Dispatcher } from 'undici';
 
-/** A way to get something done, and its name. */
+/** One way to process an item. */
 export type Contestant<T> = (item: T) => Promise<unknown>;
 
-/** How long two ways take for each item, in milliseconds: in turn, the first one being another each time. */
+/** Times two ways for each item, in milliseconds; they take turns at going first. */
 export async function interleave<T>(
   items: readonly T[],
   ways: readonly [Contestant<T>, Contestant<T>],
@@ -20,7 +20,7 @@ export async function interleave<T>(
   return times;
 }
 
-/** How many items a second a way gets through, with `connections` of them under way at a time. */
+/** Items per second that a way processes, with `connections` items in flight. */
 export async function throughput<T>(
   items: readonly T[],
   way: Contestant<T>,
@@ -41,7 +41,7 @@ export async function throughput<T>(
   return done / ((performance.now() - began) / 1000);
 }
 
-/** Requests a second to one address, every answer being `status`. */
+/** Requests per second to one URL. @throws {Error} if any response has a status other than `status`. */
 export async function requestsPerSecond(
   url: string,
   status: number,
@@ -54,7 +54,7 @@ export async function requestsPerSecond(
   };
   const others = Object.keys(statusCodeStats).filter((code) => code !== String(status));
   if (others.length > 0 || errors > 0 || timeouts > 0) {
-    throw new Error(`${url} answered ${others.join(', ')}; ${errors} errors, ${timeouts} time-outs`);
+    throw new Error(`${url} responded with ${others.join(', ')}; ${errors} errors, ${timeouts} timeouts`);
   }
   return result.requests.average;
 }
@@ -64,7 +64,7 @@ interface GetOptions {
   status?: number;
 }
 
-/** A bare client: as many connections as asked for, and the text of the answer. */
+/** A bare HTTP client with a fixed number of connections, which returns the text of responses. */
 export class BaselineClient {
   readonly #pool: Pool;
 
@@ -72,7 +72,7 @@ export class BaselineClient {
     this.#pool = new Pool(origin, { connections });
   }
 
-  /** @param status that is expected. */
+  /** @param status expected status; any other one is an error. */
   get(path: string, { headers = {}, status = 200 }: GetOptions = {}): Promise<string> {
     return this.#send({ method: 'GET', path, headers }, status);
   }
@@ -89,6 +89,6 @@ export class BaselineClient {
     const { statusCode, body } = await this.#pool.request(request);
     const text = await body.text();
     if (statusCode === status) return text;
-    throw new Error(`${request.path} was answered ${statusCode}: ${text.slice(0, 300)}`);
+    throw new Error(`${request.path} returned ${statusCode}: ${text.slice(0, 300)}`);
   }
 }

@@ -15,24 +15,24 @@ import { BaselineClient } from './measure.js';
 import { ServerProcess } from './processes.js';
 
 /**
- * `npm run bench:names`: look-alikes, exact names and walks by `next`, compared with cold searches of the same run. The exit
- * code is 1 if a goal was missed.
+ * `npm run bench:names` measures look-alikes, exact names and walks by `next`, relative to cold searches of
+ * the same run. The exit code is 1 if a goal was missed.
  */
 
 const { values } = parseArgs({ options: { names: { type: 'string', default: '1000000' } } });
 const NAMES = Number(values.names);
 
-/** Of each kind of request, in turn. */
+/** Requests of each kind; the kinds take turns. */
 const REQUESTS = 700;
 const WARM_UP = 50;
 const TYPOS = 1000;
 const LOOKUP_NAMES = 100;
 
-/** A flood of `/similar`: clients, how often it comes and goes, and how long each phase lasts, in milliseconds. */
+/** A flood of `/similar`: clients, rounds, and duration of each phase in milliseconds. */
 const FLOOD_CLIENTS = 16;
 const FLOOD_ROUNDS = 5;
 const FLOOD_MS = 6000;
-/** Time between two searches beside it, in milliseconds. */
+/** Interval between two searches, idle or during a flood, in milliseconds. */
 const SEARCH_EVERY_MS = 20;
 
 const REBUILD_TIMEOUT_MS = 30 * 60_000;
@@ -136,11 +136,11 @@ async function flood(
   console.log(`  rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}`);
 }
 
-/** @throws {Error} after half an hour, which is more than a rebuild takes. */
+/** @throws {Error} after half an hour, longer than any rebuild. */
 async function waitUntil(condition: () => Promise<boolean>, what: string): Promise<void> {
   const deadline = performance.now() + REBUILD_TIMEOUT_MS;
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`);
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
     await pause(POLL_MS);
   }
 }
@@ -150,11 +150,11 @@ async function megabytesOf(service: ServerProcess): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
 
-/** Follows `next` to the end while a rebuild goes live; every package must come once, from one snapshot. */
+/** Follows `next` to the end during a flip; every package must appear once, all from one snapshot. */
 async function walk(service: ServerProcess, path: string, expected: number): Promise<void> {
   const before = await megabytesOf(service);
   const rebuild = () => fetch(`${service.url}/rebuild?secret=${SECRET}&force=true`);
-  // 503 while the rebuild of the walk before is still pruning.
+  // 503 while the rebuild of the previous walk is still pruning.
   await waitUntil(async () => (await rebuild()).status === 202, 'a rebuild to start');
   const seen = new Set<number>();
   const snapshots = new Set<string | null>();
@@ -175,8 +175,8 @@ async function walk(service: ServerProcess, path: string, expected: number): Pro
     isFlipped = true;
   }
   const isWhole = entries === expected && seen.size === expected && snapshots.size === 1 && isFlipped;
-  report(`walk of ${path}, with a flip: packages that came once`, seen.size, expected, isWhole);
-  report('the same: more memory, in megabytes', (await megabytesOf(service)) - before, 50);
+  report(`walk of ${path}, with a flip: distinct packages`, seen.size, expected, isWhole);
+  report('the same: additional memory, megabytes', (await megabytesOf(service)) - before, 50);
 }
 
 await withEngines(async ({ elasticsearch, input }) => {
@@ -189,7 +189,7 @@ await withEngines(async ({ elasticsearch, input }) => {
   const env = uncachedEnv(elasticsearch.url);
   const loaded = await load(NAMES, { env, folder: input, keep: true });
   await loaded.service.stop();
-  // A process that has not loaded anything.
+  // A new process, which has not loaded the dataset.
   const service = await ServerProcess.start('dist/main.js', {
     ...env,
     REGISTRY_SLUG: loaded.slug,
@@ -201,9 +201,9 @@ await withEngines(async ({ elasticsearch, input }) => {
     await compareWithSearches(client, names);
     await findTypos(client, names);
     await flood(service, names, 'typos', () => typo(pick(random, names)));
-    // What costs Elasticsearch most: the longest names, of an alphabet of thousands.
+    // The most expensive names for Elasticsearch: the longest, from an alphabet of thousands.
     const ideograph = () => String.fromCodePoint(integer(random, 0x4e00, 0x9fff));
-    await flood(service, names, 'hard names', () => Array.from({ length: 100 }, ideograph).join(''));
+    await flood(service, names, '100 ideographs each', () => Array.from({ length: 100 }, ideograph).join(''));
     await walk(service, '/browse?limit=500', NAMES);
     await walk(service, '/search?q=li&limit=500', containing);
   } finally {

@@ -5,9 +5,9 @@ import type { Contestant } from './measure.js';
 const TICK_MS = 1;
 
 /**
- * Latencies at a constant arrival rate, in milliseconds. A request is sent when it is due, even if those before it are
- * still in flight, and its latency counts from then: a server that stalls is charged for everything that waits
- * meanwhile, which a client that waits for each response never sees (coordinated omission).
+ * Latencies at a constant arrival rate, in milliseconds. A request is sent when it is due, even if earlier
+ * ones are still in flight, and its latency is measured from then. So a stalled server is charged for all
+ * requests that queue up, which a client that waits for each response hides (coordinated omission).
  */
 export async function openLoop<T>(
   items: readonly T[],

@@ -7,14 +7,14 @@ import { processorTime } from './processor-time.js';
 
 const SAMPLE_MS = 250;
 
-/** A server in a process of its own. It says its address as `"url"` in a line of JSON. */
+/** A server in a child process, which prints its address as `"url"` in a line of JSON. */
 export class ServerProcess {
   url = '';
-  /** The largest resident memory that was seen, in megabytes. */
+  /** The largest resident memory seen, in megabytes. */
   peakMegabytes = 0;
-  /** The same with its child processes, that is with the worker of a rebuild. */
+  /** The same including its child processes, such as the worker of a rebuild. */
   peakMegabytesWithChildren = 0;
-  /** Where it serves its metrics, if it does. */
+  /** Address of its metrics, if they are enabled. */
   metricsUrl: string | undefined;
   readonly #child: ChildProcess;
   readonly #sampler: NodeJS.Timeout;
@@ -24,7 +24,7 @@ export class ServerProcess {
     this.#sampler = setInterval(() => void this.#sample(), SAMPLE_MS);
   }
 
-  /** @param script relative to the project. @param input what it reads on standard input. */
+  /** @param script relative to the project. @param input its standard input. */
   static async start(script: string, env: Record<string, string>, input = ''): Promise<ServerProcess> {
     const root = fileURLToPath(new URL('..', import.meta.url));
     const args = script.endsWith('.ts') ? ['--import', 'tsx', script] : [script];
@@ -51,7 +51,7 @@ export class ServerProcess {
       }
     }
     child.stdout.resume();
-    if (server.url === '') throw new Error(`${script} ended without an address`);
+    if (server.url === '') throw new Error(`${script} exited without printing an address`);
     return server;
   }
 
@@ -59,12 +59,12 @@ export class ServerProcess {
     return this.#child.pid as number;
   }
 
-  /** The processor time that it has used so far. */
+  /** The processor time used so far, in seconds. */
   async cpuSeconds(): Promise<number> {
     return (await processorTime(this.pid)) / 1000;
   }
 
-  /** Time spent on garbage collection so far, in milliseconds; the service has to serve its metrics for that. */
+  /** Time spent on garbage collection so far, in milliseconds. Requires metrics. */
   async collectionTime(): Promise<number> {
     const text = await (await fetch(`${this.metricsUrl}/metrics`)).text();
     const sums = text.matchAll(/^nodejs_gc_duration_seconds_sum\{.*\} (\S+)$/gm);

@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 
 /**
- * The processor time that a process has used so far, over all of its threads that still run, in milliseconds. From the
- * scheduler, to the nanosecond (`/proc/PID/task/TID/schedstat`); Linux only.
+ * The processor time used so far by the live threads of a process, in milliseconds. Read from the scheduler
+ * (`/proc/PID/task/TID/schedstat`), with nanosecond resolution; Linux only.
  */
 export async function processorTime(pid: number): Promise<number> {
   const threads = await readdir(`/proc/${pid}/task`);

@@ -8,8 +8,9 @@ import { ServerProcess } from './processes.js';
 import { makeQueries } from '../fixtures/queries.js';
 
 /**
- * `npm run bench:sizing`: what a name costs in bytes, and a search in processor time, and from that how much hardware so
- * many names and searches need. Processor time is counted, not the clock: another load on the machine matters little.
+ * `npm run bench:sizing` measures the bytes per name and the processor time per search, and computes the
+ * hardware for a number of names and searches. Processor time counts, not elapsed time, so other load matters
+ * little.
  */
 
 const QUICK = process.argv.includes('--quick');
@@ -22,11 +23,11 @@ const QUERIES_PER_KIND = 100;
 const CONNECTIONS = 8;
 const RESULTS = 'sizing-results.json';
 
-/** What the tables are worked out for. */
+/** Numbers of names, searches a second and cache hit ratios that the tables cover. */
 const NAMES = [1_000_000, 10_000_000, 100_000_000];
 const SEARCHES = [100, 1_000, 10_000];
 const HIT_SHARES = [0, 0.8];
-/** How busy processors may be, so that a search seldom waits for one. */
+/** Target utilization of processors, at which a search rarely waits for one. */
 const BUSY = 0.6;
 
 /** Processor time of one request, in milliseconds. */
@@ -37,7 +38,7 @@ interface Cost {
 
 const say = (line: string) => console.log(line);
 
-/** The median over rounds of what a request costs. */
+/** The cost of a request: median over rounds. */
 async function costOf<T>(
   items: readonly T[],
   way: Contestant<T>,
@@ -60,7 +61,7 @@ async function costOf<T>(
   };
 }
 
-/** What Redis took for each request, in milliseconds, while `work` made so many. */
+/** Processor time of Redis per request, in milliseconds. @param work returns how many requests it made. */
 async function redisCost(url: string, work: () => Promise<number>): Promise<number> {
   const before = await redisTime(url);
   const requests = await work();
@@ -68,14 +69,14 @@ async function redisCost(url: string, work: () => Promise<number>): Promise<numb
 }
 
 interface Measured {
-  /** Of an index, for each name, one copy. */
+  /** Size of one copy of the index. */
   bytesPerName: number;
   rowsPerSecond: number;
-  /** Of the server's memory while it loads: what it takes for any number of names, and for each more, in bytes. */
+  /** Memory of the server during a load, in bytes: the base, and the increment per name. */
   loadBaseBytes: number;
   loadBytesPerName: number;
   cold: Cost;
-  /** The same on an index of as many shards as `MANY_SHARDS`, and on one of one, of the same smaller size. */
+  /** Cold searches on `MANY_SHARDS` shards and on one, both with the smaller number of names. */
   coldManyShards: Cost;
   coldOneShard: Cost;
   hot: Cost;
@@ -156,46 +157,46 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(bytes < 10e9 ? 1 : 0)} GB`;
 const cores = (milliseconds: number) => (milliseconds / 1000 / BUSY).toFixed(1);
 
-/** The two tables of the README, worked out. */
+/** Prints the measured costs and the two tables of the README. */
 function report(m: Measured): void {
   say(`\nMeasured at ${LARGE.toLocaleString('en')} names, Node ${process.version}:`);
   console.table({
-    'index, bytes for each name': m.bytesPerName.toFixed(0),
+    'index, bytes per name': m.bytesPerName.toFixed(0),
     'load, rows a second': m.rowsPerSecond.toFixed(0),
-    'memory of the loading process, MB + bytes for each name': `${(m.loadBaseBytes / 1e6).toFixed(0)} + ${m.loadBytesPerName.toFixed(0)}`,
-    'search not cached, ms of the service': m.cold.service.toFixed(2),
-    'search not cached, ms of Elasticsearch': m.cold.elasticsearch.toFixed(2),
+    'memory of the loading process, MB + bytes per name': `${(m.loadBaseBytes / 1e6).toFixed(0)} + ${m.loadBytesPerName.toFixed(0)}`,
+    'uncached search, service, ms': m.cold.service.toFixed(2),
+    'uncached search, Elasticsearch, ms': m.cold.elasticsearch.toFixed(2),
     [`the same on ${MANY_SHARDS} shards ÷ on 1, Elasticsearch`]: (
       m.coldManyShards.elasticsearch / m.coldOneShard.elasticsearch
     ).toFixed(2),
-    'search cached, ms of the service': m.hot.service.toFixed(3),
-    'the same with limits on Redis, ms of the service': m.limitedHot.service.toFixed(3),
-    'the same, ms of Redis': m.redisMs.toFixed(3),
-    'mean answer, bytes': m.answerBytes.toFixed(0),
+    'cached search, service, ms': m.hot.service.toFixed(3),
+    'the same with limits on Redis, service, ms': m.limitedHot.service.toFixed(3),
+    'the same, Redis, ms': m.redisMs.toFixed(3),
+    'mean response, bytes': m.answerBytes.toFixed(0),
   });
-  say('For so many names:');
+  say('By number of names:');
   console.table(
     NAMES.map((names) => {
       const copy = names * m.bytesPerName;
       return {
         names: names.toLocaleString('en'),
         'one copy': gigabytes(copy),
-        // The generation before, the one that is served, and the new one, which is twice as large while it is merged.
-        'disk for each copy, during a rebuild': gigabytes(4 * copy),
+        // The previous and the current generation, and the new one, which doubles in size while it is merged.
+        'disk per copy, during a rebuild': gigabytes(4 * copy),
         'memory for the page cache': gigabytes(copy),
         'rebuild, minutes': (names / m.rowsPerSecond / 60).toFixed(1),
         'memory of the loading process': gigabytes(m.loadBaseBytes + names * m.loadBytesPerName),
       };
     }),
   );
-  say(`For so many searches a second, processors ${BUSY * 100} % busy:`);
+  say(`By searches a second, with processors ${BUSY * 100} % busy:`);
   console.table(
     SEARCHES.flatMap((searches) =>
       HIT_SHARES.map((hits) => ({
         'searches a second': searches.toLocaleString('en'),
-        'of them cached': `${hits * 100} %`,
+        'share cached': `${hits * 100} %`,
         'processors for Elasticsearch': cores(searches * (1 - hits) * m.cold.elasticsearch),
-        // What the limits add to a cached search, they add to every search.
+        // Limits add the same cost to every search, cached or not.
         'for the service': cores(
           searches *
             ((1 - hits) * (m.cold.service + m.limitedHot.service - m.hot.service) +

@@ -40,9 +40,9 @@ export async function readNumbers(path: string): Promise<Map<string, number>> {
 }
 
 /**
- * Numbers names: those in `earlier` keep their numbers, and the others get the next ones after its largest number, in
- * byte order.
- * @returns in the order of the numbers.
+ * Assigns numbers to names. Those in `earlier` keep their numbers, and the others get the next ones after its
+ * largest number, in byte order.
+ * @returns the names ordered by number.
  */
 export function assignNumbers(
   names: readonly string[],
@@ -58,7 +58,7 @@ export function assignNumbers(
 
 /**
  * Encodes a dataset as gzip CSV. Equal rows and dates give equal bytes with the same zlib.
- * @param date goes into the gzip header, in whole seconds.
+ * @param date is written into the gzip header, in whole seconds.
  */
 export function encodeDataset(rows: readonly PackageEntry[], date: Date): Buffer {
   const lines = rows.map(({ no, name, version, url }) =>
@@ -68,7 +68,7 @@ export function encodeDataset(rows: readonly PackageEntry[], date: Date): Buffer
     level: constants.Z_BEST_COMPRESSION,
   });
   zipped.writeUInt32LE(Math.floor(date.getTime() / 1000), 4);
-  // zlib writes the operating system there; 255 means unknown (RFC 1952, section 2.3).
+  // zlib writes the operating system to this byte; 255 means unknown (RFC 1952, section 2.3).
   zipped.writeUInt8(255, 9);
   return zipped;
 }

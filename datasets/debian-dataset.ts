@@ -44,7 +44,7 @@ async function newestDate(files: readonly LoadedFile[]): Promise<Date> {
     const date = await sourceDate(file);
     if (date !== undefined) times.push(date.getTime());
   }
-  // The current time would make a different file of the same input.
+  // The current time would give a different file for the same input.
   if (times.length === 0) throw new Error('the indices have no date: add one with --date');
   return new Date(Math.max(...times));
 }

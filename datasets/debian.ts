@@ -6,8 +6,8 @@ import { writeDebianDataset, type DebianDatasetOptions } from './debian-dataset.
 import { isUrl } from './packages-file.js';
 
 /**
- * `npm run dataset:debian -- PACKAGES … --output FILE`: makes a dataset of Debian's `Packages` indices. Exit codes: 0
- * done, 1 failed, 2 misused.
+ * `npm run dataset:debian -- PACKAGES … --output FILE`: makes a dataset from Debian's `Packages` indices.
+ * Exit codes: 0 done, 1 failed, 2 misused.
  */
 
 const USAGE =
@@ -15,7 +15,7 @@ const USAGE =
 
 const ISO_DATE = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
 
-/** @throws {Error} with what is wrong with them. */
+/** @throws {Error} naming the invalid argument. */
 function readArguments(): DebianDatasetOptions {
   const { values, positionals } = parseArgs({
     allowPositionals: true,

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
 import { firstPlausibleDate, gzipDate, parseHttpDate } from '../src/rebuild/dataset-origin.js';
 
-// The package is CommonJS of a form whose exports `import` finds under plain Node or under mocha, but not under both.
+// CommonJS: `import` finds its exports either under plain Node or under mocha, but not under both.
 const { XzReadableStream } = createRequire(import.meta.url)(
   'xz-decompress',
 ) as typeof import('xz-decompress');
@@ -34,13 +34,13 @@ class NotFoundError extends Error {
   override name = 'NotFoundError';
 }
 
-/** @returns whether it is an http(s) URL, and not a path. */
+/** Whether it is an http(s) URL, not a path. */
 export function isUrl(location: string): boolean {
   return /^https?:\/\//i.test(location);
 }
 
 /**
- * Reads a local file or downloads one.
+ * Reads a local file, or downloads a remote one.
  * @param location path or http(s) URL.
  * @throws {Error} with the location and the reason.
  */
@@ -116,7 +116,7 @@ function startsWith(bytes: Buffer, start: Buffer): boolean {
   return bytes.subarray(0, start.length).equals(start);
 }
 
-/** `fetch` hides the reason in the cause, which may have a code and no message. */
+/** The reason is in the cause of the error from `fetch`, which may have a code and no message. */
 function describe(error: Error): string {
   const { message, code } = (error.cause ?? error) as NodeJS.ErrnoException;
   return message || (code ?? error.message);

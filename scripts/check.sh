@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `npm run check`, and all of CI: everything that has to pass before a change lands, on a Debian machine with no more
-# than Node, Maven and a JDK 21+; as root where no Docker engine answers. The last line is `N passed, N failed`.
+# `npm run check`, and all of CI: everything that must pass before a change is merged. Needs a Debian machine
+# with Node, Maven and a JDK 21+, and root if no Docker engine runs. The last line is `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/test-runs.sh
@@ -10,23 +10,23 @@ npm run --silent typecheck
 npm run --silent lint
 npm run --silent format:check
 
-# Before the tests, which want the processors for themselves.
+# Before the tests, which need the processors for themselves.
 scripts/with-docker.sh npm run --silent images:offline
 if [ -z "${CHROMIUM:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation
 fi
 
-# Alone: it measures how quick the page is.
+# Alone, because it measures the speed of the page.
 run browser npm run --silent test:browser </dev/null
 
 run schemathesis npm run --silent test:schemathesis </dev/null
 
-# Alone, too: it compares processor times.
+# Also alone, because it compares processor times.
 run guard npm run --silent bench:guard </dev/null
 
-# The tests on this machine, one run after the other, and at the same time those on another Node and with the engines in
-# containers, because both mostly wait. The output of the latter follows at the end.
+# The tests on this machine run in parallel with those on another Node and in containers, because both mostly
+# wait. The output of the latter follows at the end.
 set -m
 {
   run this-machine npm test --silent
@@ -34,7 +34,7 @@ set -m
 } </dev/null &
 {
   run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
-  # After those of this machine, which measure the same free space.
+  # After the unit tests of this machine, which measure the same free space.
   run unit-node-24 npm run --silent test:node -- 24 test:unit
 } </dev/null >/dev/null &
 set +m

@@ -1,5 +1,5 @@
-// Makes a fresh clone ready: installs the dependencies when the lock file has changed, and with --build compiles.
-// Plain JavaScript, because it runs before anything is installed. Standard output is left to the command that follows.
+// Prepares a clone: installs the dependencies if the lock file has changed, and compiles with --build.
+// Plain JavaScript, because it runs before anything is installed. Leaves standard output to the next command.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const lock = createHash('sha256')
 const installed = existsSync(stampFile) && readFileSync(stampFile, 'utf8') === lock;
 if (!installed) {
   console.error('Installing dependencies …');
-  // No dependency needs its install script, and what does not run cannot fail.
+  // No dependency needs its install script.
   npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
   writeFileSync(stampFile, lock);
 }

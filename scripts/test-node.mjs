@@ -15,7 +15,7 @@ if (!/^\d+(\.\d+){0,2}$/.test(version ?? '')) {
 const { path, running } = obtain(version);
 console.log(`Node ${running}, ${path}: npm run ${[script, ...args].join(' ')}`);
 
-// What the tests start as `node`, by a shebang or by process.execPath, is the first one on the PATH, too.
+// This version comes first on the PATH, so that it also runs what the tests start as `node` or by a shebang.
 const { status, signal } = spawnSync('npm', ['run', script, '--', ...args], {
   cwd: root,
   stdio: 'inherit',
@@ -24,7 +24,7 @@ const { status, signal } = spawnSync('npm', ['run', script, '--', ...args], {
 if (signal !== null) console.error(`npm run ${script} was ended by ${signal}`);
 process.exit(status ?? 1);
 
-/** Where the newest Node of a version lies, and which one it is. */
+/** Finds the newest Node of a version: its path and its exact version. */
 function obtain(wanted) {
   const tell = 'console.log(JSON.stringify({ path: process.execPath, running: process.versions.node }))';
   const command = ['exec', '--yes', `--package=node@${wanted}`, '--', 'node', '--eval', tell];
@@ -32,11 +32,11 @@ function obtain(wanted) {
   try {
     found = JSON.parse(execFileSync('npm', command, { cwd: root, encoding: 'utf8' }));
   } catch {
-    console.error(`Node ${wanted} cannot be had from the npm package \`node\`; npm's messages are above.`);
+    console.error(`Node ${wanted} could not be installed from the npm package \`node\`: see npm's output.`);
     process.exit(1);
   }
-  // Where npm may not run install scripts, the package is there and its program is not.
+  // If npm may not run install scripts, the package is installed without its executable.
   if (`${found.running}.`.startsWith(`${wanted}.`)) return found;
-  console.error(`The npm package \`node@${wanted}\` brought no program: Node ${found.running} runs.`);
+  console.error(`The npm package \`node@${wanted}\` has no executable: Node ${found.running} ran instead.`);
   process.exit(1);
 }

@@ -1,11 +1,11 @@
-# To be sourced: runs of tests, some beside others, and in the last line how all of them went together.
+# To be sourced: runs groups of tests, some in parallel, and prints their combined result as the last line.
 
 logs=$(mktemp -d)
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Ends what still runs in the background, each job with its whole process group (`set -m`).
+# Kills the background jobs that still run, each with its process group (`set -m`).
 finish() {
   trap '' TERM INT HUP
   local job
@@ -14,21 +14,21 @@ finish() {
   rm -r "$logs"
 }
 
-# run NAME COMMAND…: a run of tests. It went well where the command says `N passed, 0 failed` and ends with 0.
+# run NAME COMMAND…: runs tests. They succeed if the command prints `N passed, 0 failed` and exits with 0.
 run() {
   local name=$1
   shift
   { "$@" 2>&1 && touch "$logs/$name.ended"; } | tee "$logs/$name" || true
 }
 
-# show NAME…: what runs have printed whose output went nowhere.
+# show NAME…: prints the output of runs that was not shown.
 show() {
   local name
   for name; do cat "$logs/$name"; done
 }
 
-# conclude NAME…: what failed in these runs once more, for those who see the end of the output alone, and as the last line
-# the sums of all, in which a run that broke off is one failure more. Exits with 0 where every run went well.
+# conclude NAME…: repeats the failures of these runs, so that they are at the end of the output, and prints the
+# totals as the last line. A run that did not finish counts as one more failure. Exits with 0 if all succeeded.
 conclude() {
   local name sums passed=0 failed=0
   for name; do
@@ -43,7 +43,7 @@ conclude() {
       sed -n '/^ *[0-9]\+ failing$/,$p' "$logs/$name"
     elif [ ! -e "$logs/$name.ended" ] || ! grep -Eqx '[0-9]+ passed, 0 failed' "$logs/$name"; then
       failed=$((failed + 1))
-      printf '\n%s broke off; the end of its output:\n' "$name"
+      printf '\n%s did not finish; the end of its output:\n' "$name"
       tail -n 20 "$logs/$name"
     fi
   done

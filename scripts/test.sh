@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `npm test`: the unit tests beside the integration tests, which mostly wait. The output of the former follows at the end,
-# and then the sum of both. Arguments go to mocha.
+# `npm test`: runs the unit tests in parallel with the integration tests, which mostly wait. The output of the
+# unit tests follows at the end, and then the totals. Arguments are passed to mocha.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/test-runs.sh
@@ -9,7 +9,7 @@ source scripts/test-runs.sh
 set -m
 run unit mocha 'test/unit/**/*.test.ts' "$@" </dev/null >/dev/null &
 set +m
-# The JVM's optimizing compiler does not pay off in so short a time: it takes a third of Elasticsearch's processor time.
+# The JVM's optimizing compiler takes a third of Elasticsearch's processor time, too much for a short run.
 ES_JAVA_OPTS=-XX:TieredStopAtLevel=1 run integration mocha 'test/integration/**/*.test.ts' "$@"
 wait
 

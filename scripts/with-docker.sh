@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command with a Docker engine: the one that answers, or else one of its own on a socket of its own, which ends
-# with the command. For that one it must run as root on Debian, and installs what is missing.
+# Runs a command with a Docker engine: the running one, or a temporary one on a separate socket, which ends
+# with the command. A temporary one requires root on Debian; missing packages are installed.
 set -euo pipefail
 
 if docker info >/dev/null 2>&1; then
-  # Compose as a plugin of Docker, or as a program of its own.
+  # Compose as a plugin of Docker, or as a separate program.
   docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null || apt-get install -y -qq docker-compose
   exec "$@"
 fi
@@ -19,8 +19,8 @@ if ((${#missing[@]} > 0)); then
 fi
 
 state=$(mktemp -d /tmp/package-registry-search-docker-XXXXXX)
-# Images outlast the engine, so that the next one need not build them again.
-# In a session of its own, so that a Ctrl-C leaves it to the command to stop its containers.
+# The images are kept, so that the next engine need not build them again.
+# In its own session, so that Ctrl-C does not reach it before the command has stopped its containers.
 setsid dockerd --data-root /var/cache/package-registry-search/docker --exec-root "$state/exec" --pidfile "$state/pid" \
   --host "unix://$state/socket" >"$state/log" 2>&1 &
 engine=$!
@@ -48,7 +48,7 @@ for ((i = 0; ; i++)); do
   sleep 1
 done
 
-# testcontainers' own image removes what a killed test run has left. It may not be there to pull, and is not needed:
-# this engine ends, and the tests' containers with it.
+# testcontainers' own image removes what a killed test run has left. It may be unavailable, and is not needed:
+# the containers end with this engine.
 export TESTCONTAINERS_RYUK_DISABLED=true
 "$@"

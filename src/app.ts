@@ -16,7 +16,7 @@ export interface AppDeps extends RouteDeps {
   onResponse: OnResponse | undefined;
 }
 
-/** The middleware in order, and the routes. Never listens. */
+/** Creates the app: its middleware, in order, and its routes. Does not listen. */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const routers = [createRouter(deps), createStaticRouter()];

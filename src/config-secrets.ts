@@ -1,6 +1,6 @@
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that are secrets as a whole. */
+/** Variables whose whole value is secret. */
 const SECRETS = [
   'ELASTICSEARCH_API_KEY',
   'ELASTICSEARCH_REBUILD_API_KEY',
@@ -10,15 +10,15 @@ const SECRETS = [
   'BYPASS_SECRET',
 ];
 
-/** Variables that are a URL, of which the user information and the query may be secret. */
+/** Variables with a URL, whose user information and query may be secret. */
 const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL'];
 
-/** Likewise, several of them. */
+/** Variables with several such URLs. */
 const URL_LISTS = ['ELASTICSEARCH_URL'];
 
 /**
- * All secrets that the environment holds, in every form in which a library may repeat them. From the environment itself,
- * so that they are known before it is checked, and where it is malformed.
+ * All secrets in the environment, in every form in which a library may print them. Reads the raw environment,
+ * so that they are known before validation, and also if it fails.
  */
 export function secretsIn(env: Environment): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
@@ -34,7 +34,7 @@ function keyForms(key: string): string[] {
   return [...forms(key), secret];
 }
 
-/** By patterns instead of `URL`, which takes no malformed one. */
+/** Uses patterns instead of `URL`, which rejects malformed ones. */
 function urlSecrets(text: string): string[] {
   const [, userInfo = ''] = /:\/\/([^/?#]*)@/.exec(text) ?? [];
   const [, query = ''] = /\?([^#]*)/.exec(text) ?? [];
@@ -45,12 +45,12 @@ function urlSecrets(text: string): string[] {
   return [...credentials, ...forms(query), ...values.flatMap(forms)];
 }
 
-/** As it stands in an `Authorization` header. */
+/** The value in an `Authorization` header. */
 function basic(user: string, password: string): string {
   return Buffer.from(`${decoded(user)}:${decoded(password)}`).toString('base64');
 }
 
-/** As it is written, percent-decoded, and encoded again in the ways of `encodeURIComponent`, of forms and of `URL`. */
+/** The text as written, percent-decoded, and encoded by `encodeURIComponent`, as in a form and by `URL`. */
 function forms(text: string): string[] {
   if (text === '') return [];
   const plain = decoded(text);

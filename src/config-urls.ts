@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 
 /**
- * Checks of the variables that are URLs: each returns what the variable must be, or undefined for a good one. A message
- * never repeats the value, which may hold a password or a token. What passes is parsed without an error later, by every
- * library that is given it.
+ * Validates the variables that are URLs: each function returns what the variable must be, or undefined if it
+ * is valid. Messages never contain the value, which may have a password or a token. Every library that gets a
+ * valid value can parse it.
  */
 
 /** One or more nodes of Elasticsearch. */
@@ -14,7 +14,8 @@ export function nodesFault(nodes: readonly string[]): string | undefined {
     return 'must be the http(s) address of one or more nodes, comma separated';
   }
   if (parsed.some(hasQueryOrFragment)) return 'must have no query and no fragment';
-  // The Elasticsearch client takes the first credentials for all nodes, and ignores a user without a password.
+  // The Elasticsearch client takes the first credentials for all nodes, and ignores a user without a
+  // password.
   const credentials = new Set(parsed.map(({ username, password }) => `${username}:${password}`));
   const isHalf = parsed.some(({ username, password }) => (username === '') !== (password === ''));
   if (isHalf || credentials.size > 1) {
@@ -27,10 +28,10 @@ export function nodesFault(nodes: readonly string[]): string | undefined {
 export function redisFault(text: string): string | undefined {
   const url = parse(text, 'redis:', 'rediss:');
   if (url === undefined) return 'must be redis://… or rediss://…';
-  // An opaque host may hold what no resolver takes.
+  // An opaque host may contain characters that no resolver accepts.
   if (url.hostname.includes('%')) return 'must have a host without percent-encoding';
   if (!/^(\/\d*)?$/.test(url.pathname)) return 'must have no path but the number of a database, such as /0';
-  // ioredis takes every one of its options from there, those that the service relies on included.
+  // ioredis reads any of its options from the query, including those that the service relies on.
   if (url.hash !== '' || !/^(\?family=[046])?$/.test(url.search)) {
     return 'must have no fragment, and no query but ?family=4 or ?family=6';
   }
@@ -44,7 +45,7 @@ export function datasetFault(text: string): string | undefined {
   return undefined;
 }
 
-/** A template of the URLs of packages. Within the host, a name could lead to another site. */
+/** A template of package URLs. A placeholder in the host could lead to another site. */
 export function templateFault(text: string): string | undefined {
   const placeholder = /\{\+?name\}/g;
   if (parse(text.replaceAll(placeholder, 'name'), 'http:', 'https:') === undefined) {
@@ -55,7 +56,7 @@ export function templateFault(text: string): string | undefined {
   return undefined;
 }
 
-/** `fetch` takes no credentials from a URL. */
+/** `fetch` rejects a URL with credentials. */
 export function kibanaFault(text: string): string | undefined {
   const url = parse(text, 'http:', 'https:');
   if (url === undefined) return 'must be http://… or https://…';
@@ -66,9 +67,9 @@ export function kibanaFault(text: string): string | undefined {
 }
 
 /**
- * A URL with one of the protocols (`http:` and so on), in lower case, with a host, unless it is a file's, and with a
- * user and a password that can be decoded; undefined for everything else. White space and control characters are refused:
- * `URL` drops some of them, and other parsers do not.
+ * Parses a URL with one of the protocols (such as `http:`, in lower case), a host (except for a file), and a
+ * decodable user and password; undefined otherwise. White space and control characters are rejected: `URL`
+ * drops some of them, and other parsers do not.
  */
 function parse(text: string, ...protocols: string[]): URL | undefined {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return undefined;

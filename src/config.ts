@@ -7,17 +7,17 @@ import { trimWhiteSpace } from './unicode.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable of the environment that is missing or malformed; the message is one line for the operator. */
+/** An environment variable is missing or malformed; the message is for the operator. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** The snapshot that comes with the project: the binary packages of Debian bookworm. */
+/** The bundled snapshot: the binary packages of Debian bookworm. */
 const BUNDLED_DATASET = new URL('../data/debian-bookworm.csv.gz', import.meta.url).href;
 
 /**
- * Connections of clients at a time. An unread one takes up to 80 KB of requests and four responses, an idle one
- * 10 KB. A thousand fit into a container of 512 MB, and into the usual limits of open files.
+ * Default limit of client connections. One that is not read takes up to 80 KB of requests and four responses,
+ * an idle one 10 KB. A thousand fit into a container of 512 MB and the usual open-file limits.
  */
 const DEFAULT_MAX_CONNECTIONS = 1000;
 
@@ -33,7 +33,7 @@ function wholeNumber(min: number, max: number) {
     .refine((n) => Number.isSafeInteger(n) && n >= min && n <= max, message);
 }
 
-/** A text with which `faultOf` finds no fault; it returns what the text must be instead, or undefined. */
+/** A text that `faultOf` accepts: it returns what an invalid text must be, or undefined. */
 function faultless(faultOf: (text: string) => string | undefined) {
   return z.string().superRefine((text, context) => {
     const message = faultOf(text);
@@ -41,15 +41,15 @@ function faultless(faultOf: (text: string) => string | undefined) {
   });
 }
 
-/** It is sent as the value of a header. */
+/** An API key, which is sent as a header value. */
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one line of ASCII characters without spaces');
 
-/** The longest secret, in UTF-16 code units: percent-encoded (nine bytes each at most) it fits into a request head. */
+/** Maximum secret length in UTF-16 code units. Even at nine encoded bytes each, it fits a request head. */
 const MAX_SECRET_LENGTH = 1024;
 
 /**
- * What a client sends back in a query string. A line end is usually one that a file or a manifest has added; U+FFFD stands
- * for bytes that are not UTF-8.
+ * A secret that clients send in a query string. A line end usually comes from a file or a manifest; U+FFFD
+ * stands for bytes that are not UTF-8.
  */
 const secret = z
   .string()
@@ -71,7 +71,7 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ''),
 );
 
-/** A name that Elasticsearch's built-in templates would take for a data stream's cannot be that of an index. */
+/** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
 const slug = z
@@ -79,7 +79,7 @@ const slug = z
   .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
   .refine(
     (text) => !OF_DATA_STREAMS.test(text),
-    'must not be or begin with logs-, metrics-, profiling- or synthetics-: Elasticsearch keeps these for data streams',
+    'must not be or begin with logs-, metrics-, profiling- or synthetics-, which Elasticsearch reserves',
   )
   .default('registry');
 
@@ -154,12 +154,12 @@ function areAddresses(items: string[]): boolean {
   }
 }
 
-/** The bits of an IPv4-mapped IPv6 address (`::ffff:10.0.0.0`) that come before those of the IPv4 address. */
+/** Length of the prefix of an IPv4-mapped IPv6 address (`::ffff:10.0.0.0`). */
 const MAPPED_PREFIX_BITS = 96;
 
 /**
- * Whether it is an address or a range that is trusted as it is written. `proxy-addr` ignores a zone, and would take
- * `::ffff:10.0.0.0/8` for a range of IPv6 addresses that has little to do with 10.0.0.0/8.
+ * Whether `proxy-addr` trusts exactly the address or range that is written. It ignores a zone, and reads
+ * `::ffff:10.0.0.0/8` as a range of IPv6 addresses that is not 10.0.0.0/8.
  */
 function isAddress(item: string): boolean {
   const [address = '', bits] = item.split('/');
@@ -169,15 +169,15 @@ function isAddress(item: string): boolean {
   return !isMapped || bits === undefined || Number(bits) > MAPPED_PREFIX_BITS;
 }
 
-/** The variables that are set to something: an empty one counts as absent. */
+/** The variables that are not empty: an empty one counts as absent. */
 export function withoutEmpty(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
-/** What a variable that must be set may look like. */
+/** Example values of required variables, for error messages. */
 const EXAMPLES: Environment = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
 
-/** What is set, as the schema has it. @throws {ConfigError} */
+/** Parses the environment by a schema. @throws {ConfigError} */
 function read<T>(schema: z.ZodType<T>, env: Environment): T {
   const given = withoutEmpty(env);
   const parsed = schema.safeParse(given);
@@ -191,7 +191,7 @@ function read<T>(schema: z.ZodType<T>, env: Environment): T {
   );
 }
 
-/** Everything that can be configured, checked and frozen. The units are in the names. */
+/** The whole configuration, validated and frozen. Names include the units. */
 export type Config = ReturnType<typeof readConfig>;
 
 /**
@@ -240,7 +240,7 @@ const administrator = z.object({
 });
 
 /**
- * The administrator, who may create API keys. Only `npm run keys` reads this; the server never does.
+ * Reads the credentials of the administrator, who may create API keys. Only `npm run keys` uses them.
  * @throws {ConfigError}
  */
 export function readAdministrator(env: Environment): { username: string; password: string } {
@@ -249,7 +249,7 @@ export function readAdministrator(env: Environment): { username: string; passwor
 }
 
 /**
- * Reads what the set-up of Kibana needs, as `readConfig` does, which needs nothing of it.
+ * Reads the configuration of the Kibana setup. The server does not need it.
  * @throws {ConfigError} like `readConfig`.
  */
 export function readKibanaConfig(env: Environment) {

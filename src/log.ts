@@ -4,22 +4,22 @@ import { createRedactor, type Redact } from './redact.js';
 
 export type { Logger };
 
-/** How many objects, and causes of errors, may be written within one another. */
+/** Maximum nesting of logged objects and error causes. */
 const MAX_DEPTH = 6;
 
-/** Of the errors that an `AggregateError` holds: one for each address that was tried. */
+/** Maximum number of logged errors of an `AggregateError`, which has one for each address that was tried. */
 const MAX_ERRORS = 10;
 
-/** What is known of an error in the log. */
+/** An error as it is logged. */
 interface LoggedError {
   /** The name of its class. */
   type: string;
   message: string;
   code?: string | number;
-  /** Of an HTTP response. */
+  /** HTTP status. */
   statusCode?: number;
   stack?: string;
-  /** A logged error, or for any other value its type. */
+  /** A logged error, or the type of any other value. */
   cause?: unknown;
   errors?: unknown[];
 }
@@ -27,16 +27,16 @@ interface LoggedError {
 type Fields = Record<string, unknown>;
 
 interface LogOptions {
-  /** What must not be in the log, in any form in which it may appear. */
+  /** Texts to redact, in every form in which they may appear. */
   secrets?: readonly string[];
-  /** Where lines go instead of standard output. */
+  /** Replaces standard output. */
   destination?: DestinationStream;
 }
 
 /**
- * Writes JSON lines to standard output, or readable ones where that is a terminal. Secrets are replaced in all texts. Of an
- * error, at any depth, only some fields are written: libraries attach requests, commands and connections to their errors,
- * with the credentials that were sent.
+ * Logs JSON lines to standard output, or readable ones to a terminal. Secrets are redacted in all texts. Of
+ * an error, at any depth, only some fields are logged: libraries attach requests, commands and connections to
+ * their errors, including the credentials.
  */
 export function createLogger(
   level: string,
@@ -56,12 +56,12 @@ export function createLogger(
     : pino(options);
 }
 
-/** Writes a line of JSON that another process has logged, at its own level, to where this log is written. */
+/** Writes a JSON log line of another process to the destination of this log, at its own level. */
 export function forwardLine(log: Logger, line: string): void {
   (log as unknown as Record<symbol, DestinationStream>)[symbols.streamSym]?.write(line);
 }
 
-/** What may be written of a value. @param within the objects that it is a part of, outermost first. */
+/** The loggable part of a value. @param within the objects that contain it, outermost first. */
 function loggable(value: unknown, redact: Redact, within: readonly object[] = []): unknown {
   if (typeof value === 'string') return redact(value);
   if (typeof value !== 'object' || value === null) return value;
@@ -74,7 +74,7 @@ function loggable(value: unknown, redact: Redact, within: readonly object[] = []
 
 function loggableError(error: Error, redact: Redact, part: (value: unknown) => unknown): LoggedError {
   const { name, message, stack, cause, code, statusCode, errors } = error as ErrorFields;
-  // What is thrown and is no error may be a request as well.
+  // A thrown value that is not an error may be a whole request.
   const nested = (value: unknown) => part(value instanceof Error ? value : typeof value);
   return {
     type: name,

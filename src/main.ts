@@ -4,11 +4,11 @@ import { describeCrash, endOnCrash } from './uncaught-errors.js';
 import { createLogger } from './log.js';
 import { startServer } from './server.js';
 
-/** The server's process: what a container runs. Stops on SIGTERM and SIGINT, also on one that comes while it starts. */
+/** The server process. Stops on SIGTERM and SIGINT, also while it starts. */
 async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise<void> {
   const config = readConfig(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
-  // As the first process of a container it would not be ended by a signal that it does not handle.
+  // The first process of a container ignores signals without a handler.
   const signal = firstSignal();
   const server = await startServer(config, { log, secrets });
   log.info({ signal: await signal }, 'stopping');
@@ -16,11 +16,11 @@ async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise
     log.info('stopped');
     return;
   }
-  log.error('stopped with something left undone: a rebuild under way leaves its index to the next one');
+  log.error('stopped before cleanup was complete: the next rebuild deletes the index of an interrupted one');
   process.exit(1);
 }
 
-/** A second one ends the process at once. */
+/** Resolves with the first stop signal. A second one ends the process at once. */
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const take = (signal: NodeJS.Signals) => {

@@ -1,23 +1,26 @@
-/** A text in which all secrets are replaced. */
+/** Replaces all secrets in a text. */
 export type Redact = (text: string) => string;
 
 const REDACTED = '[redacted]';
 
 /**
- * A shorter secret is not looked for: it would be found within ordinary words, and what is missing in these would tell it.
- * Errors are logged without the fields that hold it, and URLs without their user information, whatever its length.
+ * Minimum length of a redacted secret. Shorter ones occur in ordinary words, and the gaps would reveal them.
+ * Regardless of length, errors are logged without the fields that contain secrets, and URLs without their
+ * user information.
  */
 const MIN_LENGTH = 4;
 
 /**
- * The user information of a URL, also of one that is not configured here, such as that of a redirection. No scheme is
- * longer than the bound, which keeps the search linear.
+ * The user information of any URL, including unconfigured ones such as redirect targets. The maximum length
+ * of the scheme keeps the search linear.
  */
 const USER_INFORMATION = /\b([a-z][a-z\d+.-]{0,15}:\/\/)[^\s/?#]*@/gi;
 
-/** Makes the function that replaces these secrets, and the user information of all URLs, by `[redacted]`. */
+/**
+ * Creates the function that replaces these secrets, and the user information of all URLs, by `[redacted]`.
+ */
 export function createRedactor(secrets: readonly string[]): Redact {
-  // The longest first, as one may be a part of another.
+  // Longest first, because one secret may contain another.
   const known = secrets.filter(({ length }) => length >= MIN_LENGTH).sort((a, b) => b.length - a.length);
   return (text) => {
     const redacted = known.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text);

@@ -20,29 +20,29 @@ import type { ProgressReport } from './rebuild/progress.js';
 import { RebuildScheduler } from './rebuild/rebuild-scheduler.js';
 import { RebuildService } from './rebuild/rebuild-service.js';
 
-/** Searches that may wait for their turn: about half a second's worth of them. */
+/** Maximum number of queued searches: about half a second of work. */
 const MAX_WAITING_SEARCHES = 256;
 
 /**
- * Searches for look-alikes on each node that one replica has in flight: the slowest take as long as dozens of searches, and
- * a node runs one and a half of anything for each of its processors.
+ * Maximum number of look-alike searches in flight per node and replica: the slowest take as long as dozens of
+ * searches, and a node runs only one and a half searches per processor.
  */
 const SIMILAR_PER_NODE = 1;
 
-/** Searches for look-alikes that may wait for their turn: about half a second's worth of them. */
+/** Maximum number of queued look-alike searches: about half a second of work. */
 const MAX_WAITING_SIMILAR = 32;
 
 /**
- * Deadline of a stop, in milliseconds: process managers usually kill a process ten seconds after SIGTERM. Requests in
- * flight have a second less.
+ * Deadline of a stop, in milliseconds: process managers usually kill a process ten seconds after SIGTERM.
+ * Requests in flight have a second less.
  */
 const STOP_MS = 9_000;
 
-/** Stands for all snapshots when rights are checked. */
+/** Represents all snapshots in privilege checks. */
 const ANY_SNAPSHOT = '20000101t000000z-00000000';
 
-/** What it means to the server that Redis does not respond. */
-const LIMITS_ARE_LOCAL = 'each replica counts for itself';
+/** The effect on the server if Redis does not respond, for the log. */
+const LIMITS_ARE_LOCAL = 'each replica counts requests separately';
 
 export interface RunningServer {
   /** Where the API listens, such as `http://127.0.0.1:3000`. */
@@ -52,30 +52,32 @@ export interface RunningServer {
   generations: GenerationWatcher;
   rebuilds: RebuildService;
   /**
-   * Accepts no more requests, lets those in flight finish, cleans up a running rebuild, and closes every connection.
-   * @returns within nine seconds; false where not all of it was done until then.
+   * Stops accepting requests, waits for those in flight, cleans up a running rebuild, and closes every
+   * connection.
+   * @returns within nine seconds; false if it is not complete by then.
    */
   stop(): Promise<boolean>;
 }
 
 interface ServerOptions {
   log: Logger;
-  /** To be redacted in the log of rebuilds, too. */
+  /** Secrets to redact in the log of rebuilds. */
   secrets: readonly string[];
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
 }
 
 /**
- * Starts the service: connections, app, first look at the index, listening. It listens also while Elasticsearch is away.
- * @throws what `listen` throws, such as EADDRINUSE; nothing is left running then.
+ * Starts the service: connects, creates the app, polls the index once, and listens, even if Elasticsearch is
+ * down.
+ * @throws what `listen` throws, such as EADDRINUSE, after stopping everything.
  */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
   const rebuildContext = await createRebuildContext(config, log, LIMITS_ARE_LOCAL);
   const { alias, generations, redis } = rebuildContext;
   if (redis === undefined)
-    log.warn('REDIS_URL is not set: limits and rebuilds are this process’s own (single replica)');
+    log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
   const stopping = new AbortController();
   const { server, metricsServer, rebuilds, pool } = createServers(rebuildContext, options, stopping.signal);
   const scheduler = new RebuildScheduler(rebuilds, generations, log);
@@ -85,7 +87,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     scheduler.stop();
     await Promise.all([server.stop(), rebuilds.stop()]);
     generations.stop();
-    // The last request may have started one.
+    // The last request may have started a rebuild.
     await rebuilds.stop();
     await Promise.all([rebuildContext.close(), pool.close(), metricsServer?.stop()]);
     return true;
@@ -94,7 +96,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   let url: string;
   let metricsUrl: string | undefined;
   try {
-    // Before it listens: a client that a proxy sends here as soon as the port is open finds the data.
+    // Before listening, so that the first request finds the data.
     await generations.start();
     url = await server.listen(config.port, config.host);
     metricsUrl = await metricsServer?.listen(config.metricsPort ?? 0, config.host);
@@ -108,7 +110,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   return { url, metricsUrl, generations, rebuilds, stop };
 }
 
-/** Logs which key lacks the rights that `/changes` needs: keys that were made by an earlier release do. */
+/** Logs which key lacks privileges for `/changes`, as keys of earlier releases do. */
 async function warnOfOldKeys({ alias, config, log }: RebuildContext): Promise<void> {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const index = changesIndexOf(alias, ANY_SNAPSHOT);
@@ -119,11 +121,11 @@ async function warnOfOldKeys({ alias, config, log }: RebuildContext): Promise<vo
     if (key === undefined) continue;
     const missing = await missingPrivileges({ nodes, apiKey: key }, index, [privilege]);
     if (missing.length > 0)
-      log.warn(`${variable} lacks rights that /changes needs: make keys with npm run keys`);
+      log.warn(`${variable} lacks privileges that /changes needs: create keys with npm run keys`);
   }
 }
 
-/** Creates the app and what it needs, and a server of it that does not listen yet. */
+/** Creates the app, its dependencies, and its servers, which do not listen yet. */
 function createServers(
   rebuildContext: RebuildContext,
   { log, secrets, onRebuild }: ServerOptions,

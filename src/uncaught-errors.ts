@@ -1,11 +1,11 @@
 import { createRedactor } from './redact.js';
 
-/** How many causes of an error are shown: more are circular, as a rule. */
+/** Maximum number of causes shown; longer chains are usually circular. */
 const MAX_CAUSES = 5;
 
 /**
- * An unexpected error, for standard error: its stack and those of its causes, without secrets. What Node prints
- * of it by itself has all of its fields.
+ * Describes an unexpected error for standard error: its stack and those of its causes, without secrets.
+ * Node's own output would include all of its fields.
  */
 export function describeCrash(error: unknown, secrets: readonly string[]): string {
   const redact = createRedactor(secrets);
@@ -17,7 +17,7 @@ export function describeCrash(error: unknown, secrets: readonly string[]): strin
   return stacks.join('\ncaused by: ');
 }
 
-/** Ends the process with code 1 when an error is thrown that nothing catches, as Node does, but without secrets. */
+/** Ends the process with code 1 on an uncaught error, like Node, but prints no secrets. */
 export function endOnCrash(secrets: readonly string[]): void {
   process.on('uncaughtException', (error) => {
     console.error(describeCrash(error, secrets));

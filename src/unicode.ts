@@ -1,4 +1,4 @@
-/** The Unicode code points of a text, each as a text: what the contract counts as characters. */
+/** The Unicode code points of a text, each as a string. The API counts them as characters. */
 export function codePoints(text: string): string[] {
   return Array.from(text);
 }
@@ -6,8 +6,8 @@ export function codePoints(text: string): string[] {
 const WHITE_SPACE = /^\p{White_Space}$/u;
 
 /**
- * A text without the characters at both ends that Unicode calls White_Space. `String.prototype.trim` differs: it removes
- * U+FEFF and keeps U+0085. Linear in the length of the text, which a regular expression with `+$` is not.
+ * Trims characters with the Unicode property White_Space. `String.prototype.trim` differs: it removes U+FEFF
+ * and keeps U+0085. Linear in the length of the text, unlike a regular expression with `+$`.
  */
 export function trimWhiteSpace(text: string): string {
   // All of these characters have one code unit each.

@@ -1,4 +1,4 @@
-/** The part of Node 24's `node:sqlite` that the benchmark uses: the types installed here are those of Node 20. */
+/** The part of Node 24's `node:sqlite` that the benchmark uses; the installed types are those of Node 20. */
 declare module 'node:sqlite' {
   type Value = string | number | null;
 

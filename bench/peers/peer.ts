@@ -10,7 +10,7 @@ export interface Peer {
   stop: () => Promise<void>;
 }
 
-/** The placeholders of a statement that stand for two of the values of `patterns`. */
+/** Placeholders of a statement for two of the values of `patterns`. */
 interface Placeholders {
   literal: string;
   prefix: string;
@@ -25,7 +25,7 @@ export function rankedColumns({ literal, prefix }: Placeholders): string {
 /** The order of `/search`, in the same SQL. */
 export const BY_RANK_AND_NAME = 'rank, lower(name), name, no';
 
-/** What a name equals, what it starts with and what it contains: a literal, and LIKE patterns with `\` as escape. */
+/** What a name has to equal, start with or contain: a literal, and LIKE patterns with `\` as escape. */
 export function patterns(q: string): { literal: string; prefix: string; infix: string } {
   const literal = q.toLowerCase();
   const escaped = literal.replace(/[\\%_]/g, '\\$&');

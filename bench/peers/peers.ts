@@ -14,8 +14,9 @@ import { startPostgresql } from './postgresql.js';
 import { startSqlite } from './sqlite.js';
 
 /**
- * `npm run bench:peers`: the same searches on the service and on databases that can search for substrings, interleaved in
- * one run. All results must be equal. The service responds over HTTP, without its cache, and its JSON is parsed.
+ * `npm run bench:peers` runs the same searches on the service and on databases that can search for
+ * substrings, in turns. All results must be equal. The service responds over HTTP, without its cache, and its
+ * JSON is parsed.
  */
 
 const SIZE = 1_000_000;
@@ -59,7 +60,7 @@ function serviceAsPeer(url: string, elasticsearch: string, index: string): Peer 
   };
 }
 
-/** What one engine took for all queries of one round, in milliseconds. */
+/** Times of one engine for all queries of one round, in milliseconds. */
 interface Round {
   mean: number;
   p95: number;
@@ -88,14 +89,14 @@ async function measure(peers: Peer[], queries: string[]): Promise<Round[][]> {
   return rounds;
 }
 
-/** @param rounds of each engine; those of the service first. */
+/** @param rounds of each engine; the service comes first. */
 async function report(peers: Peer[], rounds: Round[][]): Promise<void> {
   const [service = []] = rounds;
   const results = await Promise.all(
     peers.map(async ({ name, bytes }, peer) => {
       const own = rounds[peer] ?? [];
       const time = (statistic: keyof Round) => rounded(median(own.map((round) => round[statistic])));
-      // Ratios are taken within a round, in which both sides had the same machine.
+      // Ratios are taken within a round, so that both sides ran under the same conditions.
       const ratio = (statistic: keyof Round) =>
         rounded(median(own.map((round, i) => round[statistic] / (service[i]?.[statistic] ?? NaN))));
       return {
@@ -124,13 +125,13 @@ async function checkEqual([service, ...others]: Peer[], queries: string[]): Prom
     const expected = JSON.stringify(await service?.search(q, LIMIT));
     for (const { name, search } of others) {
       if (JSON.stringify(await search(q, LIMIT)) !== expected)
-        throw new Error(`${name} returns other results for ${JSON.stringify(q)}`);
+        throw new Error(`${name} returns different results for ${JSON.stringify(q)}`);
     }
   }
-  console.log(`  ok    ${queries.length} queries have the same results everywhere`);
+  console.log(`  ok    ${queries.length} queries return the same results on all engines`);
 }
 
-/** How long each item takes, one after the other, in milliseconds. */
+/** Times the items one after the other, in milliseconds. */
 async function timesOf<T>(items: readonly T[], way: Contestant<T>): Promise<number[]> {
   const times: number[] = [];
   for (const item of items) {

@@ -7,11 +7,11 @@ import { ManagedProcess } from '../../src/dev/managed-process.js';
 import type { RankedEntry } from '../../fixtures/search-oracle.js';
 import { BY_RANK_AND_NAME, patterns, rankedColumns, type Peer } from './peer.js';
 
-/** Debian's packages keep the programs of each version in a folder of this one. */
+/** Debian installs the programs of each version in a subfolder of this one. */
 const PROGRAMS = '/usr/lib/postgresql';
 const START_TIMEOUT_MS = 30_000;
 
-/** All names and their index stay in memory, and nothing has to survive a crash. */
+/** All names and their index fit into memory, and data need not survive a crash. */
 const SETTINGS = [
   'shared_buffers=1GB',
   'work_mem=64MB',
@@ -26,13 +26,13 @@ const SEARCH = `SELECT ${rankedColumns({ literal: '$1', prefix: '$2' })} FROM pa
 interface PostgresqlOptions {
   /** CSV with a header; `runAs` must be able to read it. */
   dataset: string;
-  /** For its data, its socket and its log. */
+  /** Holds data, socket and log. */
   folder: string;
   /** PostgreSQL refuses to run as root. */
   runAs: Identity | undefined;
 }
 
-/** PostgreSQL of Debian's package with a pg_trgm index, reached over a Unix socket. */
+/** PostgreSQL from Debian's package with a pg_trgm index, reached over a Unix socket. */
 export async function startPostgresql({ dataset, folder, runAs }: PostgresqlOptions): Promise<Peer> {
   const programs = await findPrograms();
   makeFolder(folder, runAs);
@@ -94,12 +94,12 @@ async function load(client: Client, dataset: string): Promise<void> {
 
 function clientOf(folder: string): Client {
   const client = new Client({ host: folder, user: 'bench', database: 'postgres' });
-  // A failed query reports a lost connection; without a listener it would also end this process.
+  // A failed query reports a lost connection; an "error" event without a listener would end this process.
   client.on('error', () => undefined);
   return client;
 }
 
-/** The programs of the newest version that is installed. */
+/** The programs of the newest installed version. */
 async function findPrograms(): Promise<string> {
   const versions = await readdir(PROGRAMS).catch((): string[] => []);
   const newest = versions.toSorted((a, b) => Number(b) - Number(a))[0];

@@ -4,10 +4,10 @@ import type { PackageEntry } from '../../src/search/package-document.js';
 import type { RankedEntry } from '../../fixtures/search-oracle.js';
 import { BY_RANK_AND_NAME, patterns, rankedColumns, type Peer } from './peer.js';
 
-/** Memory for pages, in KiB: more than all names and their index need. */
+/** Page cache, in KiB: larger than all names and their index. */
 const CACHE_KIB = 1_048_576;
 
-/** The trigram index has nothing for shorter queries. */
+/** The trigram index cannot match shorter queries. */
 const MIN_TRIGRAM_LENGTH = 3;
 
 const COLUMNS = rankedColumns({ literal: ':literal', prefix: ':prefix' });
@@ -17,8 +17,8 @@ const BY_INDEX = `SELECT ${COLUMNS} FROM packages
   WHERE no IN (SELECT rowid FROM names WHERE names MATCH :condition) ORDER BY ${BY_RANK_AND_NAME} LIMIT :limit`;
 
 /**
- * SQLite in this process, so that it pays neither for HTTP nor for a hop: once with FTS5's trigram index (queries too
- * short for it scan all names), and once without an index.
+ * SQLite in this process, so that it pays neither for HTTP nor for a hop: once with FTS5's trigram index
+ * (shorter queries scan all names), and once without an index.
  */
 export async function startSqlite(packages: AsyncIterable<PackageEntry>, folder: string): Promise<Peer[]> {
   const database = new DatabaseSync(join(folder, 'packages.sqlite'));

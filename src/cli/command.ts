@@ -8,11 +8,11 @@ import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-co
 import { createRedactor } from '../redact.js';
 import { onStopSignal } from './signals.js';
 
-/** How a command ends, for scripts. */
+/** Exit codes. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** What commands that change the data of a registry need. */
+/** The context of a command that changes the data of a registry. */
 export interface CommandContext {
   rebuildContext: RebuildContext;
   secrets: readonly string[];
@@ -21,8 +21,8 @@ export interface CommandContext {
 }
 
 /**
- * Runs a command and sets the exit code. What fails is said in one line.
- * @param env of which nothing secret is said.
+ * Runs a command and sets the exit code. Prints a failure in one line.
+ * @param env its secrets are redacted.
  */
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
   const secrets = secretsIn(env);
@@ -33,14 +33,15 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
     process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
     const reason = createRedactor(secrets)((error as Error).message);
     console.error(
-      error instanceof LockUnavailableError
-        ? `${reason}: it tells whether another rebuild is running`
-        : reason,
+      error instanceof LockUnavailableError ? `${reason}: the rebuild lock cannot be acquired` : reason,
     );
   }
 }
 
-/** Runs a command with the configuration, the lock and the rights of the server's rebuilds, and sets the exit code. */
+/**
+ * Runs a command with the configuration, the lock and the rights of the server's rebuilds, and sets the exit
+ * code.
+ */
 export function runCommand(
   env: NodeJS.ProcessEnv,
   command: (context: CommandContext) => Promise<Exit>,
@@ -48,7 +49,7 @@ export function runCommand(
   return exitWith(env, async () => {
     const config = readConfig(env);
     const secrets = secretsIn(env);
-    // What fails is said by the command in one line.
+    // The command itself prints failures in one line.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
     const log = createLogger(level, process.stdout.isTTY, { secrets });
     await checkElasticsearch(config.elasticsearch);

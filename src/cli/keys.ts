@@ -11,9 +11,9 @@ import { EXIT, exitWith, type Exit } from './command.js';
 import { builderRole, readerRole } from './roles.js';
 
 /**
- * `npm run --silent keys -- --expiration 90d >> .env`: makes the two API keys of a registry, which can do what the service
- * does and no more, and prints them as lines of an env file. Keys made before stay valid until `--revoke-others`, called
- * with the new ones in the environment. Exit codes: 0 done, 1 failed, 2 misused.
+ * `npm run --silent keys -- --expiration 90d >> .env`: creates the two API keys of a registry, with the least
+ * privileges that the service needs, and prints them as lines of an env file. Older keys stay valid until
+ * `--revoke-others` is run with the new ones in the environment. Exit codes: 0 done, 1 failed, 2 misused.
  */
 
 const USAGE = 'usage: npm run --silent keys -- [--expiration 90d | --revoke-others]';
@@ -31,16 +31,16 @@ function readArguments(): Arguments {
     });
     const { expiration } = values;
     if (expiration === undefined) return values;
-    if (values['revoke-others']) throw new Error('--expiration is of new keys, --revoke-others makes none');
+    if (values['revoke-others']) throw new Error('--expiration and --revoke-others cannot be combined');
     if (!/^[1-9]\d{0,5}[dhm]$/.test(expiration))
-      throw new Error('--expiration must be such as 90d, 12h or 30m');
+      throw new Error('--expiration must be a duration such as 90d, 12h or 30m');
     return values;
   } catch (error) {
     throw new ConfigError(`${(error as Error).message}\n${USAGE}`, { cause: error });
   }
 }
 
-/** A key of a registry: what it is called in Elasticsearch and in the environment, and what it may do. */
+/** A key of a registry: its name in Elasticsearch, its environment variable, and its role. */
 interface Kind {
   name: string;
   variable: string;
@@ -68,16 +68,16 @@ async function makeKeys(client: Client, kinds: Kind[], expiration: string | unde
   }
   process.stdout.write(lines.join(''));
   if (older.length > 0)
-    console.error(`${older.length} older keys of this registry are valid still: see --revoke-others`);
+    console.error(`${older.length} older keys of this registry are still valid: see --revoke-others`);
 }
 
-/** @throws {ConfigError} where the keys in the environment are not of this registry: the server could lose its own. */
+/** @throws {ConfigError} if the keys in the environment are not valid: the server could lose its own. */
 async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {
   const valid = await validKeys(client, kinds);
   const kept = kinds.map(({ name, variable }) => {
     const key = valid.find((one) => one.name === name && one.id === idOf(env[variable] ?? ''));
     if (key === undefined)
-      throw new ConfigError(`${variable} must be a valid key that was made here: nothing is revoked`);
+      throw new ConfigError(`${variable} must be a valid key of this registry: nothing was revoked`);
     return key;
   });
   const ids = valid.filter((key) => !kept.includes(key)).map(({ id }) => id);

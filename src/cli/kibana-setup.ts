@@ -5,11 +5,11 @@ import { aliasOf } from '../search/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
 
 /**
- * `npm run kibana:setup`: waits for Kibana and gives it the data view and the dashboard of this registry, in the place of
- * those that it has from before. Exit codes: 0 done, 1 failed, 2 misused.
+ * `npm run kibana:setup`: waits for Kibana, and imports the data view and the dashboard of this registry,
+ * replacing existing ones. Exit codes: 0 done, 1 failed, 2 misused.
  */
 
-/** Made for the alias of the default slug, so that it can be imported by hand, too. */
+/** Contains the alias of the default slug, so that it can also be imported by hand. */
 const SAVED_OBJECTS = new URL('../../deploy/kibana/saved-objects.ndjson', import.meta.url);
 const ALIAS_IN_FILE = aliasOf('registry');
 
@@ -18,10 +18,10 @@ async function setUp(env: NodeJS.ProcessEnv): Promise<Exit> {
   const alias = aliasOf(slug);
   const kibana = new Kibana(access);
   await kibana.ready((what) => console.log(`Waiting: ${what}`));
-  // The alias stands in ids and titles, too: each registry has objects of its own.
+  // Ids and titles contain the alias, too: each registry has its own objects.
   const objects = (await readFile(SAVED_OBJECTS, 'utf8')).replaceAll(ALIAS_IN_FILE, alias);
   const count = await kibana.import(objects);
-  console.log(`Kibana has the dashboard ${alias} now: ${count} objects imported.`);
+  console.log(`Kibana now has the dashboard ${alias}: ${count} objects imported.`);
   return EXIT.done;
 }
 

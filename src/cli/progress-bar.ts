@@ -3,14 +3,14 @@ import type { ProgressReport } from '../rebuild/progress.js';
 
 const MEGABYTE = 1_000_000;
 
-/** What a bar counts in a phase that takes long. */
+/** What a bar shows in a long phase. */
 interface Quantity {
   done: number;
   total: number;
   unit: string;
 }
 
-/** Shows a rebuild on a terminal: a bar for phases that take long. Elsewhere one line per phase. */
+/** Shows the progress of a rebuild: on a terminal, a bar for long phases; elsewhere, one line per phase. */
 export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
@@ -28,7 +28,7 @@ export class ProgressBar {
     this.#bar.update(quantity.done, { rate });
   };
 
-  /** Leaves the terminal as it was. */
+  /** Ends the bar and restores the terminal. */
   end(): void {
     this.#bar?.stop();
     this.#bar = undefined;
@@ -55,7 +55,7 @@ export class ProgressBar {
 
 function quantityOf({ phase, rows, total, bytes = 0, totalBytes = 0 }: ProgressReport): Quantity | undefined {
   if (phase === 'loading') return total === undefined ? undefined : { done: rows, total, unit: 'packages' };
-  // The merge of a small index takes no time.
+  // Merging a small index takes almost no time.
   if (totalBytes < 100 * MEGABYTE) return undefined;
   return { done: Math.round(bytes / MEGABYTE), total: Math.round(totalBytes / MEGABYTE), unit: 'MB' };
 }

@@ -6,15 +6,16 @@ import { RebuildService } from '../rebuild/rebuild-service.js';
 import { ProgressBar } from './progress-bar.js';
 
 /**
- * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new generation and flips to it, as `/rebuild` does, with
- * the server's own configuration. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running.
+ * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new generation and flips to it, as `/rebuild`
+ * does, with the server's own configuration. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is
+ * running.
  */
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
 const bar = new ProgressBar(process.stdout);
 
-/** @returns undefined where they cannot be understood, which has been said then. */
+/** @returns undefined if they are invalid, after printing why. */
 function readArguments(): { dataset?: string | undefined; force: boolean } | undefined {
   try {
     return parseArgs({
@@ -27,7 +28,7 @@ function readArguments(): { dataset?: string | undefined; force: boolean } | und
   }
 }
 
-/** A path is meant from where npm was called. */
+/** A path is relative to the folder where npm was called. */
 function urlOf(dataset: string): string {
   if (/^(https?|file):/.test(dataset)) return dataset;
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
@@ -39,17 +40,17 @@ async function rebuild({ rebuildContext, secrets, signal }: CommandContext, forc
   const answer = await rebuilds.start({ force });
   if (!answer.accepted) {
     const { phase, rows, startedAt } = answer.progress;
-    console.error(`another rebuild is running since ${startedAt}: ${phase}, ${rows} rows`);
+    console.error(`another rebuild has been running since ${startedAt}: ${phase}, ${rows} rows`);
     return EXIT.busy;
   }
   const outcome = await answer.outcome;
   bar.end();
   if ('stopped' in outcome) {
-    console.error('stopped; what was served before is served on');
+    console.error('stopped; the current snapshot stays in service');
     return EXIT.stopped;
   }
   if ('failure' in outcome) {
-    throw new Error(`the rebuild failed, what was served before is served on: ${outcome.failure.reason}`);
+    throw new Error(`the rebuild failed, the current snapshot stays in service: ${outcome.failure.reason}`);
   }
   console.log(`Serving ${outcome.index} now.`);
   return EXIT.done;

@@ -2,14 +2,14 @@ import type { estypes } from '@elastic/elasticsearch';
 import { aliasOf, allChangesOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/index-names.js';
 
 /**
- * What the two keys of a registry may do: nothing with the cluster, and with no other index. What is granted on an alias
- * holds for requests to the alias alone, not to its index by name, so each says both. The builds are given by the whole
- * form of their names: another registry's may begin alike.
+ * The privileges of the two keys of a registry: none on the cluster, and none on other indices. A privilege
+ * on an alias does not apply to its index by name, so each role lists both. The patterns match the whole form
+ * of the builds' names, because those of another registry may have the same prefix.
  */
 type Role = estypes.SecurityRoleDescriptor;
 
 /**
- * Reads where the aliases of the current and the previous build point, and searches the builds themselves: a cached
+ * Resolves the aliases of the current and the previous build, and searches the builds by name: a cached
  * response and its `ETag` must belong to one generation, and an alias may move between two searches.
  */
 export function readerRole(slug: string): Role {
@@ -25,8 +25,8 @@ export function readerRole(slug: string): Role {
 }
 
 /**
- * Makes, merges, copies, tries and removes builds, and moves the aliases. Where Elasticsearch has no named privilege that
- * is smaller than `manage`, it is the action itself that is granted.
+ * Creates, merges, copies, checks and deletes builds, and moves the aliases. If Elasticsearch has no named
+ * privilege below `manage`, the action itself is granted.
  */
 export function builderRole(slug: string): Role {
   const alias = aliasOf(slug);

@@ -2,13 +2,13 @@ import { rollBack } from '../rebuild/rollback.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 
 /**
- * `npm run rollback`: serves the generation before the current one, at once; called again, it goes back. Exit codes: 0
+ * `npm run rollback`: switches to the previous generation at once; run again, it switches back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
 async function rollback({ rebuildContext: { client, lock, alias } }: CommandContext): Promise<Exit> {
   const held = await lock.acquire();
   if (held === undefined) {
-    console.error('a rebuild is running: wait for its end, or stop it');
+    console.error('a rebuild is running: wait until it ends, or stop it');
     return EXIT.busy;
   }
   try {

@@ -1,6 +1,6 @@
 /**
- * npm hands on to its child the Ctrl-C that the terminal has sent to both: a second signal that comes so soon is the
- * first one, in milliseconds.
+ * npm forwards a Ctrl-C to its child, although the terminal has sent it to both: a second signal within this
+ * time is a duplicate. In milliseconds.
  */
 const SAME_MS = 500;
 
@@ -8,7 +8,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * Calls `stop` on the first stop signal. A second one ends the process at once.
- * @returns what takes this back.
+ * @returns a function that removes the handlers.
  */
 export function onStopSignal(stop: () => void): () => void {
   let stoppedAt: number | undefined;

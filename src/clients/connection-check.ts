@@ -7,14 +7,14 @@ const ELASTICSEARCH_MAJOR = 9;
 
 const REDIS_TIMEOUT_MS = 3000;
 
-/** What is wrong with an engine whose address was given, in one line for the person at the terminal. */
+/** Elasticsearch or Redis at a configured address is unusable. The message is one line for the operator. */
 export class ConnectionCheckError extends Error {
   override readonly name = 'ConnectionCheckError';
 }
 
 /**
- * Checks what responds at `ELASTICSEARCH_URL`, for commands: a server retries instead.
- * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts us.
+ * Checks the server at `ELASTICSEARCH_URL`, for commands: the service retries instead.
+ * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts the credentials.
  */
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
@@ -29,14 +29,14 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
   }
 }
 
-/** Undefined where the key has no right to ask this, and needs none. */
+/** Undefined if the key lacks only the right to this request, which nothing else needs. */
 function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
-  if (error instanceof errors.ProductNotSupportedError) return wrongServer('something else');
+  if (error instanceof errors.ProductNotSupportedError) return wrongServer('another product');
   if (error instanceof errors.ResponseError) {
     if (error.statusCode === 403) return undefined;
     if (error.statusCode === 401) return new ConnectionCheckError(describeUnknown(nodes, apiKey));
-    // One of version 8 answers 400 to a client of version 9.
-    return wrongServer(`what answered ${error.statusCode}`);
+    // Elasticsearch 8 responds with 400 to a client of version 9.
+    return wrongServer(`a server that responds with ${error.statusCode}`);
   }
   const silence = describeConnectionError(error);
   return silence === undefined ? (error as Error) : new ConnectionCheckError(silence, { cause: error });
@@ -44,7 +44,7 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
 
 function wrongServer(found: string): ConnectionCheckError {
   return new ConnectionCheckError(
-    `ELASTICSEARCH_URL leads to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
+    `ELASTICSEARCH_URL points to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
   );
 }
 
@@ -53,7 +53,7 @@ function describeUnknown(nodes: readonly string[], apiKey: string | undefined): 
     return 'Elasticsearch does not accept ELASTICSEARCH_API_KEY: make another one with npm run keys';
   return nodes.some((node) => new URL(node).username !== '')
     ? 'Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them'
-    : 'Elasticsearch asks who is there: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
+    : 'Elasticsearch requires authentication: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
 }
 
 /** Checks that Redis responds at `REDIS_URL`. @throws {ConnectionCheckError} */
@@ -65,17 +65,17 @@ export async function checkRedis(url: string): Promise<void> {
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
-  // It says more than what `connect` rejects with.
+  // More specific than the error that `connect` rejects with.
   let reason: string | undefined;
   redis.on('error', (error: Error) => (reason ??= error.message));
   try {
     await redis.connect();
     await redis.ping();
-    // A refused database does not keep ioredis from connecting.
+    // ioredis connects even if the database does not exist.
     if (reason !== undefined) throw new Error(reason);
   } catch (error) {
     throw new ConnectionCheckError(
-      `Redis does not answer at REDIS_URL (${reason ?? (error as Error).message}): start it, or correct the address`,
+      `Redis does not respond at REDIS_URL (${reason ?? (error as Error).message}): start it, or correct the address`,
       { cause: error },
     );
   } finally {

@@ -1,24 +1,24 @@
 import { Client, errors, SniffingTransport } from '@elastic/elasticsearch';
 
-/** Where Elasticsearch is, and the key to it. */
+/** The addresses of Elasticsearch, and the API key. */
 export interface ElasticsearchAccess {
   nodes: readonly string[];
   apiKey: string | undefined;
 }
 
-/** A reading request that took longer than this has failed, in milliseconds; the promise is an error within two seconds. */
+/** Timeout of a read request, in milliseconds: clients get an error within two seconds. */
 const READ_TIMEOUT_MS = 1500;
 
 /**
- * Timeout of one request of a rebuild, in milliseconds: more than the minute for which Elasticsearch itself waits for a
- * shard. The connection enforces it, so that no single request can have a longer one: what takes longer (merging, copying)
- * is started and then observed.
+ * Timeout of one request of a rebuild, in milliseconds: more than the minute that Elasticsearch itself waits for
+ * a shard. The connection enforces it, so that no single request can take longer; longer operations (merging,
+ * copying) are started and then polled.
  */
 const REBUILD_TIMEOUT_MS = 90_000;
 
 /**
- * For looking where the alias points: short time-out, one retry on another connection. Of several nodes, another one is
- * asked also where the first does not answer in time.
+ * Creates a client for short reads: short timeout, one retry on another connection. With several nodes,
+ * requests that time out are retried on another one, too.
  */
 export function createReadClient(access: ElasticsearchAccess): Client {
   return createClient(access, 'poll', {
@@ -28,12 +28,12 @@ export function createReadClient(access: ElasticsearchAccess): Client {
   });
 }
 
-/** For a rebuild: patient. */
+/** Creates a client for rebuilds: long timeout, more retries. */
 export function createRebuildClient(access: ElasticsearchAccess): Client {
   return createClient(access, 'rebuild', { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
 }
 
-/** For an administrator at a terminal. */
+/** Creates a client for an administrator at a terminal. */
 export function createAdministratorClient(
   nodes: readonly string[],
   auth: { username: string; password: string },
@@ -42,8 +42,8 @@ export function createAdministratorClient(
 }
 
 /**
- * Says in one line that Elasticsearch refuses the credentials of a variable, without naming them or anything of the
- * cluster. Undefined for every other error.
+ * Describes in one line that Elasticsearch rejects the credentials of a variable, without revealing them or
+ * anything of the cluster. Undefined for other errors.
  */
 export function describeAuthError(error: unknown, variable: string): string | undefined {
   const response =
@@ -51,21 +51,21 @@ export function describeAuthError(error: unknown, variable: string): string | un
   if (!(response instanceof errors.ResponseError)) return undefined;
   if (response.statusCode === 401) return `Elasticsearch does not accept ${variable}`;
   const [, action] = /^action \[([^\]]+)\] is unauthorized/.exec(reasonOf(response)) ?? [];
-  return action === undefined ? undefined : `${variable} does not give the right to ${action}`;
+  return action === undefined ? undefined : `${variable} does not allow ${action}`;
 }
 
-/** Says in one line that nothing answers where Elasticsearch should, and why. Undefined for every other error. */
+/** Describes in one line why Elasticsearch does not respond. Undefined for other errors. */
 export function describeConnectionError(error: unknown): string | undefined {
   if (!(error instanceof errors.ConnectionError || error instanceof errors.TimeoutError)) return undefined;
-  // OpenSSL's reasons end with a line end.
-  return `Elasticsearch does not answer at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
+  // OpenSSL's messages end with a newline.
+  return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
 }
 
 function reasonOf({ body }: errors.ResponseError): string {
   return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? '';
 }
 
-/** @param opaqueId names its requests in Elasticsearch's tasks and slow logs. */
+/** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */
 function createClient(
   { nodes, apiKey }: ElasticsearchAccess,
   opaqueId: string,
@@ -80,7 +80,7 @@ function createClient(
   });
 }
 
-/** The client's own transport, which can do this and offers no option for it. */
+/** The client's own transport supports this, but the client has no option for it. */
 class TimeoutRetryingTransport extends SniffingTransport {
   constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
     super({ ...options, retryOnTimeout: true });

@@ -1,19 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 
-/** A first start of Kibana takes a minute or two, in milliseconds. */
+/** Timeout of the wait for Kibana, in milliseconds: its first start takes a minute or two. */
 const READY_TIMEOUT_MS = 300_000;
 const POLL_MS = 1000;
 /** Timeout of a status request, in milliseconds. */
 const STATUS_TIMEOUT_MS = 10_000;
 const IMPORT_TIMEOUT_MS = 60_000;
-/** Characters of an answer that is not understood. */
+/** Maximum number of characters shown of an unexpected response. */
 const SHOWN = 500;
 
-/** Levels at which Kibana serves; `degraded` is one that misses something of its own, such as the way to the internet. */
+/** Levels at which Kibana serves requests. `degraded` means that it lacks something, such as the internet. */
 const SERVING = ['available', 'degraded'];
 
-/** The part of the answer that also those without rights get. */
+/** The part of the response that requires no rights. */
 const statusAnswer = z.object({ status: z.object({ overall: z.object({ level: z.string() }) }) });
 
 const importAnswer = z.object({
@@ -35,14 +35,14 @@ const importAnswer = z.object({
 });
 type ImportError = z.infer<typeof importAnswer>['errors'][number];
 
-/** Where Kibana is, and the key to it. */
+/** The address of Kibana, and the API key. */
 export interface KibanaAccess {
   /** With its base path and space, if any. */
   url: string;
   apiKey: string | undefined;
 }
 
-/** The little that the set-up asks of a Kibana. */
+/** A client for the requests of the setup. */
 export class Kibana {
   readonly #url: string;
   readonly #headers: Record<string, string>;
@@ -50,15 +50,15 @@ export class Kibana {
   constructor({ url, apiKey }: KibanaAccess) {
     this.#url = url.replace(/\/+$/, '');
     this.#headers = {
-      // Kibana refuses what a page of another origin could send; the value does not matter.
+      // Kibana requires this header against cross-site requests. Its value does not matter.
       'kbn-xsrf': 'true',
       ...(apiKey === undefined ? {} : { Authorization: `ApiKey ${apiKey}` }),
     };
   }
 
   /**
-   * Waits until Kibana serves.
-   * @param say is called with what it waits for, each time that changes.
+   * Waits until Kibana serves requests.
+   * @param say is called with the reason for waiting, each time that changes.
    * @throws {Error} with the reason after `patienceMs`; at once if the key is rejected.
    */
   async ready(say: (what: string) => void, patienceMs = READY_TIMEOUT_MS): Promise<void> {
@@ -68,7 +68,7 @@ export class Kibana {
       const obstacle = await this.#obstacle();
       if (obstacle === undefined) return;
       if (performance.now() - began >= patienceMs) {
-        throw new Error(`waited ${Math.round(patienceMs / 1000)} seconds in vain: ${obstacle}`);
+        throw new Error(`gave up after ${Math.round(patienceMs / 1000)} seconds: ${obstacle}`);
       }
       if (obstacle !== said) say(obstacle);
       said = obstacle;
@@ -77,10 +77,10 @@ export class Kibana {
   }
 
   /**
-   * Imports saved objects, in the place of those with the same ids.
-   * @param ndjson one object a line, as Kibana exports them.
-   * @returns how many there are.
-   * @throws {Error} naming each one that was refused, and why.
+   * Imports saved objects and replaces those with the same ids.
+   * @param ndjson one object per line, as Kibana exports them.
+   * @returns the number of objects.
+   * @throws {Error} naming each rejected object and the reason.
    */
   async import(ndjson: string): Promise<number> {
     const form = new FormData();
@@ -92,13 +92,13 @@ export class Kibana {
     );
     const answer = status === 200 ? parse(importAnswer, body) : undefined;
     if (answer === undefined) {
-      throw new Error(`Kibana answers ${status} to the import: ${body.slice(0, SHOWN)}`);
+      throw new Error(`Kibana responded to the import with ${status}: ${body.slice(0, SHOWN)}`);
     }
     if (answer.success && answer.errors.length === 0) return answer.successCount;
-    throw new Error(`Kibana refused ${answer.errors.map(describe).join('; ') || 'the import'}`);
+    throw new Error(`Kibana rejected ${answer.errors.map(describe).join('; ') || 'the import'}`);
   }
 
-  /** What keeps Kibana from serving, or undefined. @throws {Error} where it will not go away. */
+  /** The reason why Kibana does not serve requests yet, if any. @throws {Error} if it is permanent. */
   async #obstacle(): Promise<string | undefined> {
     const answer = await this.#ask('/api/status', STATUS_TIMEOUT_MS).catch(
       (error: unknown) => error as Error,
@@ -106,15 +106,15 @@ export class Kibana {
     if (answer instanceof Error) return answer.message;
     const { status, body } = answer;
     if (status === 401 || status === 403) {
-      throw new Error(`Kibana answers ${status}: KIBANA_API_KEY is missing, wrong or without rights`);
+      throw new Error(`Kibana responded with ${status}: KIBANA_API_KEY is missing, wrong or lacks rights`);
     }
-    // Before Kibana has a status it answers in plain text.
+    // Kibana responds in plain text until it has a status.
     const level = parse(statusAnswer, body)?.status.overall.level;
-    if (level === undefined) return `Kibana at ${this.#url} does not tell its status yet (${status})`;
+    if (level === undefined) return `Kibana at ${this.#url} reports no status yet (${status})`;
     return status === 200 && SERVING.includes(level) ? undefined : `Kibana at ${this.#url} is ${level}`;
   }
 
-  /** Gets, or posts a form. @throws {Error} where there is no answer. */
+  /** Sends a GET, or a POST with a form. @throws {Error} without a response. */
   async #ask(path: string, timeoutMs: number, form?: FormData): Promise<{ status: number; body: string }> {
     try {
       const response = await fetch(this.#url + path, {
@@ -124,20 +124,20 @@ export class Kibana {
       });
       return { status: response.status, body: await response.text() };
     } catch (error) {
-      throw new Error(`Kibana does not answer at ${this.#url}: ${reasonOf(error as Error)}`, {
+      throw new Error(`Kibana does not respond at ${this.#url}: ${reasonOf(error as Error)}`, {
         cause: error,
       });
     }
   }
 }
 
-/** The message that `fetch` hides in the cause; only the code if several addresses were tried. */
+/** The reason is in the cause of the error from `fetch`; only its code if several addresses were tried. */
 function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message;
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message);
 }
 
-/** The JSON of an answer, or undefined where it is something else. */
+/** The parsed JSON of a response; undefined if it is something else. */
 function parse<T>(schema: z.ZodType<T>, body: string): T | undefined {
   try {
     return schema.safeParse(JSON.parse(body)).data;

@@ -2,8 +2,8 @@ import { errors } from '@elastic/elasticsearch';
 import { createReadClient, type ElasticsearchAccess } from './elasticsearch.js';
 
 /**
- * Asks Elasticsearch which of some privileges on an index the credentials lack. None where security is off, or where it
- * does not respond: what needs the privilege then says so itself.
+ * Returns those of the privileges on an index that the credentials lack. Empty if security is off or
+ * Elasticsearch does not respond: whatever needs the privilege then reports the error.
  * @param index need not exist.
  */
 export async function missingPrivileges(

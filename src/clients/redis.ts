@@ -2,10 +2,10 @@ import { Redis } from 'ioredis';
 import type { Logger } from '../log.js';
 
 /**
- * A connection that fails fast: a command on a lost connection is an error at once, never a queue that grows.
- * The connection itself comes back by itself.
- * @param consequence what it means that Redis does not respond, for the log.
- * @returns when the first attempt to connect has ended, well or not.
+ * Connects to Redis. A command on a lost connection fails at once instead of being queued; the connection is
+ * restored automatically.
+ * @param consequence what happens while Redis does not respond, for the log.
+ * @returns after the first attempt to connect, whether or not it succeeded.
  */
 export async function createRedis(url: string, log: Logger, consequence: string): Promise<Redis> {
   const redis = new Redis(url, {
@@ -20,7 +20,8 @@ export async function createRedis(url: string, log: Logger, consequence: string)
   redis.on('error', (error: Error) => {
     if (!lost) log.warn({ err: error }, `Redis does not respond: ${consequence} until it does`);
     lost = true;
-    // Where the database in the address does not exist, ioredis would go on with the first one, which another may use.
+    // If the database in the address does not exist, ioredis would use the first one, which may belong to
+    // others.
     if (isSelectRefused(error)) redis.disconnect(true);
   });
   redis.on('ready', () => {
@@ -34,7 +35,7 @@ export async function createRedis(url: string, log: Logger, consequence: string)
   return redis;
 }
 
-/** Whether the server has no database of the number in the address. */
+/** Whether the server does not have the database in the address. */
 function isSelectRefused(error: Error & { command?: { name: string } }): boolean {
   return error.command?.name === 'select';
 }

@@ -2,28 +2,28 @@ import { Pool, type Dispatcher } from 'undici';
 import type { ElasticsearchAccess } from './elasticsearch.js';
 
 /**
- * Connections to each node that are kept open, and so the searches that one replica has in flight there. Elasticsearch
- * runs one and a half for each of its processors: more would only wait inside it, where their time-out runs already.
+ * Open connections per node, which limits the searches that one replica has in flight there. Elasticsearch
+ * runs 1.5 searches per processor; more would only wait inside it while their timeout is running.
  */
 export const CONNECTIONS_PER_NODE = 16;
 
 /** Timeout of a search, in milliseconds: clients get a response within two seconds. */
 const TIMEOUT_MS = 1500;
-/** The same if there is another node, which then gets as long. */
+/** The same if there is another node, which then gets the same time. */
 const FAILOVER_TIMEOUT_MS = 800;
 
-/** Backoff of a node that failed, in milliseconds, as long as there is another. */
+/** Backoff of a node that failed, in milliseconds, if there is another one. */
 const NODE_BACKOFF_MS = 3000;
 
-/** Elasticsearch cannot be reached, or cannot answer at the moment. */
+/** Elasticsearch cannot be reached, or cannot serve requests at the moment. */
 export class EngineUnavailableError extends Error {
   override readonly name = 'EngineUnavailableError';
 }
 
-/** A node that starts, or has no master, or a proxy before it. Not 429: a node that is busy is not helped by more. */
+/** A node starts or has no master, or a proxy cannot reach it. Not 429: retries do not help a busy node. */
 export const RETRYABLE_STATUSES = [502, 503, 504];
 
-/** What became of a search that was sent to a node: answered, not for now, or not ever. */
+/** Outcome of a search: a response, a temporary failure, or a permanent rejection. */
 export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
 
 /** Called with every search that was sent to a node, and its duration in seconds. */
@@ -31,28 +31,28 @@ export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) =
 
 interface SearchPoolOptions {
   onSearch?: OnSearch | undefined;
-  /** Timeout of one attempt, in milliseconds; by default that of a search which a client waits for. */
+  /** Timeout of one attempt, in milliseconds; the default is for searches that a client waits for. */
   timeoutMs?: number;
 }
 
-/** This node did not answer, or not in time. */
+/** This node did not respond, or not in time. */
 class NodeUnavailableError extends EngineUnavailableError {}
 
 interface Node {
   /** Such as `http://127.0.0.1:9200`. */
   origin: string;
   pool: Pool;
-  /** Of the address, such as `/search` behind a proxy; empty as a rule. */
+  /** Path of the address, such as `/search` behind a proxy; usually empty. */
   prefix: string;
   headers: Record<string, string>;
-  /** Until when it is left alone, in milliseconds since the epoch. */
+  /** End of the backoff, in milliseconds since the epoch. */
   avoidUntil: number;
 }
 
 /**
- * Sends searches to the nodes in turn and hands back the text of the answer, with as little in between as can be: for
- * the same request the Elasticsearch client takes three times the processor time, most of it for parsing what is
- * spliced, not read, here.
+ * Sends searches to the nodes in turn and returns the text of the response, with little overhead: for the
+ * same request, the Elasticsearch client takes three times the processor time, mostly to parse entries that
+ * this service only copies.
  */
 export class SearchPool {
   readonly #nodes: Node[];
@@ -78,7 +78,7 @@ export class SearchPool {
         pool: new Pool(origin, {
           connections: CONNECTIONS_PER_NODE,
           connect: { timeout: TIMEOUT_MS },
-          // `exchange` has a clock of its own: undici's goes by half seconds.
+          // `exchange` has its own timeout: those of undici have a resolution of half a second.
           headersTimeout: 0,
           bodyTimeout: 0,
         }),
@@ -93,11 +93,11 @@ export class SearchPool {
   }
 
   /**
-   * Posts newline-delimited JSON. What failed for want of a connection is sent once more, to the next node; and what a
-   * node could not answer, or not in time, where there is another.
+   * Posts newline-delimited JSON. Retries once on the next node if the connection was lost, or if the node
+   * was unavailable or too slow and there is another one.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
-   * @returns the body of the answer.
-   * @throws {EngineUnavailableError} for failures that will pass, {Error} for requests that the engine refuses.
+   * @returns the body of the response.
+   * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects.
    */
   async post(path: string, body: string, opaqueId: string): Promise<string> {
     const node = this.#next();
@@ -139,7 +139,7 @@ export class SearchPool {
         outcome = 'answered';
         return text;
       }
-      const description = `Elasticsearch answered ${status}: ${text.slice(0, 500)}`;
+      const description = `Elasticsearch responded with ${status}: ${text.slice(0, 500)}`;
       if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description);
       if (isRetryable(status)) throw new EngineUnavailableError(description);
       outcome = 'refused';
@@ -151,8 +151,8 @@ export class SearchPool {
 }
 
 /**
- * undici's `request` with the text of the body, but for the streams and their promises: a sixth of its time.
- * @throws {NodeUnavailableError} without a whole answer after `timeoutMs`.
+ * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
+ * @throws {NodeUnavailableError} without a complete response after `timeoutMs`.
  */
 function exchange(
   pool: Pool,
@@ -165,14 +165,14 @@ function exchange(
     let status = 0;
     const chunks: Buffer[] = [];
     const late = setTimeout(() => {
-      expired = new NodeUnavailableError(`no answer within ${timeoutMs} ms`);
+      expired = new NodeUnavailableError(`no response within ${timeoutMs} ms`);
       controller?.abort(expired);
       reject(expired);
     }, timeoutMs);
     pool.dispatch(request, {
       onRequestStart: (started) => {
         controller = started;
-        // It waited for a connection all the time.
+        // The request was still waiting for a connection.
         if (expired !== undefined) controller.abort(expired);
       },
       onResponseStart: (_controller, statusCode) => {
@@ -193,12 +193,12 @@ function exchange(
   });
 }
 
-/** Statuses that say that the same request may go through later. A 401 or 403 is a wrong key: an operator can mend it. */
+/** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
 export function isRetryable(status: number): boolean {
   return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
 }
 
-/** A connection that was refused or broke before there was an answer; not one that is merely slow. */
+/** Whether a connection was refused or broke before the response. A slow one does not count. */
 function isConnectionLost(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';

@@ -8,12 +8,12 @@ import { onFreePort } from './free-port.js';
 export const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
 export const REDIS_IMAGE = 'redis:8.0-alpine';
 const START_TIMEOUT_MS = 300_000;
-/** How long an engine may take to end by itself before it is killed, in milliseconds. */
+/** How long a container may take to stop before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 const RESTART_POLL_MS = 100;
 const LOOPBACK = '127.0.0.1';
 
-/** Whether a Docker engine answers. */
+/** Whether Docker is available. */
 export async function hasDocker(): Promise<boolean> {
   try {
     await getContainerRuntimeClient();
@@ -23,7 +23,7 @@ export async function hasDocker(): Promise<boolean> {
   }
 }
 
-/** @param volume a named volume that keeps the data; without one they go with the container. */
+/** @param volume a named volume for the data; without one, it is deleted with the container. */
 export async function startElasticsearchContainer(
   heap: string,
   volume: string | undefined,
@@ -64,7 +64,7 @@ class ServiceContainer extends GenericContainer {
     return Promise.resolve();
   }
 
-  /** Starts it. Nothing is left of one that cannot be started, or whose start is aborted. */
+  /** Starts the container. If the start fails or is aborted, nothing is left behind. */
   async startService(
     scheme: 'http' | 'redis',
     containerPort: number,
@@ -72,16 +72,16 @@ class ServiceContainer extends GenericContainer {
     signal: AbortSignal,
   ): Promise<Service> {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
-    // Open to this machine alone, as nothing asks for a password, unless Docker's engine is another machine.
+    // Bound to loopback, because there is no password, unless Docker runs on another machine.
     const local = host === 'localhost' || host === LOOPBACK;
-    // It may have ended by itself in the meantime.
+    // It may have exited in the meantime.
     const kill = () =>
       void this.#handle()
         .then((container) => container?.kill())
         .catch(() => undefined);
     signal.addEventListener('abort', kill);
     try {
-      // A port of our choice, so that the address stays the same when the container is started again.
+      // A fixed port, so that the address stays the same after a restart of the container.
       const { port, started } = await onFreePort(
         usualPort,
         (port) => this.#startOn(port, containerPort, local, signal),
@@ -102,7 +102,7 @@ class ServiceContainer extends GenericContainer {
         resume: async () => {
           await (await this.#handle())?.unpause();
         },
-        // Not by testcontainers, which waits for a line of the log that it may have missed.
+        // Not with testcontainers, which waits for a log line that it may have missed.
         restart: async () => {
           await (await this.#handle())?.restart();
           while (!(await answers(scheme, local ? LOOPBACK : host, port))) {
@@ -117,7 +117,7 @@ class ServiceContainer extends GenericContainer {
   }
 
   async #startOn(port: number, containerPort: number, local: boolean, signal: AbortSignal) {
-    // Not beside the one that was tried before.
+    // Replaces the port of the previous attempt.
     this.exposedPorts = [];
     this.withExposedPorts({ container: containerPort, host: port }).withStartupTimeout(START_TIMEOUT_MS);
     if (local) {
@@ -140,7 +140,7 @@ class ServiceContainer extends GenericContainer {
   }
 }
 
-/** Whether the engine serves: the caller gives up in its own time where it never does. */
+/** Whether the service responds. The caller decides when to stop trying. */
 async function answers(scheme: 'http' | 'redis', host: string, port: number): Promise<boolean> {
   if (scheme === 'http') {
     const url = `http://${host}:${port}/_cluster/health?wait_for_status=yellow&timeout=1s`;
@@ -162,7 +162,7 @@ async function answers(scheme: 'http' | 'redis', host: string, port: number): Pr
   }
 }
 
-/** Whether Docker's engine could not publish the port, as something else listens on it. */
+/** Whether Docker could not publish the port because it is taken. */
 function isPortTaken(error: unknown): boolean {
   return /port is already allocated|address already in use/i.test((error as Error).message);
 }

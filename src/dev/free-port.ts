@@ -3,16 +3,16 @@ import getPort, { portNumbers } from 'get-port';
 const ATTEMPTS = 3;
 
 /**
- * Free ports are taken from here: below those that systems lend to outgoing connections, of which one may take the port of
- * an engine that is away for a moment. Even that of a client that asks for the engine: it is then connected to itself.
+ * Range of free ports, below the ephemeral ports of common systems. An outgoing connection could take the
+ * port of a service that restarts; that of a client of the service would even be connected to itself.
  */
 const FIRST = 20_000;
 const LAST = 32_767;
 
 /**
- * Starts something on its usual port or, if it is taken or there is none, on a free one.
- * @param isTaken whether the start failed because something took the port between the look and the start: then another
- * one is tried.
+ * Starts something on its usual port or, if it is taken or undefined, on a free one.
+ * @param isTaken whether the start failed because the port was taken after the check: then another one is
+ * tried.
  */
 export async function onFreePort<T>(
   usual: number | undefined,
@@ -29,12 +29,15 @@ export async function onFreePort<T>(
   }
 }
 
-/** The usual one where it is free, or another one. */
+/** The usual port if it is free, otherwise another one. */
 export function freePort(usual?: number): Promise<number> {
   return getPort({ port: candidates(usual) });
 }
 
-/** The usual one, and then those from any one on, as others look for one at the same time. */
+/**
+ * The usual port, then the range from a random start, because other processes look for ports at the same
+ * time.
+ */
 function* candidates(usual: number | undefined): Generator<number> {
   if (usual !== undefined) yield usual;
   const from = FIRST + Math.floor(Math.random() * (LAST - FIRST));

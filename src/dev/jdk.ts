@@ -10,9 +10,9 @@ const OLDEST = 21;
 const NEEDED_MODULE = 'jdk.jlink';
 
 /**
- * The home of a JDK that can run Elasticsearch: of `ES_JAVA_HOME`, `JAVA_HOME`, the `java` on the PATH and the usual
- * folders, the first that is new enough, whole, and may be run by `runAs`.
- * @throws {SetupError} that says what was looked for.
+ * Finds the home of a JDK that can run Elasticsearch: the first of `ES_JAVA_HOME`, `JAVA_HOME`, the `java` on
+ * the PATH and the usual folders that is new enough, complete, and executable for `runAs`.
+ * @throws {SetupError} if there is none.
  */
 export async function findJdk(env: NodeJS.ProcessEnv, runAs: Identity | undefined): Promise<string> {
   for (const home of new Set(candidates(env))) {
@@ -51,7 +51,7 @@ function children(folder: string): string[] {
   }
 }
 
-/** Asks the JVM itself, as the user who will run it: it may lie in a folder that this user cannot read. */
+/** Runs the JVM as `runAs`, who may have no access to its folder. */
 async function isFit(home: string, runAs: Identity | undefined): Promise<boolean> {
   try {
     const modules = await run(join(home, 'bin', 'java'), ['--list-modules'], {

@@ -10,10 +10,10 @@ interface LocalServiceOptions {
   launch: (port: number) => Promise<ManagedProcess>;
 }
 
-/** Starts a service as a process of this machine, on its usual port or, if it is taken, on a free one. */
+/** Starts a service as a local process, on its usual port or, if it is taken, on a free one. */
 export async function startLocalService(options: LocalServiceOptions): Promise<Service> {
   const { description, scheme, usualPort, launch } = options;
-  // Of all that it said: Elasticsearch ends with a stack trace, far below the reason.
+  // Checks the whole output: Elasticsearch prints a long stack trace after the reason.
   const isTaken = (error: unknown) =>
     error instanceof ProcessError && /address already in use/i.test(error.output);
   const { port, started } = await onFreePort(usualPort, launch, isTaken);

@@ -4,15 +4,15 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { SetupError } from './service.js';
 import type { Identity } from './paths.js';
 
-/** How long a program may take to end by itself before it is killed, in milliseconds. */
+/** How long a program may take to stop before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 
-/** How much of its output a person is shown. */
+/** Lines of its output in an error message. */
 const LAST_LINES = 5;
 
 /**
- * Runs "$@" until it ends or standard input closes. The latter happens also when this process is killed, so that no
- * engine is ever left behind.
+ * Runs "$@" until it ends or standard input closes. Standard input also closes when this process is killed,
+ * so that no program is left running.
  */
 const SUPERVISOR = `
 exec 3<&0
@@ -26,11 +26,11 @@ interface ProgramOptions {
   cwd: string;
   env: NodeJS.ProcessEnv;
   runAs: Identity | undefined;
-  /** Where its output goes. */
+  /** Receives its output. */
   logFile: string;
 }
 
-/** Why a program did not get ready, in few lines for the person at the terminal; `output` is all that it said. */
+/** Why a program did not become ready, in a few lines for the terminal; `output` is its whole output. */
 export class ProcessError extends SetupError {
   constructor(
     message: string,
@@ -40,7 +40,7 @@ export class ProcessError extends SetupError {
   }
 }
 
-/** A program that ends with this process, and not by a Ctrl-C that is meant for this process. */
+/** A program that ends with this process, but not by the terminal's Ctrl-C. */
 export class ManagedProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
@@ -55,7 +55,8 @@ export class ManagedProcess {
       cwd,
       env,
       ...runAs,
-      // A process group of its own: a terminal's Ctrl-C does not reach it, and it can be killed whole.
+      // A separate process group: the terminal's Ctrl-C does not reach it, and it can be killed with its
+      // children.
       detached: true,
       stdio: ['pipe', output, output],
     });
@@ -68,7 +69,7 @@ export class ManagedProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Lets it end in good order, and kills it where it does not. */
+  /** Stops it gracefully, and kills it after a timeout. */
   async stop(): Promise<void> {
     if (!this.running) return;
     this.#child.stdin?.end();
@@ -77,14 +78,14 @@ export class ManagedProcess {
     clearTimeout(late);
   }
 
-  /** Ends it and all that it started with SIGKILL. */
+  /** Kills it and its children. */
   async kill(): Promise<void> {
     if (!this.running) return;
     await this.signal('SIGKILL');
     await this.#exited;
   }
 
-  /** Sends a signal to it and to all that it started. */
+  /** Sends a signal to it and its children. */
   signal(signal: NodeJS.Signals): Promise<void> {
     if (this.#child.pid !== undefined) process.kill(-this.#child.pid, signal);
     return Promise.resolve();
@@ -92,8 +93,8 @@ export class ManagedProcess {
 
   /**
    * Waits until `ready` resolves to true.
-   * @throws {ProcessError} with its output, when it ends before or takes longer than `timeoutMs`; the signal's
-   * reason, when it is aborted. The program has ended then.
+   * @throws {ProcessError} with its output, if it ends early or takes longer than `timeoutMs`; the signal's
+   * reason, if it is aborted. The program has ended by then.
    */
   async waitUntil(
     ready: () => Promise<boolean>,
@@ -107,14 +108,14 @@ export class ManagedProcess {
       signal.throwIfAborted();
       const state = this.running
         ? Date.now() > deadline
-          ? 'did not get ready in time'
+          ? 'did not become ready in time'
           : undefined
         : 'ended early';
       if (state !== undefined) {
         await this.kill();
         const output = readFileSync(this.options.logFile, 'utf8');
         throw new ProcessError(
-          `${name} ${state}; its log is ${this.options.logFile} and ends:\n${lastLines(output)}`,
+          `${name} ${state}; the end of its log, ${this.options.logFile}:\n${lastLines(output)}`,
           output,
         );
       }
@@ -123,7 +124,7 @@ export class ManagedProcess {
   }
 }
 
-/** Those that say something to people: no stack frames. */
+/** The last lines without stack frames. */
 function lastLines(output: string): string {
   const lines = output
     .split('\n')

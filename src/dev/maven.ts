@@ -9,17 +9,17 @@ const UNPACK_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:un
 interface Artifact {
   /** `group:name:version:packaging` */
   coordinates: string;
-  /** What to take out of the archive. */
+  /** The files to unpack. */
   includes: string;
-  /** What it is for people. */
+  /** Name for messages. */
   title: string;
   /** The download's size in bytes, for the progress. */
   bytes: number;
 }
 
 /**
- * Unpacks a part of a Maven artifact into `folder`, unless it is there already. The download itself is not kept.
- * @param pick finds, in what was unpacked, the path that is to become `folder`.
+ * Unpacks a part of a Maven artifact into `folder`, unless that exists. The download is not kept.
+ * @param pick returns the unpacked path that becomes `folder`.
  * @throws {SetupError} if Maven is not installed or cannot fetch the artifact.
  */
 export async function unpackOnce(
@@ -32,7 +32,7 @@ export async function unpackOnce(
   if (existsSync(folder)) return;
   const parent = join(folder, '..');
   mkdirSync(parent, { recursive: true });
-  // Beside the target, so that the last step is a rename: there is all of it or nothing.
+  // Next to the target, so that the last step is an atomic rename.
   const scratch = await mkdtemp(join(parent, 'download-'));
   const meter = reportSize(scratch, artifact, log);
   try {
@@ -69,16 +69,16 @@ export async function unpackOnce(
   }
 }
 
-/** The first entry of a folder that `matches`. @throws {Error} where there is none. */
+/** The first entry of a folder that `matches`. @throws {Error} if there is none. */
 export async function findIn(folder: string, matches: (path: string) => boolean): Promise<string> {
   const found = (await readdir(folder, { recursive: true })).find(matches);
-  if (found === undefined) throw new Error('the artifact does not hold what was expected');
+  if (found === undefined) throw new Error('the artifact does not contain the expected file');
   return join(folder, found);
 }
 
 function reportSize(folder: string, { title, bytes }: Artifact, log: Log): NodeJS.Timeout {
   const megabytes = (n: number) => Math.round(n / 1e6);
-  log(`Fetching ${title} by Maven (${megabytes(bytes)} MB, once) …`);
+  log(`Downloading ${title} with Maven (${megabytes(bytes)} MB, once) …`);
   const measure = async () => {
     const files = await readdir(folder, { recursive: true, withFileTypes: true });
     const sizes = files
@@ -87,6 +87,6 @@ function reportSize(folder: string, { title, bytes }: Artifact, log: Log): NodeJ
     const total = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
     if (total > 0) log(`  ${megabytes(total)} of ${megabytes(bytes)} MB`);
   };
-  // A file may vanish while it is measured; the next measure is a few seconds away.
+  // A file may vanish while it is measured; the next measurement follows in a few seconds.
   return setInterval(() => void measure().catch(() => undefined), 5000);
 }

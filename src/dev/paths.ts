@@ -5,13 +5,13 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Where the engines' programs and data lie, and as whom they run. */
+/** The folders of the services' programs and data, and the user that runs them. */
 export interface Paths {
   /** Programs, shared by all clones of this user. */
   programs: string;
-  /** The data of this clone's engines. */
+  /** The data of this clone's services. */
   data: string;
-  /** Elasticsearch refuses to run as root, so a root caller's engines run as `nobody`. */
+  /** Elasticsearch does not run as root: if the caller is root, the services run as `nobody`. */
   runAs: Identity | undefined;
 }
 
@@ -24,7 +24,8 @@ const NAME = 'package-registry-search';
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * An ordinary user's files lie in the home folder, by the XDG rules; root's where another user can read them.
+ * The files of an ordinary user are in the home folder, by the XDG rules; those of root are readable for
+ * other users.
  * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
  */
 export function findPaths(env: NodeJS.ProcessEnv): Paths {
@@ -37,7 +38,7 @@ export function findPaths(env: NodeJS.ProcessEnv): Paths {
   return { programs: join(cache, NAME), data: join(data, NAME, clone), runAs: undefined };
 }
 
-/** Makes a folder that the engines may write to. */
+/** Creates a folder that the services may write to. */
 export function makeFolder(path: string, owner: Identity | undefined): string {
   mkdirSync(path, { recursive: true });
   if (owner !== undefined) chownSync(path, owner.uid, owner.gid);

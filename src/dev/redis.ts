@@ -22,8 +22,8 @@ const ARTIFACT = {
 const START_TIMEOUT_MS = 20_000;
 
 /**
- * Starts a Redis that keeps nothing on disk: the `redis-server` on the PATH, or one from Maven Central.
- * @param folder of its log.
+ * Starts a Redis without persistence: the `redis-server` on the PATH, or one from Maven Central.
+ * @param folder the folder of its log.
  */
 export async function startRedisProcess(
   paths: Paths,
@@ -67,7 +67,7 @@ async function findServer(
   const installed = await run('redis-server', ['--version'], { runAs: paths.runAs, cwd: '/' }).catch(
     () => undefined,
   );
-  if (installed !== undefined) return { binary: 'redis-server', origin: 'redis-server of the PATH' };
+  if (installed !== undefined) return { binary: 'redis-server', origin: 'redis-server on the PATH' };
   const binary = join(paths.programs, `redis-server-${MAVEN_VERSION}`);
   const name = `redis-server-${MAVEN_VERSION}-${platform()}-${archName()}`;
   await unpackOnce(ARTIFACT, binary, (unpacked) => findIn(unpacked, (path) => path === name), log, signal);
@@ -83,7 +83,7 @@ function archName(): string {
   return name;
 }
 
-/** Whether the Redis that runs in `folder` answers on the port, and no other. */
+/** Whether the Redis on the port responds, and is the one that runs in `folder`. */
 async function answers(port: number, folder: string): Promise<boolean> {
   const redis = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => undefined);

@@ -4,7 +4,7 @@ import type { Identity } from './paths.js';
 
 interface RunOptions {
   cwd?: string;
-  /** The whole environment; this process's own without it. */
+  /** The whole environment; by default that of this process. */
   env?: NodeJS.ProcessEnv;
   runAs?: Identity | undefined;
   signal?: AbortSignal;
@@ -13,7 +13,7 @@ interface RunOptions {
 
 const execute = promisify(execFile);
 
-/** Runs a program to its end and returns its output. @throws its error output, when it fails. */
+/** Runs a program to its end and returns its output. @throws {Error} with its error output, if it fails. */
 export async function run(command: string, args: string[], options: RunOptions = {}): Promise<string> {
   const { runAs, timeoutMs = 0, ...others } = options;
   const { stdout } = await execute(command, args, {

@@ -8,13 +8,13 @@ export interface Administrator {
   password: string;
 }
 
-/** What Elasticsearch's own tool takes, for a hash of the kind that it calls PBKDF2. */
+/** The parameters that Elasticsearch's own tool uses for PBKDF2 hashes. */
 const ITERATIONS = 10_000;
 const HASH_BYTES = 32;
 
 /**
- * Writes the only user of a node into its configuration folder, as Elasticsearch's file realm reads it.
- * @returns the settings that switch security on, for HTTP on loopback.
+ * Writes the only user of a node into its configuration folder, for Elasticsearch's file realm.
+ * @returns the settings that enable security, for HTTP on loopback.
  */
 export function enableSecurity({ user, password }: Administrator, config: string): Record<string, unknown> {
   writeFileSync(join(config, 'users'), `${user}:${hash(password)}\n`);

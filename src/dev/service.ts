@@ -1,24 +1,26 @@
 /** A real Elasticsearch or Redis that this process started. */
 export interface Service {
-  /** For people: what it is and where it comes from. */
+  /** Its name and origin, for messages. */
   description: string;
   url: string;
-  /** Ends it in good order and frees what it held. */
+  /** Stops it gracefully and frees its resources. */
   stop(): Promise<void>;
-  /** Ends it at once, as a crash would. */
+  /** Kills it, like a crash. */
   kill(): Promise<void>;
-  /** Lets it stand still, as a machine that is overloaded or swaps: it holds its connections and answers nothing. */
+  /**
+   * Freezes it, like an overloaded or swapping machine: it keeps its connections open and does not respond.
+   */
   pause(): Promise<void>;
   /** After `pause()`. */
   resume(): Promise<void>;
-  /** After `kill()`: runs it again with the same data at the same address. */
+  /** After `kill()`: starts it again with the same data at the same address. */
   restart(): Promise<void>;
 }
 
-/** What is missing, in one line for the person at the terminal. */
+/** What is missing, in one line for the terminal. */
 export class SetupError extends Error {
   override readonly name = 'SetupError';
 }
 
-/** Tells the person at the terminal what goes on. */
+/** Prints progress to the terminal. */
 export type Log = (line: string) => void;

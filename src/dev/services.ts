@@ -8,19 +8,20 @@ import { ProcessError } from './managed-process.js';
 
 interface ServiceOptions {
   paths: Paths;
-  /** Of the engines' data; a Docker volume of the same name keeps Elasticsearch's. */
+  /** Folder of the services' data. */
   folder: string;
+  /** Docker volume of Elasticsearch's data. */
   volume: string | undefined;
-  /** Elasticsearch's, such as `1g`. */
+  /** Heap size of Elasticsearch, such as `1g`. */
   heap: string;
-  /** Whether people shall find them where they look first, if these ports are free. */
+  /** Whether to use the default ports if they are free. */
   onUsualPorts: boolean;
   env: NodeJS.ProcessEnv;
   log: Log;
   signal: AbortSignal;
 }
 
-/** A real Elasticsearch: from Docker where its engine answers, otherwise assembled from Maven Central. */
+/** Starts a real Elasticsearch: in Docker if available, otherwise from Maven Central. */
 export async function startElasticsearch({
   paths,
   folder,
@@ -51,7 +52,7 @@ export async function startElasticsearch({
   );
 }
 
-/** A real Redis, likewise. */
+/** Starts a real Redis, likewise. */
 export async function startRedis(options: ServiceOptions): Promise<Service> {
   const { paths, folder, onUsualPorts, env, log, signal } = options;
   const usualPort = onUsualPorts ? 6379 : undefined;
@@ -85,10 +86,10 @@ async function startFromDockerOrMaven(
   try {
     return await fromMaven();
   } catch (error) {
-    // What was there and did not get ready has said why.
+    // A program that did not become ready has already given the reason.
     if (!(error instanceof SetupError) || error instanceof ProcessError) throw error;
     throw new SetupError(
-      `${name} cannot be had: ${error.message}. It comes from a Docker engine, or from Maven and a JDK 21+, or from an address in ${variable}.`,
+      `${name} could not be started: ${error.message}. Install Docker, or Maven and a JDK 21+, or set ${variable} to a running one.`,
       { cause: error },
     );
   }

@@ -16,19 +16,22 @@ import { ProgressBar } from '../cli/progress-bar.js';
 import { onStopSignal } from '../cli/signals.js';
 import { findPaths } from './paths.js';
 
-/** `npm start`: the whole service on a bare machine. Ends what it started on Ctrl-C, SIGTERM, and every failure. */
+/**
+ * `npm start`: runs the whole service on a bare machine. Stops what it started on Ctrl-C, SIGTERM and
+ * failures.
+ */
 
 const HEAP = '1g';
-/** How long it may take until a first load begins. The load itself fails where it makes no progress. */
+/** How long the first load may take to begin. The load itself fails if it makes no progress. */
 const LOAD_START_TIMEOUT_MS = 15 * 60_000;
 
 const print = (line: string) => console.log(line);
 
-/** What is to be undone at the end, last first. */
+/** Cleanup steps, run in reverse order. */
 const cleanups: (() => Promise<void>)[] = [];
 
 async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
-  // Checks everything else that is set before anything is started for it.
+  // Validates the whole configuration before anything is started.
   const draft = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1', ...withoutEmpty(env) });
   await assertPortFree('PORT', draft.port, draft.host);
   if (draft.metricsPort !== undefined) await assertPortFree('METRICS_PORT', draft.metricsPort, draft.host);
@@ -54,7 +57,7 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   printGreeting(server, addresses);
 }
 
-/** Starts engines of our own where no addresses are given. @returns their addresses, as variables. */
+/** Starts the services whose addresses are not set. @returns their addresses, as variables. */
 async function startServices(
   env: NodeJS.ProcessEnv,
   draft: Config,
@@ -86,7 +89,7 @@ async function startServices(
   return addresses;
 }
 
-/** Starts an engine, to be stopped at the end. @returns its address. */
+/** Starts a service and registers its cleanup. @returns its address. */
 async function startService(name: string, start: () => ReturnType<typeof startRedis>): Promise<string> {
   print(`Starting ${name} …`);
   const engine = await start();
@@ -95,14 +98,14 @@ async function startService(name: string, start: () => ReturnType<typeof startRe
   return engine.url;
 }
 
-/** One `npm start` at a time has the engines' data. */
+/** Allows only one `npm start` at a time to use the data. */
 async function lockFolder(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const lock = () => lockfile.lock(folder, { stale: 10_000, retries: 0 });
   const release = await lock()
     .catch(async () => {
       print('Waiting for another `npm start` of this folder to stop …');
-      // Longer than a lock that was left by a killed process takes to go stale.
+      // Longer than the lock of a killed process takes to go stale.
       return lockfile.lock(folder, { stale: 10_000, retries: { retries: 12, factor: 1, minTimeout: 1000 } });
     })
     .catch(() => {
@@ -124,7 +127,7 @@ async function assertPortFree(variable: string, port: number, host: string): Pro
     const { code, message } = error as NodeJS.ErrnoException;
     throw new SetupError(
       code === 'EADDRINUSE'
-        ? `port ${port} of ${host} is taken by another program: stop that, or take a free one with ${variable}=0 npm start`
+        ? `port ${port} of ${host} is taken by another program: stop it, or use a free port with ${variable}=0 npm start`
         : `the service cannot listen (${message}): set ${variable} and HOST to a port and an address of this machine`,
     );
   }

@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
 import type { RequestState } from './request-context.js';
 
-/** Called with every response: its route (a path of the OpenAPI document), its status, and its duration in seconds. */
+/** Called for every response; the route is a path of the OpenAPI document. */
 export type OnResponse = (route: string, status: number, seconds: number) => void;
 
 /** One label for all unknown paths: clients must not be able to create labels. */
@@ -25,8 +25,8 @@ export function accessLog(
     await next();
     const ms = performance.now() - began;
     onResponse?.(labelOf(ctx.path), ctx.status, ms / 1000);
-    // Not the query: it may hold a secret.
+    // Without the query, which may contain a secret.
     const { method, path, status } = ctx;
-    log.debug({ request_id: ctx.state.requestId, method, path, status, ms }, 'answered');
+    log.debug({ request_id: ctx.state.requestId, method, path, status, ms }, 'request completed');
   };
 }

@@ -1,21 +1,21 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 
-/** How long a token skips the limits, in seconds. */
+/** Validity of a token, in seconds. */
 export const BYPASS_SECONDS = 3600;
 
-/** How far the clocks of two replicas may be apart, in seconds. */
+/** Maximum clock skew between two replicas, in seconds. */
 const CLOCK_SKEW_SECONDS = 5;
 
-/** `<unix_seconds>:<base64url of 32 bytes>`; anything longer is not worth hashing. */
+/** `<unix_seconds>:<base64url of 32 bytes>`; anything else is rejected before hashing. */
 const TOKEN = /^(\d{1,12}):([\w-]{43})$/;
 
-/** Signs and checks the tokens of one deployment: `<unix_seconds>:<signature>`, HMAC-SHA256 over the time of issue. */
+/** Signs and verifies tokens of one deployment: `<unix_seconds>:<signature>`, HMAC-SHA256 of the seconds. */
 export class BypassTokens {
   readonly #key: Buffer | undefined;
 
   /**
-   * @param secret `BYPASS_SECRET`; without one no token is valid.
-   * @param slug of the registry: the key is derived with it, so that a sibling's token is worth nothing here.
+   * @param secret `BYPASS_SECRET`; without it, no token is valid.
+   * @param slug of the registry, part of the key derivation: tokens of sibling deployments are invalid here.
    * @param now the clock, in milliseconds.
    */
   constructor(
@@ -27,18 +27,18 @@ export class BypassTokens {
     this.#key = Buffer.from(hkdfSync('sha256', secret, '', `bypass-token/${slug}`, 32));
   }
 
-  /** A token that is valid from now on. @throws {Error} without a secret. */
+  /** Issues a token that is valid from now. @throws {Error} without a secret. */
   issue(): string {
     const issuedAt = this.#seconds();
     return `${issuedAt}:${this.#sign(String(issuedAt))}`;
   }
 
-  /** Seconds for which `token` is still valid; 0 when it is malformed, forged, expired or from the future. */
+  /** Seconds for which `token` is still valid; 0 if it is malformed, forged, expired or from the future. */
   secondsLeft(token: string | undefined): number {
     if (this.#key === undefined || token === undefined) return 0;
     const [, issuedAt, signature] = TOKEN.exec(token) ?? [];
     if (issuedAt === undefined || signature === undefined) return 0;
-    // As they are written: several texts decode to the same bytes.
+    // Compares the encoded texts: several of them decode to the same bytes.
     if (!timingSafeEqual(Buffer.from(signature), Buffer.from(this.#sign(issuedAt)))) return 0;
     const age = this.#seconds() - Number(issuedAt);
     if (age < -CLOCK_SKEW_SECONDS || age >= BYPASS_SECONDS) return 0;

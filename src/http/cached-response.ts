@@ -4,9 +4,9 @@ import { notModified } from './prepared-response.js';
 import type { Context } from './request-context.js';
 
 /**
- * Answers a request that is answered the same as long as a generation lives: 304 where the client has it, from the cache
- * where that has it, and by `create` otherwise.
- * @param request the normalised request: equal ones have equal answers.
+ * Responds to a request whose response is constant for a generation: with 304 if the client has it, from the
+ * cache, or with the result of `create`.
+ * @param request the normalised request: equal requests have equal responses.
  */
 export async function respondFromCache(
   ctx: Context,
@@ -17,7 +17,7 @@ export async function respondFromCache(
 ): Promise<void> {
   let answer = cache.get(source.index, request);
   const condition = ctx.req.headers['if-none-match'];
-  // A tag tells what the client has; `*` does not, and is answered by what there is.
+  // A tag alone decides a match; `*` matches any 200, so it is checked once the response is known.
   if (condition !== undefined && condition !== '*') {
     const version = answer?.version ?? { etag: etagOf(source.index, request), snapshot: source.snapshot };
     if (answer?.response.status !== 404 && matches(condition, version.etag)) {
@@ -39,9 +39,9 @@ export async function respondFromCache(
 
 const ENCODINGS: Encoding[] = ['br', 'gzip'];
 
-/** The best encoding that the client accepts; none without `Accept-Encoding`. */
+/** The best encoding that the client accepts; undefined without `Accept-Encoding`. */
 export function encodingFor(ctx: Context): Encoding | undefined {
   if (!ctx.req.headers['accept-encoding']) return undefined;
-  // Browsers name both without a preference, and the better one last.
+  // Browsers list both with equal weight, the better one last.
   return ENCODINGS.find((encoding) => ctx.acceptsEncodings(encoding) === encoding);
 }

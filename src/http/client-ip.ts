@@ -3,27 +3,27 @@ import { isIP, type Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 
-/** Bits of an IPv6 address that one subscriber is usually given whole (RFC 6177), so that the rest cannot dodge a limit. */
+/** Prefix length of the usual network of one IPv6 subscriber (RFC 6177). Limits apply to all of it. */
 const IPV6_SUBSCRIBER_BITS = 64;
 
 export interface ClientIp {
-  /** The client as the limits see it: IPv4-mapped IPv6 is written as IPv4. */
+  /** The client's address; IPv4-mapped IPv6 is written as IPv4. */
   ip: string;
-  /** The other end of the connection. */
+  /** The remote address of the connection. */
   peer: string;
   /** `X-Forwarded-For` as received, left to right; empty without one. */
   forwardedFor: string[];
-  /** Its last entries that trusted proxies wrote: the client, and the trusted proxies after it. */
+  /** The last entries, written by trusted proxies: the client and the trusted proxies after it. */
   trustedHops: string[];
-  /** What limits are counted by: the IPv4 address, or the /64 of an IPv6 one. */
+  /** The rate-limit key: the IPv4 address, or the /64 network of an IPv6 address. */
   key: string;
 }
 
 export type ReadClientIp = (request: IncomingMessage) => ClientIp;
 
 /**
- * Creates the function that determines the client of a request. `X-Forwarded-For` is read from the right, as long as the
- * hop that wrote an entry is trusted; an entry that is not an address ends the walk at the hop before it.
+ * Creates the function that determines the client of a request. It reads `X-Forwarded-For` from the right
+ * while the hop that wrote an entry is trusted, and stops before an entry that is not an address.
  * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
 export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
@@ -53,14 +53,14 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
   };
 }
 
-/** The IPv4 address itself, or the IPv6 network that limits are counted by, such as `2001:db8::/64`. */
+/** The IPv4 address, or the IPv6 network, such as `2001:db8::/64`. */
 function limitKey(ip: string): string {
   if (isIP(ip) === 4) return ip;
   const network = ipaddr.IPv6.networkAddressFromCIDR(`${ip}/${IPV6_SUBSCRIBER_BITS}`);
   return `${network.toString()}/${IPV6_SUBSCRIBER_BITS}`;
 }
 
-/** Writes IPv4-mapped IPv6 as IPv4, and every IPv6 address in one form. */
+/** Writes IPv4-mapped IPv6 as IPv4, and other IPv6 addresses in canonical form. */
 function unwrap(ip: string): string {
   return isIP(ip) === 4 ? ip : ipaddr.process(ip).toString();
 }

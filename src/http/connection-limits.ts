@@ -3,22 +3,21 @@ import type { Duplex } from 'node:stream';
 import { Connection, compareUsefulness, NEW_MS, type Usefulness } from './connection.js';
 import { TurnQueue } from './pipelining.js';
 
-/** How often all connections are looked at, in milliseconds: a thousand of them take less than one. */
+/** Interval of the check of all connections, in milliseconds. Checking a thousand takes less than one. */
 const SWEEP_MS = 250;
 
 /**
- * Bytes that may wait in this process for clients to read them, over all connections. Beyond it, those who have not read
- * for the longest time are disconnected. With the garbage that such a flood leaves, the process then grows by up to 100 MB.
+ * Maximum bytes buffered for clients, over all connections. Beyond it, the clients that have not read for the
+ * longest time are disconnected. Including garbage, such a flood lets the process grow by up to 100 MB.
  */
 const MAX_BUFFERED_BYTES = 48 * 2 ** 20;
 
 /**
- * Connections beyond the maximum that may be open while new clients send their first request: as many as the kernel holds
- * ready to be accepted at once.
+ * Connections allowed beyond the maximum while new clients send their first request: the size of Node's
+ * listen backlog.
  */
 const BURST = 511;
 
-/** A connection and how useful it was. */
 interface Ranked {
   socket: Duplex;
   connection: Connection;
@@ -26,11 +25,11 @@ interface Ranked {
 }
 
 /**
- * The connections of a server. If more are open than may be, the least useful ones make room for new ones; clients that do
- * not read are disconnected in any case.
+ * The connections of a server. Beyond the maximum, the least useful ones are evicted. Clients that do not
+ * read are always disconnected.
  */
 export class ConnectionLimits {
-  /** Connections closed here so far: unread ones, those that made room for others, and those for which there was none. */
+  /** Connections closed here so far: unread, evicted, or refused because none could be evicted. */
   readonly closed = { unread: 0, evicted: 0, refused: 0 };
   readonly #connections = new Map<Duplex, Connection>();
   readonly #turns = new TurnQueue();
@@ -39,8 +38,8 @@ export class ConnectionLimits {
   #burst: NodeJS.Timeout | undefined;
 
   /**
-   * @param max connections that may be open at a time; for 20 ms, up to 511 more.
-   * @param attach gives a socket to the HTTP parser again.
+   * @param max maximum number of open connections; for 20 ms, up to 511 more.
+   * @param attach returns a socket to the HTTP parser.
    */
   constructor(
     readonly max: number,
@@ -49,15 +48,15 @@ export class ConnectionLimits {
     this.#attach = attach;
   }
 
-  /** How many are open. */
+  /** Number of open connections. */
   get open(): number {
     return this.#connections.size;
   }
 
-  /** Lets a new socket in, and soon closes the least useful connection in its place if there are too many. */
+  /** Accepts a new socket. If there are too many, schedules the eviction of the least useful ones. */
   add(socket: Socket): void {
     if (this.#connections.has(socket)) return;
-    // Those of the parser are removed while a request is held.
+    // The parser's own error listener is removed while a request is held.
     socket.on('error', () => undefined);
     if (this.open >= this.max + BURST) {
       this.closed.refused++;
@@ -69,12 +68,12 @@ export class ConnectionLimits {
     if (this.open > this.max) this.#awaitRequests();
   }
 
-  /** The connection of a socket; undefined for one that was refused or is closed. */
+  /** The connection of a socket; undefined if it was refused or is closed. */
   get(socket: Duplex): Connection | undefined {
     return this.#connections.get(socket);
   }
 
-  /** Begins to look at the connections; it keeps no process alive. */
+  /** Starts the periodic check, which does not keep the process alive. */
   start(): void {
     this.#sweeping = setInterval(() => this.#sweep(performance.now()), SWEEP_MS).unref();
   }
@@ -98,7 +97,7 @@ export class ConnectionLimits {
     if (bytes > MAX_BUFFERED_BYTES) this.#free(bytes - MAX_BUFFERED_BYTES, now);
   }
 
-  /** Disconnects the clients that have not read for the longest time, until so many bytes less wait for them. */
+  /** Frees this many buffered bytes: disconnects the clients that have not read for the longest time. */
   #free(bytes: number, now: number): void {
     let left = bytes;
     for (const { socket, connection } of this.#rank(now)) {
@@ -108,10 +107,10 @@ export class ConnectionLimits {
     }
   }
 
-  /** Schedules the eviction for when new clients have had time to send a request and the server has read it. */
+  /** Schedules the eviction, after new clients have had time to send a request. */
   #awaitRequests(): void {
     this.#burst ??= setTimeout(() => {
-      // After a busy moment, timers run before what has arrived is read; this runs after that.
+      // If the event loop was blocked, timers run before pending input is read; `setImmediate` runs after it.
       setImmediate(() => {
         this.#burst = undefined;
         this.#makeRoom(performance.now());
@@ -119,7 +118,7 @@ export class ConnectionLimits {
     }, NEW_MS);
   }
 
-  /** Closes the least useful connections, and those opened last if all others are being served. */
+  /** Closes the least useful connections; if only active ones are left, the newest of them. */
   #makeRoom(now: number): void {
     const ranked = this.#rank(now).filter(({ usefulness: { rank } }) => rank !== 'new');
     const excess = Math.max(0, ranked.length - this.max);
@@ -131,7 +130,7 @@ export class ConnectionLimits {
     if (this.open > this.max) this.#awaitRequests();
   }
 
-  /** All connections, the least useful one first. */
+  /** All connections, the least useful first. */
   #rank(now: number): Ranked[] {
     return [...this.#connections]
       .map(([socket, connection]) => ({ socket, connection, usefulness: connection.usefulness(now) }))

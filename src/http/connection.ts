@@ -3,76 +3,76 @@ import type { Socket } from 'node:net';
 import { hasBody, headOf, MAX_IN_FLIGHT, type TurnQueue } from './pipelining.js';
 
 /**
- * A client that has responses to read must take `MIN_PROGRESS_BYTES` of them in this time, or its connection is reset.
- * Also the longest time for which pipelined requests wait for their turn. In milliseconds.
+ * A client with unread responses must read `MIN_PROGRESS_BYTES` within this time, or its connection is reset.
+ * Also the maximum time that pipelined requests wait. In milliseconds.
  */
 const UNREAD_TIMEOUT_MS = 20_000;
-/** Less than half a kilobyte a second is no reader. */
+/** A client that reads less than half a kilobyte per second counts as not reading. */
 const MIN_PROGRESS_BYTES = 10 * 1024;
 
 /**
- * An idle connection that has pipelined is closed after this time, in milliseconds. The kernel may still hold megabytes
- * of responses that the client does not read, which only the client's reaction to the end shows; proxies, for which idle
- * connections are kept longer, do not pipeline.
+ * Idle timeout of a connection that has pipelined, in milliseconds. The kernel may still buffer megabytes of
+ * unread responses; only closing the connection shows whether the client reads them. Proxies need a longer
+ * idle timeout, but do not pipeline.
  */
 const PIPELINED_IDLE_MS = 10_000;
 
 /**
- * How long a client may take to close its side of a connection that was ended, in milliseconds. What it sends until then
- * is read and discarded, so that it receives the last response; then the connection is reset.
+ * How long a client may take to close its side after the server has closed its own, in milliseconds. Until
+ * then its input is discarded, so that it receives the last response; then the connection is reset.
  */
 const LINGER_MS = 5_000;
 
-/** A client that has not read for this time is evicted first, in milliseconds. */
+/** Clients that have not read for this time are evicted first, in milliseconds. */
 const UNREAD_GRACE_MS = 1_000;
 
-/** How long a client that has just connected has to send its first request before it may be evicted, in milliseconds. */
+/** How long a new client may take to send its first request before it can be evicted, in milliseconds. */
 export const NEW_MS = 20;
 
-/** How useful a connection is, the least useful first: the order in which connections are evicted. */
+/** Ranks of connections, the least useful first: the order of eviction. */
 const RANKS = ['unread', 'unused', 'pipelining', 'idle', 'reading', 'new', 'active'] as const;
 
 export interface Usefulness {
   rank: (typeof RANKS)[number];
-  /** Since when, by `performance.now()`. */
+  /** When the connection got this rank, by `performance.now()`. */
   since: number;
 }
 
-/** Sorts the least useful connection first: by rank, then the one that has been in it the longest. */
+/** Sorts by rank, the least useful first, then by time in the rank, the longest first. */
 export function compareUsefulness(a: Usefulness, b: Usefulness): number {
   return RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || a.since - b.since;
 }
 
-/** One connection of a client: which of its requests are processed, and whether it reads the responses. */
+/** One client connection: decides when its requests are processed, and tracks whether the client reads. */
 export class Connection {
   readonly #socket: Socket;
   readonly #turns: TurnQueue;
   readonly #attach: (socket: Socket) => void;
   readonly #openedAt = performance.now();
 
-  /** Responses that the kernel has not taken whole. */
+  /** Responses that the kernel has not accepted completely. */
   readonly #inFlight = new Set<ServerResponse>();
   #isUsed = false;
   #idleSince = this.#openedAt;
 
-  /** Whether input waits in the socket's buffer. */
+  /** Whether a request is held in the socket's buffer. */
   #isHeld = false;
-  /** Since when some of it has waited, and how much there had been on the connection then. */
+  /** Start of the wait, and the bytes received by then. The wait restarts once these are processed. */
   #heldSince: number | undefined;
   #receivedThen = 0;
   #hasPipelined = false;
 
-  /** Whether the next request that begins is the last one, because its body is not read. */
+  /** Whether the next request is the last one, because its body is not read. */
   #isNextLast = false;
-  /** The last response, if something has come that no response can follow; it waits for those in flight. */
+  /** The final response of the connection, sent after those in flight; empty to close without one. */
   #lastResponse: string | undefined;
   #endedAt: number | undefined;
 
-  /** Since when the client has taken less than `MIN_PROGRESS_BYTES`, and how much it had taken then. */
+  /** When the client last made progress of `MIN_PROGRESS_BYTES`, and the bytes sent by then. */
   #unreadSince: number | undefined;
   #sentThen = 0;
 
-  /** @param attach gives the socket to the HTTP parser again. */
+  /** @param attach returns the socket to the HTTP parser. */
   constructor(socket: Socket, turns: TurnQueue, attach: (socket: Socket) => void) {
     this.#socket = socket;
     this.#turns = turns;
@@ -80,14 +80,14 @@ export class Connection {
   }
 
   /**
-   * Whether a request that has just arrived must be held: until those before it are answered, or because it has a body.
-   * Stops reading if so.
+   * Whether a new request must be held, because earlier ones are in flight or because it has a body. If so,
+   * pauses the socket.
    */
   mustHold(request: IncomingMessage): boolean {
     if (this.#lastResponse !== undefined) return true;
     if (this.#inFlight.size > 0) this.#hasPipelined = true;
     if (this.#mayBegin(request)) return false;
-    // While the parser still reads the socket itself, this stops it at once.
+    // Also stops a parser that reads from the socket's handle directly.
     this.#socket.pause();
     return true;
   }
@@ -95,25 +95,25 @@ export class Connection {
   #mayBegin(request: IncomingMessage): boolean {
     if (hasBody(request)) return false;
     if (this.#inFlight.size === 0) return true;
-    // Behind another response, Node would write `100 Continue` into the middle of this one.
+    // Node would write `100 Continue` into the middle of a response in flight.
     const expectsContinue = request.headers.expect !== undefined;
     return !expectsContinue && this.#inFlight.size < MAX_IN_FLIGHT && this.#turns.take();
   }
 
   /**
-   * Puts a request back into the socket's buffer until those before it are answered, with the bytes after its headers.
-   * No endpoint takes a body, and parsing one byte by byte costs a thousand times what sending it costs: a request with a
-   * body is put back without it, and is the last one of its connection.
+   * Puts a request and the bytes after its headers back into the socket's buffer until earlier responses are
+   * complete. A request with a body is put back without it and is the last one of its connection: no endpoint
+   * accepts a body, and parsing a body byte by byte costs a thousand times more than sending it.
    */
   hold(request: IncomingMessage, rest: Buffer): void {
     const socket = this.#socket;
     if (this.#lastResponse !== undefined) {
-      // The last response is decided already. Without a listener, further input is discarded.
+      // The last response is already set. Without a listener, further input is discarded.
       socket.resume();
       return;
     }
     this.#isHeld = true;
-    // The server has reset the state of the stream.
+    // Node resets the stream's flow state for an upgrade.
     socket.pause();
     socket.on('data', this.#putBack);
     if (hasBody(request)) this.#isNextLast = true;
@@ -126,7 +126,7 @@ export class Connection {
     }
   }
 
-  /** Counts a request whose processing begins. */
+  /** Registers a request whose processing begins. */
   begin(response: ServerResponse): void {
     this.#isUsed = true;
     this.#inFlight.add(response);
@@ -134,13 +134,14 @@ export class Connection {
     if (!this.#isNextLast) return;
     response.shouldKeepAlive = false;
     this.#lastResponse = '';
-    // Node would destroy the socket after the last response; while a body arrives, that is a reset, which loses the response.
+    // Node would destroy the socket after the last response. While a body arrives, that is a reset, and the
+    // client loses the response.
     this.#socket.destroySoon = () => this.#socket.end();
   }
 
   /**
-   * Ends the connection after the responses in flight, with one more response. There is none if the client has sent
-   * nothing: browsers open connections in advance.
+   * Ends the connection with one more response, after those in flight. A client that has sent nothing gets
+   * none: browsers open connections in advance.
    */
   end(response: string): void {
     if (this.#lastResponse !== undefined) return;
@@ -148,14 +149,16 @@ export class Connection {
     if (this.#inFlight.size === 0) this.#finish(performance.now());
   }
 
-  /** Bytes that wait in this process: requests to be parsed, and responses that the kernel does not take. */
+  /** Bytes buffered in this process: unparsed requests, and responses that the kernel does not accept. */
   get bufferedBytes(): number {
     let bytes = this.#socket.readableLength;
     for (const response of this.#inFlight) bytes += response.writableLength;
     return bytes;
   }
 
-  /** Whether the connection must be closed; ends an idle one that has pipelined. To be called several times a second. */
+  /**
+   * Whether the connection must be closed. Ends an idle one that has pipelined. Call several times a second.
+   */
   isOverdue(now: number): boolean {
     if (this.#endedAt !== undefined) return now - this.#endedAt >= LINGER_MS;
     this.#watchProgress(now);
@@ -163,13 +166,14 @@ export class Connection {
     return now - (this.#waitsSince() ?? now) >= UNREAD_TIMEOUT_MS;
   }
 
-  /** How useful it is now, to its client and to others. */
+  /** The current rank. */
   usefulness(now: number): Usefulness {
     if (this.#endedAt !== undefined) return { rank: 'unread', since: this.#endedAt };
     this.#watchProgress(now);
     const since = this.#waitsSince();
     if (since !== undefined && now - since >= UNREAD_GRACE_MS) return { rank: 'unread', since };
-    // A client that pipelines more requests than are processed at a time could take all connections; proxies hardly do that.
+    // Clients that pipeline more requests than are processed at a time could occupy all connections. Proxies
+    // rarely pipeline that many.
     if (this.#heldSince !== undefined) return { rank: 'pipelining', since: this.#heldSince };
     if (since !== undefined) return { rank: 'reading', since };
     if (!this.#isIdle) return { rank: 'active', since: now };
@@ -180,17 +184,19 @@ export class Connection {
     return { rank: 'idle', since: this.#idleSince };
   }
 
-  /** Closes the connection at once. Unless it is idle it is reset, so that the kernel discards unread responses, too. */
+  /**
+   * Closes the connection at once. Resets it unless it is idle, so that the kernel discards unread responses.
+   */
   close(): void {
     const socket = this.#socket;
     const isIdle = this.#isIdle && this.#endedAt === undefined;
-    // A reset between the end of the writing side and its last byte is an error.
+    // A reset between `end()` and the last byte is an error.
     const isEnding = socket.writableEnded && !socket.writableFinished;
     if (isIdle || isEnding) socket.destroy();
     else socket.resetAndDestroy();
   }
 
-  /** Since when responses wait for the client, or its requests for their turn. */
+  /** Start of the longest wait: of responses for the client, or of requests for their turn. */
   #waitsSince(): number | undefined {
     if (this.#unreadSince === undefined || this.#heldSince === undefined)
       return this.#unreadSince ?? this.#heldSince;
@@ -230,13 +236,13 @@ export class Connection {
     socket.resume();
   };
 
-  /** A request that is finished resumes its socket: what flows then has to wait all the same. */
+  /** Node resumes the socket after each response; input that arrives then must still wait. */
   readonly #putBack = (chunk: Buffer): void => {
     this.#socket.pause();
     this.#socket.unshift(chunk);
   };
 
-  /** Closes this side, and waits for the client to close its side: what it still sends is discarded. */
+  /** Closes this side, and discards input until the client closes its side. */
   #finish(now: number): void {
     const socket = this.#socket;
     this.#endedAt = now;
@@ -246,9 +252,9 @@ export class Connection {
   }
 }
 
-/** Bytes that the kernel has taken. The socket's own count has those that wait for it, too. */
+/** Bytes that the kernel has accepted. `socket.bytesWritten` includes bytes that are still buffered. */
 function bytesSent(socket: Socket): number {
-  // The same two numbers by which the socket's own inactivity timeout sees that a long write makes progress.
+  // Node's inactivity timeout uses the same two numbers to detect the progress of a long write.
   const { _handle: handle } = socket as unknown as {
     _handle: { bytesWritten: number; writeQueueSize: number } | null;
   };

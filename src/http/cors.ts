@@ -3,7 +3,7 @@ import type { Middleware } from 'koa';
 import type { RequestState } from './request-context.js';
 import { REQUEST_ID } from './request-id.js';
 
-/** Response headers that a script of another origin may read beside the usual ones. */
+/** Response headers that cross-origin scripts may read in addition to the default ones. */
 const EXPOSED = [
   'ETag',
   'Link',
@@ -19,13 +19,13 @@ const EXPOSED = [
 /** How long a browser may cache the response to a preflight request, in seconds. */
 const PREFLIGHT_SECONDS = 86_400;
 
-/** Lets scripts of every origin read a response. */
+/** Lets scripts of any origin read a response. */
 export const allowAnyOrigin: Middleware<RequestState> = (ctx, next) => {
   ctx.state.rawHeaders.push('Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', EXPOSED);
   return next();
 };
 
-/** Answers preflight requests: scripts of every origin may send the bypass token. */
+/** Responds to preflight requests: scripts of any origin may send the bypass token. */
 export const preflight: Middleware = cors({
   origin: '*',
   allowMethods: ['GET', 'HEAD'],

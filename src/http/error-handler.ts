@@ -7,8 +7,8 @@ import { requestIdOf } from './request-id.js';
 import type { Context, RequestState } from './request-context.js';
 
 /**
- * Turns what is thrown below it into `application/problem+json` (RFC 9457).
- * An error that is not a `Problem` is a defect: logged whole, answered as a bare 500 `internal`.
+ * Turns errors of the middleware after it into `application/problem+json` (RFC 9457). An error that maps to
+ * no problem is a defect: it is logged in full, and the response is a bare 500 `internal`.
  */
 export function errorHandler(log: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
@@ -33,14 +33,14 @@ export function errorHandler(log: Logger): Middleware<RequestState> {
   };
 }
 
-/** Answers 404 to what no route has answered. */
+/** Responds 404 if no route has matched. */
 export const notFound: Middleware<RequestState> = () => {
   throw new Problem('not_found');
 };
 
 /**
- * Makes the handler of errors that no middleware has caught, such as those while the response is sent: Koa's own one
- * answers in plain text.
+ * Creates the handler of errors that no middleware has caught, such as those while a response is sent. Koa's
+ * default handler responds in plain text.
  */
 export function uncaughtErrorHandler(log: Logger) {
   return function (this: Context, error: unknown): void {
@@ -48,12 +48,12 @@ export function uncaughtErrorHandler(log: Logger) {
     if (error === null || error === undefined) return;
     const { req, res, state } = this;
     if (res.headersSent || !this.writable) {
-      log.debug({ err: error }, 'a connection broke');
+      log.debug({ err: error }, 'connection lost while sending the response');
       if (!res.writableEnded) res.destroy();
       return;
     }
     const requestId = (state as Partial<RequestState>).requestId ?? requestIdOf(req);
-    log.error({ request_id: requestId, err: error }, 'an unexpected error');
+    log.error({ request_id: requestId, err: error }, 'unexpected error while sending the response');
     for (const name of res.getHeaderNames()) res.removeHeader(name);
     sendProblem(res, new Problem('internal'), requestId);
   };

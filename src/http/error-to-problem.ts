@@ -6,7 +6,7 @@ import { OverloadedError } from '../search/concurrency-limiter.js';
 import { IndexGoneError } from '../search/msearch-response.js';
 import { Problem, retryAfter } from './problem.js';
 
-/** The problem that reports an error. Everything that is not listed here is a defect: `internal`. */
+/** The problem of an error. Every error that is not listed here is a defect: `internal`. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof NotInitializedError) return new Problem('initializing', { cause: error });
@@ -29,12 +29,11 @@ export function toProblem(error: unknown): Problem {
     return new Problem('search_unavailable', { detail, headers: retryAfter(1), cause: error });
   }
   if (error instanceof LockUnavailableError) {
-    const detail =
-      'no rebuild can begin while Redis does not answer: it tells whether another replica rebuilds';
+    const detail = 'no rebuild can start: Redis, which holds the rebuild lock, does not respond';
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }
   if (error instanceof WorkerFailedError) {
-    const detail = 'the process of the rebuild could not be started';
+    const detail = 'the rebuild process could not be started';
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }
   return new Problem('internal', { cause: error });

@@ -1,23 +1,24 @@
 import { hash } from 'node:crypto';
 
 /**
- * The version of the bytes that the service makes of a generation. Raise it with every change by which an equal request
- * to the same index gets another body or other headers: a member added, renamed or written differently, another order of
- * results. An index outlives the release that built it, and clients would get 304 for a response that has changed.
+ * Version of the response format. Increment it with every change that gives an equal request to the same
+ * index another body or other headers, such as a new or renamed member or another order of results. An index
+ * outlives the release that built it: without the increment, clients would get 304 for a response that has
+ * changed.
  */
 export const FORMAT_VERSION = 3;
 
 /**
- * Equal for equal requests to the same generation, on every replica that writes responses in the same format. Weak,
- * because it stands for all encodings.
- * @param generation its index, whose name begins with the registry's slug: two registries never share one.
+ * The tag of a response: equal for equal requests to the same generation, on all replicas with the same
+ * format. Weak, because it covers all encodings.
+ * @param generation its index name, which begins with the registry's slug: two registries never share a tag.
  * @param request the normalised request.
  */
 export function etagOf(generation: string, request: string, format = FORMAT_VERSION): string {
   return `W/"${hash('sha1', `${format} ${generation} ${request}`, 'base64url')}"`;
 }
 
-/** Whether `If-None-Match` names the answer that the client would get: the weak comparison of RFC 9110, section 13.1.2. */
+/** Whether `If-None-Match` matches a tag, by the weak comparison of RFC 9110, section 13.1.2. */
 export function matches(condition: string, etag: string): boolean {
   if (condition === etag || condition === '*') return true;
   return condition.split(',').some((candidate) => opaque(candidate.trim()) === opaque(etag));

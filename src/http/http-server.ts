@@ -12,29 +12,33 @@ import {
   problemOfClientError,
 } from './malformed-request.js';
 
-/** How long a client may take to send its headers, or its whole request, in milliseconds. A slower one is answered 408. */
+/**
+ * How long a client may take to send its headers, or its whole request, in milliseconds. Slower ones get 408.
+ */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** How often Node checks these, in milliseconds. */
 const CHECK_MS = 1_000;
-/** An idle connection is kept longer than the usual proxy keeps it, so that none is closed while a request is sent. */
+/**
+ * Idle timeout, longer than that of common proxies: no connection is closed while a proxy sends a request.
+ */
 const KEEP_ALIVE_MS = 75_000;
 
-/** Bytes that are read ahead for a connection whose requests wait; a chunk of up to 64 KB may come on top. */
+/** Read-ahead of a connection with held requests, in bytes; one chunk of up to 64 KB may exceed it. */
 const READ_AHEAD_BYTES = 16 * 1024;
 
 /** How long requests in flight may take to finish when the server stops, in milliseconds. */
 const DRAIN_MS = 8_000;
 
 /**
- * An HTTP server with timeouts, a bounded number of connections, and bounded memory for each of them. Requests that
- * do not reach the app are answered with a problem (RFC 9457).
+ * An HTTP server with timeouts, a bounded number of connections, and bounded memory for each of them.
+ * Requests that do not reach the app get a problem (RFC 9457).
  */
 export class HttpServer {
   readonly connections: ConnectionLimits;
   readonly #server: Server;
 
-  /** @param maxConnections that may be open at a time. */
+  /** @param maxConnections maximum number of open connections. */
   constructor(respond: RequestListener, maxConnections: number) {
     const connections = new ConnectionLimits(maxConnections, (socket) => {
       server.emit('connection', socket);
@@ -46,7 +50,7 @@ export class HttpServer {
       connectionsCheckingInterval: CHECK_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       highWaterMark: READ_AHEAD_BYTES,
-      // A missing Host is answered with a problem.
+      // `checkRequest` rejects a missing Host with a problem.
       requireHostHeader: false,
       IncomingMessage: heldRequestClass(
         (request) => connections.get(request.socket)?.mustHold(request) ?? false,
@@ -73,9 +77,10 @@ export class HttpServer {
       if (problem === undefined) socket.destroy();
       else connections.get(socket)?.end(rawProblem(problem));
     });
-    // A client that has closed its side after its last request gets the responses all the same; Node's types lack this.
+    // A client that closes its side after its last request still gets the responses. Node's types lack this
+    // option.
     Object.assign(server, { httpAllowHalfOpen: true });
-    // A request that is held must keep all of its headers; their size is limited.
+    // No limit: a held request must keep all of its headers. Their size is limited.
     server.maxHeadersCount = 0;
     server.on('connection', (socket) => connections.add(socket));
     server.on('upgrade', (request, socket, rest) => connections.get(socket)?.hold(request, rest));
@@ -83,7 +88,10 @@ export class HttpServer {
     this.#server = server;
   }
 
-  /** @returns its address, such as `http://127.0.0.1:3000`. @throws what `listen` throws, such as EADDRINUSE. */
+  /**
+   * @returns its address, such as `http://127.0.0.1:3000`.
+   * @throws what `listen` throws, such as EADDRINUSE.
+   */
   async listen(port: number, host: string): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
@@ -91,7 +99,7 @@ export class HttpServer {
     return urlOf(this.#server.address() as AddressInfo);
   }
 
-  /** Accepts no more connections, and lets the requests in flight finish. */
+  /** Stops accepting connections, and waits for the requests in flight. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');

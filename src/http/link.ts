@@ -1,14 +1,14 @@
-/** The relations of the targets, in the order in which they are written. */
+/** Link relations, in output order. */
 const RELATIONS = ['first', 'prev', 'next', 'last'] as const;
 
 type Relation = (typeof RELATIONS)[number];
 
-/** The parameters of a target in order. */
+/** Query parameters of a target, in output order. */
 export type LinkParams = Record<string, string | number>;
 
 /**
- * The header `Link` (RFC 8288) of a response, if it has targets. They are relative references with a query alone, so that
- * they hold behind every proxy, whatever path it maps.
+ * The `Link` header (RFC 8288); none without targets. Targets are relative references that consist of a query
+ * string, so that they work behind a proxy that maps the path.
  */
 export function linkHeader(
   targets: Partial<Record<Relation, LinkParams | undefined>>,

@@ -2,41 +2,42 @@ import type { IncomingMessage } from 'node:http';
 import { Problem } from './problem.js';
 import { isChunked } from './pipelining.js';
 
-/** A target with scheme and authority, as clients send it to a proxy: the authority, and the rest. */
+/** A target in absolute form, as sent to a proxy. Captures the authority and the rest. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/is;
 
-/** What a host and a port may consist of (RFC 3986, section 3.2); nothing, where there is no host. */
+/** The characters of a host and a port (RFC 3986, section 3.2), both optional. */
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
 /**
- * Finds what the parser accepts and the app does not, and reduces the request's target to its path and query.
- * @returns undefined for a good request.
+ * Rejects requests that the parser accepts and the app does not. Reduces the request's target to path and
+ * query.
+ * @returns undefined for a valid request.
  */
 export function checkRequest(request: IncomingMessage): Problem | undefined {
   const { httpVersionMajor, httpVersionMinor, rawHeaders, url = '' } = request;
-  if (httpVersionMajor !== 1) return malformedRequest('the version of HTTP must be 1.0 or 1.1');
+  if (httpVersionMajor !== 1) return malformedRequest('the HTTP version must be 1.0 or 1.1');
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i];
     if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
     hosts++;
     if (!HOST.test(rawHeaders[i + 1] ?? ''))
-      return malformedRequest('the header Host must be a host and a port');
+      return malformedRequest('the Host header must be a host and a port');
   }
-  if (hosts > 1) return malformedRequest('the header Host must be given once');
-  if (hosts === 0 && httpVersionMinor > 0) return malformedRequest('the header Host is required');
+  if (hosts > 1) return malformedRequest('the Host header must be given once');
+  if (hosts === 0 && httpVersionMinor > 0) return malformedRequest('the Host header is required');
   const transferEncoding = request.headers['transfer-encoding'];
   if (transferEncoding !== undefined && !isChunked(transferEncoding)) {
     return malformedRequest('the last transfer coding must be chunked');
   }
   if (url.startsWith('/')) return undefined;
   const target = request.method === 'OPTIONS' && url === '*' ? url : pathOf(url);
-  if (target === undefined) return malformedRequest('the address of the request is not a valid URL');
+  if (target === undefined) return malformedRequest('the request target is not a valid URL');
   request.url = target;
   return undefined;
 }
 
-/** What is wrong with bytes that are no request, or with a request that does not come; undefined if a connection broke. */
+/** The problem of malformed or late input; undefined if the connection failed. */
 export function problemOfClientError({ code = '' }: NodeJS.ErrnoException): Problem | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Problem('request_timeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new Problem('headers_too_large');
@@ -48,9 +49,9 @@ export function expectationFailed(): Problem {
   return new Problem('expectation_failed');
 }
 
-/** 405: there is nothing to connect to. */
+/** 405 for `CONNECT`. */
 export function connectNotAllowed(): Problem {
-  const detail = 'this service is no proxy; it answers GET and HEAD only';
+  const detail = 'this service is not a proxy; it supports GET and HEAD only';
   return new Problem('method_not_allowed', { detail });
 }
 

@@ -2,39 +2,39 @@ import { z } from 'zod';
 import { Problem, PROBLEMS, type ProblemCode } from './problem.js';
 import { REQUEST_ID } from './request-id.js';
 
-/** An answer other than a problem. */
+/** A response other than a problem. */
 export interface ResponseDescription {
   description: string;
   /** `application/json` by default. */
   contentType?: string;
-  /** Of the body. */
+  /** Schema of the body. */
   schema: z.ZodType;
   example: unknown;
-  /** Special headers that it may have, and what they say. */
+  /** Descriptions of its special headers, by name. */
   headers?: Record<string, string>;
 }
 
-/** What an endpoint promises: the part of the OpenAPI document that is about it. */
+/** An endpoint's part of the OpenAPI document. */
 export interface Operation {
   summary: string;
   description?: string;
-  /** Of its path and its query string: what parses them. */
+  /** Parses its path and query parameters. */
   params?: z.ZodObject;
   responses: Record<number, ResponseDescription>;
   problems: readonly ProblemCode[];
-  /** Special headers of a problem. */
+  /** Descriptions of the special headers of a problem. */
   problemHeaders?: Partial<Record<ProblemCode, Record<string, string>>>;
-  /** Members of a problem beside the usual ones. */
+  /** Additional members of a problem. */
   members?: Partial<Record<ProblemCode, { shape: z.ZodRawShape; example: Json }>>;
 }
 
-/** An endpoint, and whether its requests are counted. */
+/** An endpoint, and whether it is rate limited. */
 export interface DescribedEndpoint {
   operation: Operation;
   limited: boolean;
 }
 
-/** Problems that every request may be answered with, whatever its path. */
+/** Problems that any request can cause, on any path. */
 const PROBLEMS_OF_ANY_REQUEST = [
   'malformed_request',
   'not_found',
@@ -44,19 +44,19 @@ const PROBLEMS_OF_ANY_REQUEST = [
   'headers_too_large',
 ] as const;
 
-/** Of every answer. */
+/** Headers of every response. */
 const ANY_HEADERS = {
   [REQUEST_ID]:
-    'Names the request in the logs; one that the client sends (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
+    'Identifies the request in the logs. An id sent by the client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
 };
 
 const LIMIT_HEADERS = {
-  'RateLimit-Policy': 'The budget: its name, `q` requests in `w` seconds (IETF draft).',
-  RateLimit: 'What is left of it: `r` requests, for `t` seconds.',
+  'RateLimit-Policy': 'The rate limit and its name: `q` requests in `w` seconds (IETF draft).',
+  RateLimit: '`r` requests remain; the limit resets in `t` seconds.',
 };
 
-/** Of an answer 429 or 503. */
-export const RETRY_HEADERS = { 'Retry-After': 'Seconds after which another try may succeed.' };
+/** Headers of a 429 or 503. */
+export const RETRY_HEADERS = { 'Retry-After': 'Seconds until a retry may succeed.' };
 
 type Json = Record<string, unknown>;
 
@@ -68,12 +68,12 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
       title: 'Package registry search',
       version: '1.0.0',
       description:
-        'A snapshot of all package names of a registry: page by page, and by any part of the name. HEAD works as GET, ' +
-        'without a body. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every request may be ' +
-        `answered with ${PROBLEMS_OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``).join(', ')}.`,
+        'Lists and searches a snapshot of all package names of a registry. HEAD works like GET, without a ' +
+        'body. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Any request may fail ' +
+        `with ${PROBLEMS_OF_ANY_REQUEST.map((code) => `${PROBLEMS[code].status} \`${code}\``).join(', ')}.`,
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    // Relative to the document, which may lie below a path of a proxy.
+    // Relative to the document, because a proxy may add a path prefix.
     servers: [{ url: '.' }],
     security: [{}, { bypassToken: [] }],
     paths: Object.fromEntries(
@@ -85,7 +85,7 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
           type: 'apiKey',
           in: 'header',
           name: 'X-Bypass-Token',
-          description: 'Skips the rate limits; see `/get-bypass`. An invalid one is ignored.',
+          description: 'Skips the rate limits; see `/get-bypass`. An invalid token is ignored.',
         },
       },
       schemas: { Problem: jsonSchema(problemSchema(Object.keys(PROBLEMS) as ProblemCode[], {})) },
@@ -132,7 +132,7 @@ function describeParams(path: string, params: z.ZodObject): Json[] {
   }));
 }
 
-/** One answer for each status: several problems may share it. */
+/** One response for each status, which several problems may share. */
 function describeProblems(
   { problems, members = {}, problemHeaders = {} }: Operation,
   limited: boolean,
@@ -195,13 +195,13 @@ function describeHeaders(headers: Record<string, string>): Json {
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
   const described = z.toJSONSchema(schema, {
     io,
-    // A number of the query string is described as a number, not as the text that it is before it is parsed.
+    // Describes a numeric query parameter as a number, not as the string that is parsed.
     override: ({ zodSchema, jsonSchema: part }) => {
       if (part.type === 'integer') delete part.pattern;
       if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
     },
   }) as Json;
-  // The dialect is OpenAPI's own.
+  // OpenAPI defines the dialect.
   delete described['$schema'];
   return described;
 }

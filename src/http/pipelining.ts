@@ -1,26 +1,27 @@
 import { IncomingMessage } from 'node:http';
 
 /**
- * Requests of one connection that are processed at a time. A few, so that pipelining saves round trips; each of them can
- * hold a whole response while the client does not read. Further requests of the connection wait, unparsed.
+ * Maximum concurrent requests of one connection: several, so that pipelining saves round trips, but few,
+ * because each can hold a whole response that the client does not read. Further requests of the connection
+ * wait unparsed.
  */
 export const MAX_IN_FLIGHT = 4;
 
 /**
- * Pipelined requests that begin in each period, over all connections: they take up to half of the processor time, so that
- * new requests of other connections are not delayed. Those beyond it wait.
+ * Pipelined requests started per period, over all connections: they take up to half of the CPU time, so that
+ * requests of other connections are not delayed. Further ones wait.
  */
 const PIPELINED_PER_PERIOD = 16;
 const PERIOD_MS = 2;
 
-/** Schedules the requests that connections hold back: first come, first served, so many in each period. */
+/** Schedules the held requests of all connections, first come, first served, with a maximum per period. */
 export class TurnQueue {
   readonly #waiting = new Set<() => void>();
   #left = PIPELINED_PER_PERIOD;
   #period: NodeJS.Timeout | undefined;
   #isScheduled = false;
 
-  /** Takes one of the pipelined requests that may begin in this period. @returns false if none is left. */
+  /** Takes one slot of this period. @returns false if none is left. */
   take(): boolean {
     this.#period ??= setTimeout(() => this.#beginPeriod(), PERIOD_MS);
     if (this.#left === 0) return false;
@@ -28,7 +29,10 @@ export class TurnQueue {
     return true;
   }
 
-  /** Calls `resume` when it is its turn, in another iteration of the event loop; adding it again has no effect until then. */
+  /**
+   * Calls `resume` when a slot is free, in a later iteration of the event loop. Adding it again before has no
+   * effect.
+   */
   add(resume: () => void): void {
     this.#waiting.add(resume);
     this.#schedule();
@@ -48,7 +52,7 @@ export class TurnQueue {
 
   #run(): void {
     this.#isScheduled = false;
-    // Each of them takes up to so many requests as soon as it is resumed.
+    // A resumed connection takes up to MAX_IN_FLIGHT slots at once.
     let connections = Math.max(1, Math.floor(this.#left / MAX_IN_FLIGHT));
     for (const resume of this.#waiting) {
       if (connections-- === 0 || !this.take()) break;
@@ -60,21 +64,21 @@ export class TurnQueue {
 }
 
 /**
- * Makes the request class of a server whose connections hold requests back.
+ * Creates the request class of a server whose connections hold requests.
  *
- * Node parses everything that it has read in one go, up to 64 KB: thousands of requests. Its parser stops in the middle of
- * that for one reason, a request that changes the protocol: the event `upgrade` hands over the socket and the bytes after
- * the request. A request that has to wait is therefore reported as an upgrade; the server puts it and the bytes after it
- * back into the socket (`headOf`), and gives the socket to the parser again when the responses before it are finished.
- * So are requests for an upgrade, which are answered without one: Node would lose what was sent after them; and requests
- * with a body, whose bodies are never parsed.
- * @param mustHold whether a request that has just arrived is to be held; its headers are there.
+ * Node parses all input of one read at once: up to 64 KB, or thousands of requests. Its parser stops early
+ * only for a protocol upgrade: the `upgrade` event hands over the socket and the bytes after the request. A
+ * request that must wait is therefore reported as an upgrade. The server puts it and the bytes after it back
+ * into the socket (`headOf`), and returns the socket to the parser when the earlier responses are finished.
+ * The same happens to real upgrade requests, which get a normal response (Node would lose the bytes after
+ * them), and to requests with a body, which is never parsed.
+ * @param mustHold whether a new request must be held; its headers are complete.
  */
 export function heldRequestClass(mustHold: (request: IncomingMessage) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
-    /** Whether the client asks for another protocol. */
+    /** Whether the client requests a protocol upgrade. */
     declare asked: boolean | null;
-    /** The parser asks twice; it is decided once. */
+    /** The decision, made once: the parser reads `upgrade` twice. */
     declare held?: boolean;
 
     get upgrade(): boolean {
@@ -92,15 +96,15 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return isChunked(headers['transfer-encoding']) || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** Whether a request's body comes in chunks; every other transfer coding has no end (RFC 9112, section 6.3). */
+/** Whether a body is chunked; with any other transfer coding it has no end (RFC 9112, section 6.3). */
 export function isChunked(transferEncoding = ''): boolean {
   return /\bchunked[ \t]*$/i.test(transferEncoding);
 }
 
-/** Headers that concern the body: without them, none is expected. */
+/** Headers that describe the body. Without them, the parser expects none. */
 const BODY_HEADERS = new Set(['content-length', 'transfer-encoding', 'trailer']);
 
-/** Start line and headers of a request as they are sent, without `Upgrade` and without its body. */
+/** Request line and headers in wire format, without `Upgrade` and without the headers of the body. */
 export function headOf(request: IncomingMessage): Buffer {
   const { method, url, httpVersion, rawHeaders } = request;
   const isBodyDropped = hasBody(request);
@@ -111,7 +115,7 @@ export function headOf(request: IncomingMessage): Buffer {
     const isDropped =
       field === 'upgrade' ||
       BODY_HEADERS.has(field) ||
-      // The client asks whether to send its body.
+      // The client waits for permission to send the body, which is dropped.
       (isBodyDropped && field === 'expect' && value.toLowerCase() === '100-continue');
     if (!isDropped) head += `${name}: ${value}\r\n`;
   }

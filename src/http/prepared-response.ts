@@ -1,20 +1,21 @@
 /**
- * A shared cache may answer by itself for half a minute, and for five more while it fetches the next response: a snapshot
- * is older than that anyway. While the service is down or answers 5xx, it may go on for a day (RFC 5861).
+ * Shared caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it: a
+ * snapshot is older than that anyway. While the service is down or responds with 5xx, they may reuse it for a
+ * day (RFC 5861).
  */
 const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
 
-/** Names and values of headers in turn, as in `rawHeaders` of Node: the form that is sent fastest. */
+/** Alternating header names and values, like Node's `rawHeaders`: the fastest form to send. */
 export type RawHeaders = readonly string[];
 
-/** A response that many requests share. Each adds its own headers, those in `RequestState.rawHeaders`. */
+/** A response that many requests share. Each request adds the headers in `RequestState.rawHeaders`. */
 export interface PreparedResponse {
   status: number;
   rawHeaders: RawHeaders;
   body?: Buffer;
 }
 
-/** What identifies the content of a response: its tag, and the snapshot that it was made of. */
+/** Identifies the content of a response: its tag and its snapshot. */
 export interface ResponseVersion {
   etag: string;
   snapshot: string;
@@ -34,8 +35,8 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const PROBLEM_TYPE = 'application/problem+json';
 
 /**
- * A response with a body: JSON, unless its headers say otherwise; with another status than 200, a problem.
- * @param headers special to this response, such as `Content-Encoding`.
+ * A response with a body: JSON by default, or a problem if the status is not 200.
+ * @param headers additional headers, such as `Content-Encoding`. They override the defaults.
  */
 export function bodyResponse(
   version: ResponseVersion,

@@ -4,15 +4,15 @@ import type { Problem } from './problem.js';
 import { SECURITY_HEADERS } from './security-headers.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
-/** Sends a problem in place of a response that has failed, as the last one of its connection. */
+/** Sends a problem in place of a failed response, and closes the connection. */
 export function sendProblem(response: ServerResponse, problem: Problem, requestId: string): void {
   const { rawHeaders, body } = describe(problem, requestId);
   response.writeHead(problem.status, rawHeaders).end(body);
 }
 
 /**
- * A problem as it is written to the socket, as the last response of its connection: for what the app cannot answer.
- * @param request what it is about, if that is a request.
+ * A problem in wire format that closes the connection, for input that does not reach the app.
+ * @param request the rejected request, if one was parsed.
  */
 export function rawProblem(problem: Problem, request?: IncomingMessage): string {
   const { rawHeaders, body } = describe(problem, request === undefined ? randomUUID() : requestIdOf(request));

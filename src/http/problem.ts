@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 /** Maximum size of the request line and all headers of a request, in bytes. */
 export const MAX_HEADER_BYTES = 16 * 1024;
 
-/** What all problems of one code have in common. */
+/** The properties that all problems of one code share. */
 interface ProblemType {
   status: number;
   title: string;
@@ -18,46 +18,35 @@ function type(status: number, detail: string, description: string, headers = {})
   return { status, title: STATUS_CODES[status] ?? '', detail, description, headers };
 }
 
-/** Every response that is an error (RFC 9457), by the stable code that tells programs which one it is. */
+/** All error responses (RFC 9457), by their stable code. */
 export const PROBLEMS = {
   invalid_parameter: type(
     400,
     'q must have 2 to 100 characters',
     'a parameter is missing, malformed or repeated; `detail` names it',
   ),
-  malformed_request: type(
-    400,
-    'the address of the request is not a valid URL',
-    'the request is not valid HTTP',
-  ),
+  malformed_request: type(400, 'the request target is not a valid URL', 'the request is not valid HTTP'),
   forbidden: type(
     403,
-    'this needs the right secret',
+    'a valid secret is required',
     'the secret is wrong, missing or not configured, or a browser sends it for a page of another site',
   ),
-  not_found: type(404, 'there is nothing at this path', 'the path is unknown'),
+  not_found: type(404, 'this path does not exist', 'the path is unknown'),
   unknown_package: type(404, 'no package has this name', 'no package has this name'),
   snapshot_gone: type(
     410,
-    'this snapshot is not available any more; start again without it',
-    '`snapshot` is neither the current nor the previous one, or `since` none of those that led to the current one',
+    'this snapshot is no longer available; start again without it',
+    '`snapshot` is not the current or previous one, or `since` is not in the chain of the current one',
   ),
-  method_not_allowed: type(
-    405,
-    'this path answers GET and HEAD only',
-    'the method is another than GET and HEAD',
-    { Allow: 'GET, HEAD' },
-  ),
+  method_not_allowed: type(405, 'this path supports GET and HEAD only', 'the method is not GET or HEAD', {
+    Allow: 'GET, HEAD',
+  }),
   request_timeout: type(408, 'the request did not arrive in time', 'the request did not arrive in time'),
-  expectation_failed: type(
-    417,
-    'Expect must be 100-continue',
-    'the header `Expect` is another than `100-continue`',
-  ),
+  expectation_failed: type(417, 'Expect must be 100-continue', 'the `Expect` header is not `100-continue`'),
   headers_too_large: type(
     431,
-    `the address and the headers must have at most ${MAX_HEADER_BYTES} bytes`,
-    'the address and the headers are too long',
+    `the request line and the headers must have at most ${MAX_HEADER_BYTES} bytes`,
+    'the request line and the headers are too long',
   ),
   rate_limited: type(
     429,
@@ -71,13 +60,16 @@ export const PROBLEMS = {
     'the first snapshot is still being loaded',
     { 'Retry-After': '2' },
   ),
-  rebuilding: type(503, 'a rebuild is running; the snapshot before it is served', 'a rebuild is running', {
-    'Retry-After': '5',
-  }),
+  rebuilding: type(
+    503,
+    'a rebuild is running; the current snapshot stays in service',
+    'a rebuild is running',
+    { 'Retry-After': '5' },
+  ),
   search_unavailable: type(
     503,
-    'the search engine does not answer at the moment',
-    'Elasticsearch, or for a rebuild Redis, does not answer',
+    'the search engine does not respond',
+    'Elasticsearch, or for a rebuild Redis, does not respond',
     { 'Retry-After': '2' },
   ),
 } as const satisfies Record<string, ProblemType>;
@@ -85,17 +77,17 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 interface ProblemOptions {
-  /** What was wrong, in place of the default text. It must not name hosts, stacks or engine queries. */
+  /** Replaces the default text. Must not contain hosts, stacks or engine queries. */
   detail?: string;
-  /** Beside or in place of those of the table. */
+  /** Extend or override those of the table. */
   headers?: Record<string, string>;
-  /** Members beside the standard ones (RFC 9457, section 3.2). */
+  /** Members in addition to the standard ones (RFC 9457, section 3.2). */
   members?: Record<string, unknown>;
   /** For the log only. */
   cause?: unknown;
 }
 
-/** A response that is an error: thrown by middleware and handlers, written by the error handler. */
+/** An error response: thrown by middleware and handlers, written by the error handler. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
@@ -116,7 +108,7 @@ export class Problem extends Error {
   }
 }
 
-/** The header with the time after which a retry may succeed. */
+/** The `Retry-After` header. */
 export function retryAfter(seconds: number): Record<string, string> {
   return { 'Retry-After': String(seconds) };
 }

@@ -8,8 +8,9 @@ const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
 /**
- * Whether the percent-encoded bytes of a parameter are UTF-8. Decoding alone does not tell: it replaces other bytes by
- * U+FFFD, which is also a legal character of a value. A `%` that encodes nothing stands for itself.
+ * Whether the percent-encoded bytes of a parameter are UTF-8. The decoded value does not show this: decoding
+ * replaces other bytes by U+FFFD, which is also a legal character. A `%` that encodes nothing stands for
+ * itself.
  */
 function isEncodedUtf8(querystring: string, name: string): boolean {
   const pairs = querystring.split('&').filter((pair) => new URLSearchParams(`&${pair}`).has(name));
@@ -30,9 +31,10 @@ export function invalidParameter(name: string, must: string): Problem {
 }
 
 /**
- * Parses a raw query string by a schema. Parameters that the schema does not name are ignored, whatever they contain; only
- * those that are arrays may be repeated.
- * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or refused by the schema.
+ * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain.
+ * Only arrays may be repeated.
+ * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or rejected by the
+ * schema.
  */
 export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
@@ -62,19 +64,19 @@ export function parseParams<Schema extends z.ZodObject>(
  */
 export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: string): T {
   const bytes = percentDecoded(encoded);
-  // Node hands over bytes beyond ASCII as Latin-1: what they were meant to be cannot be told.
+  // Node decodes bytes beyond ASCII as Latin-1; their real encoding is unknown.
   if (NOT_ASCII.test(encoded) || !isUtf8(bytes)) throw invalidParameter(name, NOT_UTF8);
   const parsed = schema.safeParse(bytes.toString());
   if (parsed.success) return parsed.data;
   throw invalidParameter(name, parsed.error.issues[0]?.message ?? 'is malformed');
 }
 
-/** How many query strings are remembered, and how long they may be. */
+/** Maximum number and length of the memoized query strings. */
 const MAX_MEMOIZED = 5000;
 const MAX_MEMOIZED_LENGTH = 256;
 
 /**
- * `parseParams` that remembers what it has parsed: popular requests come as the same text again and again.
+ * Memoizes `parseParams`: popular requests repeat the same query string.
  * @returns frozen parameters.
  */
 export function memoizedParser<Schema extends z.ZodObject>(

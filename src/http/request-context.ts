@@ -5,22 +5,22 @@ import type { ClientIp, ReadClientIp } from './client-ip.js';
 import type { PreparedResponse } from './prepared-response.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
-/** What every handler may know of its request. */
+/** The state of one request. */
 export interface RequestState {
   client: Client;
-  /** Names the request in logs, in Elasticsearch and in the answer. */
+  /** Identifies the request in logs, in Elasticsearch and in the response. */
   requestId: string;
-  /** Headers of the response that do not depend on its body: names and values in turn. */
+  /** Response headers that do not depend on the body: alternating names and values. */
   rawHeaders: string[];
-  /** The response, if it is not one that Koa has to make of a status and a body. */
+  /** A response that is sent without Koa's status and body. */
   prepared?: PreparedResponse;
-  /** Whether the answer is a part of the page that people see: browsers may do more with it than with data. */
+  /** Whether the response is part of the web page, which has other security headers. */
   isPage?: true;
 }
 
 export type Context = ParameterizedContext<RequestState>;
 
-/** Responds to a request: parse, call, answer. */
+/** Handles a request: parses it, calls the domain, and sets the response. */
 export type Handler = (ctx: Context) => void | Promise<void>;
 
 /** The client of a request and its bypass token, evaluated on first use: most requests need neither. */
@@ -49,7 +49,7 @@ export class Client {
   }
 }
 
-/** Gives each request its client and its id. */
+/** Initialises the state of each request. */
 export function requestContext(readAddress: ReadClientIp, tokens: BypassTokens): Middleware<RequestState> {
   return (ctx, next) => {
     const requestId = requestIdOf(ctx.req);

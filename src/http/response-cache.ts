@@ -4,13 +4,13 @@ import { LRUCache } from 'lru-cache';
 import { etagOf } from './etag.js';
 import { bodyResponse, type PreparedResponse, type ResponseVersion } from './prepared-response.js';
 
-/** Memory of a cached response beside its key, its headers and its body: objects of the heap, measured on 20,000 of them. */
+/** Heap overhead of a cached response beyond its key, headers and body, measured on 20,000 of them. */
 const OVERHEAD_BYTES = 1400;
 
-/** A smaller body is not worth compressing: it fits into one packet. */
+/** Smaller bodies are not compressed: they fit into one packet. */
 const MIN_COMPRESSED_BYTES = 1024;
 
-/** Good compression at a tenth of the time that the best takes. */
+/** Good compression in a tenth of the time of the best quality. */
 const BROTLI_QUALITY = 5;
 
 const compressors = {
@@ -22,34 +22,34 @@ const compressors = {
 
 export type Encoding = keyof typeof compressors;
 
-/** The generation of the data that a response is made of. */
+/** The generation that a response is built from. */
 export interface ResponseSource {
-  /** Its index, whose name no other generation has. */
+  /** Its index name, unique to the generation. */
   index: string;
-  /** The id that clients know it by. */
+  /** Its id in responses. */
   snapshot: string;
 }
 
-/** What a handler makes: JSON, or what `Content-Type` says, and its special headers. */
+/** The result of a handler: a body, which is JSON unless `Content-Type` differs, and its special headers. */
 export interface RenderedResponse {
-  /** 200 by default; with another one, the body is a problem. */
+  /** 200 by default; otherwise the body is a problem. */
   status?: 404;
   body: Buffer;
   headers?: Record<string, string>;
 }
 
-/** An answer as it is kept, with the compressed responses that were asked for so far. */
+/** A cached response with the compressed variants requested so far. */
 export interface CachedResponse extends RenderedResponse {
   key: string;
   version: ResponseVersion;
-  /** Without compression. */
+  /** Uncompressed. */
   response: PreparedResponse;
   encoded: Map<Encoding, Promise<PreparedResponse>>;
-  /** Of those that are there. */
+  /** Total size of the finished compressed variants. */
   encodedBytes: number;
 }
 
-/** Where answers came from: kept, joined to an equal request under way, made; or not sent, as the client has them. */
+/** Responses by origin: cached, shared with an equal request in flight, created, or 304. */
 export interface CacheCounts {
   hit: number;
   shared: number;
@@ -58,17 +58,16 @@ export interface CacheCounts {
 }
 
 /**
- * Keeps the answers of one generation of the data, and of the next as soon as there is one: the key of an answer begins
- * with its generation, so that an old one is never served as new. Bounded in bytes; equal requests at the same time are
- * answered by one.
+ * Caches responses, bounded in bytes. Keys begin with the generation, so that an old response is never served
+ * for a new generation. Concurrent equal requests share one response.
  */
 export class ResponseCache {
-  /** So far; `respond` counts what is not made here. */
+  /** Counts so far; `respondFromCache` counts `hit` and `not_modified`. */
   readonly counts: CacheCounts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
   readonly #entries: LRUCache<string, CachedResponse> | undefined;
   readonly #inFlight = new Map<string, Promise<CachedResponse>>();
 
-  /** @param maxBytes of all answers together; 0 keeps none. */
+  /** @param maxBytes maximum size of all cached responses; 0 disables the cache. */
   constructor(readonly maxBytes: number) {
     if (maxBytes === 0) return;
     this.#entries = new LRUCache({
@@ -77,17 +76,20 @@ export class ResponseCache {
     });
   }
 
-  /** Of all answers that are kept. */
+  /** Size of all cached responses. */
   get bytes(): number {
     return this.#entries?.calculatedSize ?? 0;
   }
 
-  /** The answer to `request` in `generation`, if it is kept. */
+  /** The cached response to `request` in `generation`. */
   get(generation: string, request: string): CachedResponse | undefined {
     return this.#entries?.get(keyOf(generation, request));
   }
 
-  /** The response to `request`, created if it is not cached. Concurrent equal requests share one. Failures are not cached. */
+  /**
+   * The response to `request`, created if it is not cached. Concurrent equal requests share one. Failures are
+   * not cached.
+   */
   getOrCreate(
     { index, snapshot }: ResponseSource,
     request: string,
@@ -101,7 +103,7 @@ export class ResponseCache {
       pending = create()
         .then((answer) => {
           const { status = 200, body, headers = {} } = answer;
-          // A problem has a tag of its own: a 304 stands for what was a 200.
+          // A problem has another tag: a 304 must refer to a 200.
           const etag = etagOf(index, status === 200 ? request : `${status} ${request}`);
           const version = { etag, snapshot };
           const ownBody = this.#entries === undefined ? body : unpooled(body);
@@ -125,8 +127,8 @@ export class ResponseCache {
   }
 
   /**
-   * The response in an encoding; created once and cached beside the plain one. Undefined if the body is too small.
-   * Failures are not cached.
+   * The response in an encoding; created once and cached beside the plain one. Undefined if the body is too
+   * small. Failures are not cached.
    */
   encode(answer: CachedResponse, encoding: Encoding): Promise<PreparedResponse> | undefined {
     if (answer.body.length < MIN_COMPRESSED_BYTES) return undefined;
@@ -144,7 +146,7 @@ export class ResponseCache {
   async #compress(answer: CachedResponse, encoding: Encoding): Promise<PreparedResponse> {
     const body = exactCopy(await compressors[encoding](answer.body));
     const kept = this.#entries?.peek(answer.key);
-    // It may have been dropped in the meantime. A copy, because the size of an equal object is not looked at again.
+    // The entry may have been evicted. A copy, because the cache does not measure the same object again.
     if (kept?.body === answer.body) {
       this.#entries?.set(answer.key, { ...kept, encodedBytes: kept.encodedBytes + body.length });
     }
@@ -155,12 +157,12 @@ export class ResponseCache {
   }
 }
 
-/** Node cuts small buffers out of slabs of 8 KiB, which would stay in memory as long as any of them. */
+/** Node allocates small buffers from slabs of 8 KiB, which stay in memory as long as any of their buffers. */
 function unpooled(body: Buffer): Buffer {
   return body.buffer.byteLength === body.length ? body : exactCopy(body);
 }
 
-/** zlib returns a slice of a chunk of 16 KiB, all of which would stay in memory. */
+/** zlib returns a slice of a 16 KiB chunk, which would stay in memory as a whole. */
 function exactCopy(slice: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(slice.length);
   slice.copy(copy);

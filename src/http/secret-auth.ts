@@ -11,13 +11,13 @@ import type { Context } from './request-context.js';
 
 /** The query parameters of every endpoint that has a secret. */
 export const secretParams = z.object({
-  secret: z.string().optional().meta({ description: 'The secret; without the right one the answer is 403.' }),
+  secret: z.string().optional().meta({ description: 'The secret; 403 if it is wrong or missing.' }),
 });
 
-/** Wrong secrets that an address may send. */
+/** Limit of wrong secrets per address. */
 const WRONG_SECRETS: RateLimitPolicy = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
 
-/** Checks the secrets of all endpoints that have one: wrong ones are counted together. */
+/** Checks the secrets of all endpoints. Wrong ones count towards one limit. */
 export class SecretAuth {
   readonly #wrong: FailoverLimiter;
   readonly #last = new Map<string, Promise<void>>();
@@ -27,9 +27,9 @@ export class SecretAuth {
   }
 
   /**
-   * @throws {Problem} 403 for a wrong, missing or unconfigured secret, and 429 after too many of them from one address,
-   * whatever is sent then. 403 also for what a browser requests for a page of another site: that is not counted, as such
-   * a page could lock its visitor out with wrong secrets.
+   * @throws {Problem} 403 for a wrong, missing or unconfigured secret; 429 after too many of them from one
+   * address, even for the right secret. A browser's request for a page of another site also gets 403, but is
+   * not counted: such a page could lock out its visitors with wrong secrets.
    */
   async authorize(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
     if (isCrossSite(ctx)) throw new Problem('forbidden');
@@ -54,7 +54,7 @@ export class SecretAuth {
     if (!isRight) await this.#wrong.consume(key, 1);
   }
 
-  /** One guess of an address after the other: of many at once, none is heard before those before it are counted. */
+  /** Checks guesses from one address one at a time, so that concurrent guesses cannot exceed the limit. */
   #serialize(key: string, guess: () => Promise<void>): Promise<void> {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(guess);
     const last = turn
@@ -68,17 +68,18 @@ export class SecretAuth {
 }
 
 /**
- * Whether a browser says that a page of another site caused this request: an image, a link, a prefetch, a redirection.
- * Pages cannot set or remove the header. Browsers send it to `https:` and to loopback addresses alone; without it, as from
- * every other program, and with `none` (typed or bookmarked), `same-origin` or `same-site`, the secret decides.
+ * Whether a page of another site caused this request, for example by an image, a link, a prefetch or a
+ * redirect. Pages cannot set or remove the header. Browsers send it only to `https:` and loopback addresses.
+ * Without it, as from other programs, and with `none` (typed or bookmarked), `same-origin` or `same-site`,
+ * only the secret counts.
  */
 function isCrossSite(ctx: Context): boolean {
   return ctx.get('Sec-Fetch-Site') === 'cross-site';
 }
 
 /**
- * Compares a secret from a client with the configured one, in a time that tells nothing about either:
- * both are hashed first, so lengths do not matter. A secret that is not configured matches nothing.
+ * Compares a client's secret with the configured one in constant time. Both are hashed first, so their
+ * lengths do not matter. An unconfigured secret matches nothing.
  */
 export function secretsEqual(given: string | undefined, configured: string | undefined): boolean {
   const same = timingSafeEqual(sha256(given ?? ''), sha256(configured ?? ''));

@@ -9,13 +9,13 @@ const COMMON = {
   'X-Content-Type-Options': 'nosniff',
 };
 
-/** Of responses that are not a part of the page: a browser may only read them. */
+/** For responses that are not part of the web page: browsers must not load or frame anything. */
 export const SECURITY_HEADERS: RawHeaders = Object.entries({
   'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
   ...COMMON,
 }).flat();
 
-/** Of the page and its files: it loads files and data from its own origin, has no inline code, and parses no text as HTML. */
+/** For the web page: it loads only from its own origin, and has no inline code and no text parsed as HTML. */
 export const PAGE_SECURITY_HEADERS: RawHeaders = Object.entries({
   'Content-Security-Policy':
     "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';form-action 'self';" +
@@ -25,13 +25,15 @@ export const PAGE_SECURITY_HEADERS: RawHeaders = Object.entries({
   ...COMMON,
 }).flat();
 
-/** Marks a response as a part of the page. */
+/** Marks a response as part of the web page. */
 export const markAsPage: Middleware<RequestState> = (ctx, next) => {
   ctx.state.isPage = true;
   return next();
 };
 
-/** Keeps responses to requests with a secret, errors included, out of caches and out of pages of other sites. */
+/**
+ * Keeps responses to requests with a secret, errors included, out of caches and out of pages of other sites.
+ */
 export const confidential: Middleware = (ctx, next) => {
   ctx.set({ 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' });
   return next();

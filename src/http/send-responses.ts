@@ -3,8 +3,8 @@ import { PAGE_SECURITY_HEADERS, SECURITY_HEADERS } from './security-headers.js';
 import type { RequestState } from './request-context.js';
 
 /**
- * The outermost middleware: completes the headers of every response and sends it. Prepared responses are sent by one
- * `writeHead`: setting their headers one by one takes as long as everything else that Koa does for them.
+ * Adds the common headers to every response, and sends prepared responses with one `writeHead`: setting their
+ * headers one by one takes as long as everything else that Koa does for them.
  * @param stopping aborts when the server stops: responses then close their connections.
  */
 export function sendResponses(stopping: AbortSignal): Middleware<RequestState> {
@@ -13,7 +13,7 @@ export function sendResponses(stopping: AbortSignal): Middleware<RequestState> {
     const { res, state } = ctx;
     const { prepared, rawHeaders } = state;
     const status = prepared?.status ?? ctx.status;
-    // 304 stands for a response that had them.
+    // The response that a 304 refers to had them.
     if (status !== 304) {
       rawHeaders.push(...(state.isPage === true ? PAGE_SECURITY_HEADERS : SECURITY_HEADERS));
     }

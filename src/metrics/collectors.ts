@@ -9,7 +9,7 @@ import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';
 
-/** A reason of a failure is a label: long enough to tell what it was. */
+/** Maximum length of a failure reason, which is a label. */
 const REASON_LENGTH = 200;
 
 interface Watched {
@@ -21,7 +21,7 @@ interface Watched {
   rebuilds: RebuildService;
 }
 
-/** What the parts of the service have counted, and the state that they are in. */
+/** The collectors of all counters and states of the service. */
 export function collectors({
   connections,
   limiters,
@@ -42,11 +42,11 @@ export function collectors({
 
 function ofConnections(connections: ConnectionLimits): Collector[] {
   return [
-    gauge('connections_open', 'Connections of clients', () => connections.open),
-    gauge('connections_max', 'Connections that may be open: MAX_CONNECTIONS', () => connections.max),
+    gauge('connections_open', 'Open client connections', () => connections.open),
+    gauge('connections_max', 'Maximum number of open connections: MAX_CONNECTIONS', () => connections.max),
     counter(
       'connections_closed_total',
-      'Connections closed by the service: the client did not read its responses (unread), or all were taken and it was the least useful one (evicted) or none could be closed for it (refused)',
+      'Connections closed by the service: the client did not read its responses (unread), it was the least useful one at the limit (evicted), or none could be evicted for it (refused)',
       ['reason'],
       () => tally(connections.closed),
     ),
@@ -55,14 +55,14 @@ function ofConnections(connections: ConnectionLimits): Collector[] {
 
 function ofSearches({ search, similar }: SearchLimiters): Collector[] {
   return [
-    gauge('searches_running', 'Searches that Elasticsearch works at', () => search.running),
-    gauge('searches_waiting', 'Searches that wait for their turn', () => search.waiting),
-    counter('searches_refused_total', 'Searches refused because too many waited', [], () => [
+    gauge('searches_running', 'Searches in flight', () => search.running),
+    gauge('searches_waiting', 'Queued searches', () => search.waiting),
+    counter('searches_refused_total', 'Searches rejected because the queue was full', [], () => [
       [search.refused],
     ]),
-    gauge('similar_running', 'Searches for look-alikes that Elasticsearch works at', () => similar.running),
-    gauge('similar_waiting', 'Searches for look-alikes that wait for their turn', () => similar.waiting),
-    counter('similar_refused_total', 'Searches for look-alikes refused because too many waited', [], () => [
+    gauge('similar_running', 'Look-alike searches in flight', () => similar.running),
+    gauge('similar_waiting', 'Queued look-alike searches', () => similar.waiting),
+    counter('similar_refused_total', 'Look-alike searches rejected because the queue was full', [], () => [
       [similar.refused],
     ]),
   ];
@@ -72,12 +72,12 @@ function ofCache(cache: ResponseCache): Collector[] {
   return [
     counter(
       'cache_requests_total',
-      'Requests for what can be cached: kept (hit), joined to an equal one under way (shared), made (miss), or known to the client (not_modified)',
+      'Cacheable requests: found in the cache (hit), joined to an equal one in flight (shared), created (miss), or unchanged for the client (not_modified)',
       ['outcome'],
       () => tally(cache.counts),
     ),
-    gauge('cache_bytes', 'Memory of the answers that are kept', () => cache.bytes),
-    gauge('cache_max_bytes', 'Memory that they may take: CACHE_MAX_BYTES', () => cache.maxBytes),
+    gauge('cache_bytes', 'Memory of the cached responses', () => cache.bytes),
+    gauge('cache_max_bytes', 'Maximum memory of the cached responses: CACHE_MAX_BYTES', () => cache.maxBytes),
   ];
 }
 
@@ -85,7 +85,7 @@ function ofLimits({ redis, stats }: Watched['rateLimiter']): Collector[] {
   return [
     counter(
       'limit_requests_total',
-      'Requests that a budget applies to, by what became of them',
+      'Requests to which a rate limit applies, by outcome',
       ['budget', 'outcome'],
       () =>
         [...stats].flatMap(([budget, { outcomes }]) =>
@@ -94,13 +94,13 @@ function ofLimits({ redis, stats }: Watched['rateLimiter']): Collector[] {
     ),
     counter(
       'limit_fallbacks_total',
-      'Trips to Redis that failed or took too long, so that this process counted for itself',
+      'Rate-limit checks on Redis that failed or timed out, and were counted in this process',
       ['budget'],
       () => [...stats].map(([budget, { fallbacks }]) => [fallbacks, budget]),
     ),
     gauge(
       'redis_connected',
-      '1 while Redis is connected; absent where none is configured',
+      '1 while Redis is connected; absent if none is configured',
       () => redis && (redis.status === 'ready' ? 1 : 0),
     ),
   ];
@@ -110,7 +110,7 @@ function ofGeneration(generations: GenerationWatcher): Collector[] {
   return [
     state(
       'engine_state',
-      'Elasticsearch and its complete index, as last seen',
+      'State of Elasticsearch and its index at the last poll',
       'state',
       ENGINE_STATES,
       () => generations.engine,
@@ -129,7 +129,7 @@ function ofGeneration(generations: GenerationWatcher): Collector[] {
     {
       type: 'gauge',
       name: 'generation_changes',
-      help: 'Packages that differ from the snapshot before; absent if it was not compared with one',
+      help: 'Packages that differ from the previous snapshot; absent if it was not compared with one',
       labels: ['change'],
       read: () => {
         const lineage = generations.current?.meta.lineage;
@@ -154,45 +154,41 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
       PHASES,
       () => rebuilds.progress?.phase,
     ),
-    gauge('rebuild_rows', 'Rows that it has read or written so far', () => rebuilds.progress?.rows),
+    gauge('rebuild_rows', 'Rows read or written by the running rebuild', () => rebuilds.progress?.rows),
     gauge(
       'rebuild_rows_expected',
-      'Rows that there will be, once that is known',
+      'Expected rows of the running rebuild, once known',
       () => rebuilds.progress?.total,
     ),
-    gauge(
-      'rebuild_bytes',
-      'Bytes that it has merged or copied so far, in these phases',
-      () => rebuilds.progress?.bytes,
-    ),
+    gauge('rebuild_bytes', 'Bytes merged or copied by the running rebuild', () => rebuilds.progress?.bytes),
     gauge(
       'rebuild_bytes_expected',
-      'Bytes that it will merge or copy, roughly',
+      'Approximate bytes to merge or copy',
       () => rebuilds.progress?.totalBytes,
     ),
     gauge(
       'rebuild_memory_bytes',
-      'Resident memory of the process that rebuilds',
+      'Resident memory of the rebuild process',
       () => rebuilds.usage?.memoryBytes,
     ),
-    gauge('rebuild_cpu_seconds', 'Processor time that it has used so far', () => rebuilds.usage?.cpuSeconds),
-    counter('rebuilds_total', 'Rebuilds of this process, by how they ended', ['outcome'], () =>
+    gauge('rebuild_cpu_seconds', 'CPU time of the rebuild process so far', () => rebuilds.usage?.cpuSeconds),
+    counter('rebuilds_total', 'Rebuilds of this process, by outcome', ['outcome'], () =>
       tally(rebuilds.counts),
     ),
     gauge(
       'rebuild_duration_seconds',
-      'How long the last rebuild of this process took that built an index',
+      'Duration of the last rebuild of this process that built an index',
       () => rebuilds.lastSuccess?.seconds,
     ),
     gauge(
       'rebuild_last_success_timestamp_seconds',
-      'When the last rebuild of this process ended well, be it that nothing had changed',
+      'When the last rebuild of this process succeeded, with or without changes',
       () => toSeconds(rebuilds.lastSuccess?.at),
     ),
     {
       type: 'gauge',
       name: 'rebuild_last_failure_timestamp_seconds',
-      help: 'When the last rebuild of this process failed, and why; absent after one that did not',
+      help: 'When the last rebuild of this process failed, and why; absent after a success',
       labels: ['reason'],
       read: () => {
         const { lastFailure } = rebuilds;
@@ -219,7 +215,7 @@ function gauge(name: string, help: string, read: () => number | undefined): Coll
   };
 }
 
-/** 1 for the state that holds, and 0 for each other one. */
+/** 1 for the current state, and 0 for all others. */
 function state<State extends string>(
   name: string,
   help: string,
@@ -243,7 +239,7 @@ function tally(counts: object): Sample[] {
   return Object.entries(counts).map(([outcome, n]: [string, number]) => [n, outcome]);
 }
 
-/** Since the epoch, of an ISO 8601 time, if there is one. */
+/** Converts an ISO 8601 time to seconds since the epoch. */
 function toSeconds(time: string): number;
 function toSeconds(time: string | undefined): number | undefined;
 function toSeconds(time: string | undefined): number | undefined {

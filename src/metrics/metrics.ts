@@ -3,7 +3,7 @@ import type { SearchOutcome } from '../clients/search-pool.js';
 
 const PREFIX = 'registry_search_';
 
-/** Bounds of the buckets, in seconds: from an answer out of the cache to what is given up. */
+/** Histogram buckets in seconds: from a cached response to beyond the timeout of a search. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 /** A number, and the values of the metric's labels in their order. */
@@ -19,26 +19,26 @@ export interface Collector {
 }
 
 /**
- * What Prometheus may know. Durations are observed as they occur. Everything else is counted where it happens, as plain
- * numbers, and read on every scrape: a request costs one observation.
+ * The metrics for Prometheus. Durations are observed as they occur. Everything else is counted in plain
+ * numbers by its owner and read on every scrape, so that a request costs one observation.
  */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #requests: Histogram<'route' | 'status'>;
   readonly #searches: Histogram<'node' | 'outcome'>;
 
-  /** @param slug tells the metrics of this registry from those of a sibling: the label `registry`. */
+  /** @param slug the label `registry`, which separates the metrics of sibling deployments. */
   constructor(slug: string) {
     this.#registry.setDefaultLabels({ registry: slug });
     collectDefaultMetrics({ register: this.#registry });
     this.#requests = this.#durations(
       'http_request_duration_seconds',
-      'Requests, until their answer is handed to the connection',
+      'Duration of requests, until the response is handed to the connection',
       ['route', 'status'],
     );
     this.#searches = this.#durations(
       'elasticsearch_request_duration_seconds',
-      'Searches sent to a node of Elasticsearch, each attempt',
+      'Duration of each search attempt on an Elasticsearch node',
       ['node', 'outcome'],
     );
   }
@@ -51,12 +51,12 @@ export class Metrics {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
-  /** Shows these metrics from now on; one without samples is left out of the text. */
+  /** Adds these metrics. One without samples is omitted from the text. */
   register(collectors: readonly Collector[]): void {
     for (const collector of collectors) this.#registerOne(collector);
   }
 
-  /** All of it in the text format of Prometheus. */
+  /** All metrics in the Prometheus text format. */
   async text(): Promise<{ contentType: string; body: string }> {
     return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }
@@ -70,7 +70,7 @@ export class Metrics {
       registers: [this.#registry],
       collect() {
         this.reset();
-        // Without labels, reset means zero.
+        // Without labels, `reset` sets the value to zero instead of removing it.
         if (labels.length === 0) this.remove();
         for (const [value, ...values] of read()) {
           this.inc(Object.fromEntries(labels.map((label, i) => [label, values[i]])), value);

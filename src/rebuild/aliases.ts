@@ -2,9 +2,9 @@ import type { Client, estypes } from '@elastic/elasticsearch';
 import { loadingAliasOf, previousAliasOf } from '../search/index-names.js';
 
 /**
- * Moves aliases. Every change is one `_aliases` request, which Elasticsearch applies completely or not at all, and which
- * contains its own precondition (`must_exist`): a process that was suspended for hours, lost its lock and does not know it
- * yet cannot change what others serve meanwhile.
+ * Moves aliases. Every change is one `_aliases` request, which Elasticsearch applies completely or not at
+ * all, and which contains its own precondition (`must_exist`): a process that was suspended for hours and
+ * lost its lock without noticing cannot change what another one serves.
  */
 
 /**

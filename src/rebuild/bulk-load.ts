@@ -6,11 +6,12 @@ import { loadingAliasOf } from '../search/index-names.js';
 import { retry, RetryableError, type RetryOptions } from './retry.js';
 import type { Row } from './rows.js';
 
-/** Characters of one bulk request: large enough that the round trip does not count, small against the engine's heap. */
+/** Characters of one bulk request: the round trip is negligible, and Elasticsearch's heap can hold many. */
 const BULK_LENGTH = 1_000_000;
 /**
- * Bulk requests in flight: one more than Elasticsearch is working on, so that it never waits for the next. While another
- * index is searched, one request leaves a processor to the searches: the slowest take half as long, the load a third longer.
+ * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is
+ * searched, a single one leaves a processor to searches: the slowest take half as long, the load a third
+ * longer.
  */
 const IN_FLIGHT = 2;
 const THROTTLED_IN_FLIGHT = 1;
@@ -22,9 +23,9 @@ interface LoadOptions extends RetryOptions {
 }
 
 /**
- * Writes every package of a checked dataset into an index. The `_id` is the package number, so that a bulk request that
- * is sent twice changes nothing.
- * @throws {Error} when a single document is not in the index at the end.
+ * Writes every package of a checked dataset into an index. The `_id` is the package number, so that bulk
+ * requests are idempotent.
+ * @throws {Error} if a document is rejected or missing at the end.
  */
 export async function bulkLoad(
   client: Client,
@@ -35,7 +36,7 @@ export async function bulkLoad(
 ): Promise<void> {
   let loaded = 0;
   const bulks = bulkRequests(rows, dataset);
-  // All senders take from the same generator. A failure ends it for the others, too; requests in flight are awaited.
+  // All senders share one generator. A failure ends it for the others, too; requests in flight are awaited.
   const sender = async () => {
     for await (const { body, count } of bulks) {
       await sendBulk(client, index, body, options);
@@ -75,7 +76,7 @@ async function* bulkRequests(
   if (count > 0) yield { body, count };
 }
 
-/** The fields of mappings/packages.json: the entry's own and its facets, for people, and the answer's JSON beside them. */
+/** A bulk action with the fields of mappings/packages.json. `entry` is the JSON for responses. */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
   const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);
@@ -88,10 +89,10 @@ interface BulkResponse {
   items?: { index: { error: { type: string; reason: string } } }[];
 }
 
-/** Of a good answer nothing but that it is one; otherwise what was refused. */
+/** Reduces a successful response to `errors: false`, and any other to the errors of its documents. */
 const FILTER_PATH = 'errors,items.*.error';
 
-/** What Elasticsearch says of a document that it has no room or no shard for at the moment. */
+/** Error types of temporary rejections: Elasticsearch is overloaded, or a shard is unavailable. */
 const RETRYABLE_REJECTIONS = [
   'es_rejected_execution_exception',
   'circuit_breaking_exception',
@@ -99,9 +100,10 @@ const RETRYABLE_REJECTIONS = [
 ];
 
 /**
- * Sends a bulk request to an index that is being loaded, again while the engine is away or too busy for a part of it.
- * @param body newline-delimited JSON of actions that change nothing if they are sent twice.
- * @throws {Error} naming a rejection that is permanent.
+ * Sends a bulk request to an index that is being loaded. Retries while Elasticsearch is unavailable or
+ * rejects a document temporarily.
+ * @param body newline-delimited JSON of idempotent actions.
+ * @throws {Error} with the reason of a permanent rejection.
  */
 export async function sendBulk(
   client: Client,
@@ -109,8 +111,8 @@ export async function sendBulk(
   body: string,
   options: RetryOptions,
 ): Promise<void> {
-  // To the alias, and only if it is one: to the name of an index that another builder has removed, Elasticsearch would
-  // write a new one.
+  // Only to an existing alias: under the name of an index that another process deleted, Elasticsearch would
+  // create a new one.
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
   await retry(async (signal) => {
@@ -121,7 +123,7 @@ export async function sendBulk(
     if (!response.errors) return;
     const rejections = (response.items ?? []).map(({ index: { error } }) => error);
     const rejection = rejections.find(({ type }) => !RETRYABLE_REJECTIONS.includes(type)) ?? rejections[0];
-    const message = `Elasticsearch refused a document: ${rejection?.type}: ${rejection?.reason}`;
+    const message = `Elasticsearch rejected a document: ${rejection?.type}: ${rejection?.reason}`;
     throw rejection !== undefined && RETRYABLE_REJECTIONS.includes(rejection.type)
       ? new RetryableError(message)
       : new Error(message);

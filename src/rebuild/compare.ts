@@ -7,19 +7,19 @@ import { entriesInNameOrder } from '../search/queries.js';
 import { retry, type RetryOptions } from './retry.js';
 
 /**
- * Maximum number of entries of one page. Three pages are in memory, and the longest possible entries, of 11 KB each in
- * base64, may follow short ones: the heap of the process has 128 MB.
+ * Maximum number of entries per page. Three pages are in memory at a time, and a page sized by short entries
+ * may hold the longest possible ones, of 11 KB each in base64: the process has a heap of 128 MB.
  */
 const MAX_PAGE = 2000;
 const MIN_PAGE = 100;
 
-/** Size of one page that is aimed at, in characters of base64. */
+/** Target size of one page, in characters of base64. */
 const PAGE_LENGTH = 2_000_000;
 
-/** Entries of the old generation without an equal in the new one that are held before they are resolved. */
+/** Maximum number of unmatched entries of the old generation held in memory before they are resolved. */
 const MAX_UNMATCHED = 2000;
 
-/** Names these searches in Elasticsearch. */
+/** Identifies these searches in Elasticsearch's tasks and slow logs. */
 const OPAQUE_ID = 'compare';
 
 /** A generation to read. */
@@ -33,10 +33,10 @@ interface CompareOptions extends RetryOptions {
 }
 
 /**
- * The differences between two generations, one page of the new one after the other. Memory is bounded: a few pages of each.
- * Two entries are compared as they are stored, and decoded only if they differ. Only Elasticsearch compares names, so that
- * there is one definition of their order.
- * @param pool with a long timeout.
+ * Yields the differences between two generations, page by page of the new one. Memory is bounded to a few
+ * pages of each. Entries are compared in encoded form and decoded only if they differ. Only Elasticsearch
+ * compares names, so that their order has one definition.
+ * @param pool must have a long timeout.
  */
 export async function* compare(
   pool: SearchPool,
@@ -56,7 +56,7 @@ export async function* compare(
     const last = isLast ? undefined : nameOf(entries.at(-1));
     // In flight while the old generation is read.
     if (last !== undefined) next = newPages.read(last, undefined);
-    // Awaited in the next round; a failure of this one must not leave it unhandled.
+    // It is awaited in the next iteration. Its rejection must be handled even if this iteration fails first.
     next.catch(() => undefined);
     const block = new Block(entries, keyOf, hasPackageNo);
     for (let from = after; ;) {
@@ -75,9 +75,9 @@ export async function* compare(
 }
 
 interface Page {
-  /** As `encodeEntry` made them, in name order. */
+  /** Encoded by `encodeEntry`, in name order. */
   entries: string[];
-  /** Whether no others follow. */
+  /** Whether this is the last page. */
   isLast: boolean;
 }
 
@@ -91,7 +91,7 @@ class PageReader {
     private readonly options: RetryOptions,
   ) {}
 
-  /** The page after the name `after`, up to the name `upTo`. */
+  /** Reads the page after the name `after`, up to and including the name `upTo`. */
   async read(after: string | undefined, upTo: string | undefined): Promise<Page> {
     const size = this.#size;
     const { index, shards } = this.source;
@@ -107,12 +107,12 @@ class PageReader {
   }
 }
 
-/** One page of the new generation, and what the old one has up to the same name. */
+/** One page of the new generation, compared with the old entries of the same range of names. */
 class Block {
-  /** Entries without an equal so far, by what they are compared by. */
+  /** New entries that no old entry equals so far, by comparison key. */
   readonly #unmatched: Map<string, string>;
   #removed: string[] = [];
-  /** By name, once it is needed before the end. */
+  /** Unmatched new entries by name; created when first needed. */
   #byName: Map<string, PackageEntry> | undefined;
   readonly #updated = new Set<string>();
 
@@ -124,13 +124,13 @@ class Block {
     this.#unmatched = new Map(entries.map((entry) => [keyOf(entry), entry]));
   }
 
-  /** Compares with a page of the old generation. @returns what is resolved already, to keep memory bounded. */
+  /** Compares with a page of the old generation. @returns what is already resolved, to bound memory. */
   match(entries: readonly string[]): Difference[] {
     for (const entry of entries) if (!this.#unmatched.delete(this.keyOf(entry))) this.#removed.push(entry);
     return this.#removed.length > MAX_UNMATCHED ? this.#resolve() : [];
   }
 
-  /** The differences that are left, once the old generation has no more names up to the last one of the block. */
+  /** Returns the remaining differences, after the last old page of the block's range of names. */
   end(): Difference[] {
     const records = this.#resolve();
     for (const encoded of this.#unmatched.values()) {
@@ -162,7 +162,7 @@ function nameOf(encoded: string | undefined): string {
   return decodeEntry(encoded ?? '').name;
 }
 
-/** The members of an entry after its number. */
+/** The JSON of an entry without its number. */
 function withoutNumber(encoded: string): string {
   const text = Buffer.from(encoded, 'base64').toString('latin1');
   return text.slice(text.indexOf(','));

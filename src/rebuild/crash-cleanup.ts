@@ -4,7 +4,7 @@ import type { RebuildContext } from './rebuild-context.js';
 import { removeOrphanedFolders } from './temporary-folder.js';
 import type { WorkerProcess } from './worker-process.js';
 
-/** Removes what a worker that crashed or was killed has left behind, and publishes its failure. Its lock expires. */
+/** Cleans up after a worker that crashed or was killed, and publishes the failure. The lock expires. */
 export async function cleanUpAfterCrash(
   worker: WorkerProcess,
   error: Error,
@@ -15,14 +15,14 @@ export async function cleanUpAfterCrash(
   const isServed = index !== undefined && generations.current?.index === index;
   const failure = isServed ? undefined : failed(error);
   if (isServed)
-    log.warn({ err: error, index }, 'the process of the rebuild ended after its snapshot was served');
+    log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');
   else {
     log.error(
       { err: error, index, phase: report.phase },
-      'the rebuild failed; the previous snapshot stays in service',
+      'the rebuild failed; the current snapshot stays in service',
     );
   }
-  // Once the lock has expired, the status is that of the rebuild that has taken over.
+  // Once the lock has expired, the status may belong to another rebuild.
   const isPublished = lockOwner === undefined || (await lock.isHeldBy(lockOwner).catch(() => false));
   if (isPublished) await status?.end(failure?.failure);
   await removeOrphanedFolders().catch((cause: unknown) => {
@@ -36,7 +36,7 @@ export async function cleanUpAfterCrash(
     await discardBuild(client, alias, index).catch((cause: unknown) => {
       log.error(
         { index, err: cause },
-        'its index, if it was created, could not be removed; the next rebuild tries again',
+        'the index of the failed build, if it exists, could not be deleted; the next rebuild tries again',
       );
     });
   }

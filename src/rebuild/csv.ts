@@ -6,10 +6,10 @@ import { DatasetError } from './dataset-error.js';
 /** One record: its fields, or why it has none. `line` is the line it begins on, from 1. */
 export type CsvRecord = { line: number; fields: string[] } | { line: number; reason: string };
 
-/** A longer line is no registry's row: the file is something else, and is not gathered in memory. */
+/** Maximum length of a line. A file with a longer one is not CSV, and the line is not buffered in memory. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
-/** How many lines one quoted field may run over before its opening quote counts as a stray one. */
+/** Maximum number of lines of one record. Beyond it, the opening quote counts as a stray one. */
 const MAX_RECORD_LINES = 100;
 
 /**
@@ -19,12 +19,12 @@ const MAX_RECORD_LINES = 100;
 const BATCH_RECORDS = 500;
 
 /**
- * Characters that may be parsed before the event loop gets a turn; csv-stream's parser takes up to 0.3 µs for one. Only
- * records of many lines or of one very long line need more than a single turn.
+ * Characters parsed between turns of the event loop; csv-stream's parser takes up to 0.3 µs per character.
+ * Only records of many lines or of one very long line need more than one turn.
  */
 const TURN_CHARACTERS = 8 * 1024;
 
-/** The same for checking the quotes, which takes up to 0.01 µs a character. */
+/** The same for checking the quotes, which takes up to 0.01 µs per character. */
 const SCAN_TURN_CHARACTERS = 128 * 1024;
 
 const LF = 0x0a;
@@ -33,8 +33,8 @@ const COMMA = 0x2c;
 const BYTE_ORDER_MARK = '\uFEFF';
 
 /**
- * Reads RFC 4180 CSV, UTF-8, in batches of records; the header row is the first record. A record that is not well
- * quoted or not UTF-8 is yielded with its reason, and reading goes on with the next line.
+ * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad
+ * quoting or invalid UTF-8 is yielded with the reason, and reading continues with the next line.
  * @throws {DatasetError} for a line that is longer than any row can be.
  */
 export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord[]> {
@@ -54,10 +54,10 @@ async function* inTurns(batches: Iterable<CsvRecord[]>): AsyncGenerator<CsvRecor
 }
 
 /**
- * Feeds csv-stream's parser what it handles well: whole, decoded records that are known to be well quoted. Everything
- * that it would let pass is checked here.
+ * Passes whole, decoded, correctly quoted records to csv-stream's parser, and rejects the errors that the
+ * parser does not detect.
  *
- * Its generators yield batches of records, also empty ones, wherever the event loop should get a turn.
+ * Its generators yield batches of records, possibly empty, whenever the event loop should get a turn.
  */
 class RecordReader {
   readonly #fields = new FieldParser();
@@ -135,8 +135,9 @@ class RecordReader {
   }
 
   /**
-   * Accepts a line that needs no parser, as nearly every row of every registry does: the parser, character by character,
-   * takes five times as long. @returns whether it was one.
+   * Splits a line without quotes at its commas. Most lines are such; this is five times as fast as the
+   * parser.
+   * @returns whether the line was one.
    */
   #splitPlain(line: string): boolean {
     if (this.#open.length > 0 || this.#line === 0 || line.length > MAX_LINE_BYTES) return false;
@@ -179,8 +180,9 @@ class RecordReader {
   }
 
   /**
-   * Refuses the open record by its first line and reads its other lines again, each as the start of a record. That is
-   * linear: only the last of them can open a quote, as all others contain an even number of quotes.
+   * Reports the open record as invalid by its first line, and reads its other lines again, each as the start
+   * of a record. This takes linear time: only the last line can open a quote, as all others have an even
+   * number of quotes.
    */
   *#giveUpOpenRecord(reason: string): Generator<CsvRecord[]> {
     const [, ...others] = this.#open;
@@ -195,7 +197,7 @@ class RecordReader {
     this.#openLength = 0;
   }
 
-  /** No line can follow that would close a quote. */
+  /** Gives up the open record, whose quote can no longer be closed, and those that its lines open. */
   *#closeOpenRecords(): Generator<CsvRecord[]> {
     while (this.#open.length > 0) yield* this.#giveUpOpenRecord('a quote is opened and never closed');
   }
@@ -208,8 +210,8 @@ class RecordReader {
 /**
  * Checks the quoting of one line, in time proportional to its length.
  * @param inside whether the line begins within a quoted field that an earlier line opened.
- * @yields an empty batch where the event loop should get a turn within a long line.
- * @returns `complete` if the record ends with this line, `open` if it ends within a quoted field.
+ * @yields an empty batch when the event loop should get a turn within a long line.
+ * @returns `complete` if the record ends with this line, `open` if the line ends within a quoted field.
  */
 function* scanLine(line: string, inside: boolean): Generator<[], 'complete' | 'open' | 'invalid'> {
   const end = line.endsWith('\r') ? line.length - 1 : line.length;
@@ -248,7 +250,7 @@ function* scanLine(line: string, inside: boolean): Generator<[], 'complete' | 'o
   }
 }
 
-/** `indexOf`, three times as fast where the quote is near, as in a row of short fields. */
+/** Like `indexOf`, but three times as fast if the quote is at `from`, as between adjacent quoted fields. */
 function indexOfQuote(line: string, from: number): number {
   return line.charCodeAt(from) === QUOTE ? from : line.indexOf('"', from);
 }
@@ -256,7 +258,7 @@ function indexOfQuote(line: string, from: number): number {
 /** csv-stream's parser, as a function of one record. */
 class FieldParser {
   #fields: string[] = [];
-  /** Whether the next field that the parser emits is the continuation of the last one. */
+  /** Whether the next field that the parser emits continues the last one. */
   #continues = false;
   readonly #parser = new Parser({ columns: [''], enclosedChar: '"', escapeChar: '"' });
 
@@ -272,7 +274,7 @@ class FieldParser {
    * Parses a long record in pieces. Each ends with a comma, so that the parser, which appends character by character,
    * never holds a long text: garbage collection would copy its millions of parts.
    * @param record well quoted, without its line end.
-   * @yields an empty batch between pieces, where the event loop should get a turn.
+   * @yields an empty batch between pieces, so that the event loop gets a turn.
    */
   *parse(record: string): Generator<[], string[]> {
     this.#fields = [];
@@ -284,7 +286,7 @@ class FieldParser {
       const opening = isInside ? '"' : '';
       let to = Math.min(from + TURN_CHARACTERS, record.length);
       isInside = isInside !== hasOddQuotes(record.slice(from, to));
-      // Within a quoted field, quotes are doubled: the first one of a pair only seems to close it.
+      // A doubled quote does not close the field: keep both quotes in one piece.
       if (!isInside && record[to - 1] === '"' && record[to] === '"') {
         to++;
         isInside = true;
@@ -292,8 +294,8 @@ class FieldParser {
       this.#parser.parse(`${opening}${record.slice(from, to)}${isInside ? '",' : ','}`);
       from = to;
     } while (from < record.length);
-    // The parser strips a carriage return off the end of a line, also one that a quoted field ends with: the empty field
-    // between the last comma and the line end takes that place.
+    // The parser strips a carriage return at the end of a line, even within a quoted field. The empty field
+    // after the last comma prevents that.
     this.#parser.parse('\n');
     this.#fields.pop();
     return this.#fields;
@@ -306,7 +308,7 @@ function hasOddQuotes(text: string): boolean {
   return isOdd;
 }
 
-/** A copy in one piece of a string that was made by appending. UTF-16, because the text may begin within a character. */
+/** Copies a string that was built by appending. UTF-16, because it may begin within a character. */
 function flatten(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le');
 }

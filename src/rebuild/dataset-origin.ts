@@ -9,7 +9,7 @@ import { DatasetError } from './dataset-error.js';
 import { quote } from './reason-text.js';
 import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
 
-/** Redirects that are followed, as many as download sites chain. A further one fails the download. */
+/** Maximum number of redirects: enough for the chains of download sites. */
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
@@ -17,16 +17,16 @@ const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 const MAX_CLOCK_SKEW_MS = 300_000;
 /** The date format that HTTP prescribes, after the day of the week. */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
-/** The two obsolete ones, of RFC 850 and of C's asctime, which is in GMT, too. */
+/** The two obsolete formats, of RFC 850 and of C's asctime. The latter is in GMT, too. */
 const OBSOLETE_DATE =
   /^(?:[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} [\d:]{8} GMT|(?:[A-Z][a-z]{2} ){2}[ \d]\d [\d:]{8} \d{4})$/;
 
 /** Values of `Content-Encoding` that can be read: gzip is recognised by its first bytes, whatever the server says. */
 const READABLE_ENCODINGS = ['identity', 'gzip', 'x-gzip'];
 
-/** What the origin of a dataset said of it, to ask later whether it has changed. */
+/** Validators of a downloaded dataset, for conditional requests. */
 export interface Validators {
-  /** SHA-256 of the address, which may hold a secret. */
+  /** SHA-256 of the address, which may contain a secret. */
   origin: string;
   etag?: string | undefined;
   lastModified?: string | undefined;
@@ -34,22 +34,22 @@ export interface Validators {
 
 /** A dataset that is being transferred. */
 export interface DatasetOrigin {
-  /** To be destroyed by the consumer, which ends the transfer. */
+  /** The consumer must destroy it, which ends the transfer. */
   body: Readable;
   /** `Last-Modified` of an HTTP response; invalid if it is missing or malformed. */
   lastModified?: Date;
   /** Modification time of a local file. */
   fileTime?: Date;
-  /** Announced size; undefined where there is none. */
+  /** Announced size; undefined if the origin sent none. */
   bytes: number | undefined;
-  /** Undefined where the origin has none. */
+  /** Undefined if the origin sent none. */
   validators: Validators | undefined;
 }
 
-/** Opens a dataset file. @throws {DatasetError} where there is none. */
+/** Opens a local dataset. @throws {DatasetError} unless the path leads to a file. */
 export async function openFile(url: string): Promise<DatasetOrigin> {
   const path = fileURLToPath(url);
-  // Clients of /rebuild see these messages, so the path is in the cause, for the log.
+  // Clients of /rebuild see these messages, so the path is only in the cause, for the log.
   const found = await stat(path).catch((cause: unknown) => {
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
     throw new DatasetError('there is no file at the path in DATASET_URL', { cause });
@@ -63,7 +63,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
     throw new DatasetError('the path in DATASET_URL is a pipe: name a file', { cause: new Error(path) });
   }
   const body = createReadStream(path);
-  // The consumer sees it when it reads; an error before that must not end the process.
+  // The consumer gets the error when it reads; an earlier one must not end the process.
   body.on('error', () => undefined);
   return {
     body,
@@ -75,8 +75,8 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
 
 /**
  * Requests a dataset and follows redirects.
- * @returns undefined where the dataset is the known one.
- * @throws {DatasetError} where the response is not a dataset, or its headers are late.
+ * @returns undefined if the dataset is still the known one.
+ * @throws {DatasetError} if the response is not a dataset, or its headers arrive late.
  */
 export async function openHttp(
   url: string,
@@ -93,7 +93,7 @@ export async function openHttp(
       return undefined;
     }
     if (statusCode !== 200) {
-      throw new DatasetError(`the dataset's server answered ${statusCode} instead of 200`);
+      throw new DatasetError(`the dataset's server responded with ${statusCode} instead of 200`);
     }
     assertReadableEncoding(headers['content-encoding']);
     const { etag, 'last-modified': lastModified, 'content-length': length } = headers;
@@ -136,9 +136,10 @@ async function follow(
 }
 
 /**
- * Sends a request on a connection of its own. Not by undici 7: under backpressure it takes the end of the connection for
- * a failure, even after a complete response, or ends the process by an assertion (nodejs/undici#5360).
- * @returns the response, whose body fails where the connection does.
+ * Sends a request on its own connection. Not with undici 7: under backpressure it treats the end of the
+ * connection as a failure, even after a complete response, or ends the process with an assertion
+ * (nodejs/undici#5360).
+ * @returns the response, whose body fails if the connection does.
  */
 async function get(
   address: URL,
@@ -151,7 +152,7 @@ async function get(
     let response: IncomingMessage | undefined;
     request.on('response', (message) => {
       response = message;
-      // The consumer sees it when it reads; an error before that must not end the process.
+      // The consumer gets the error when it reads; an earlier one must not end the process.
       message.on('error', () => undefined);
       resolve(message);
     });
@@ -188,7 +189,7 @@ function assertReadableEncoding(encoding = 'identity'): void {
 
 /**
  * Parses the date of an HTTP header.
- * @returns an invalid date for text in no form of RFC 9110, or a date that does not exist, such as 31 February.
+ * @returns an invalid date for text in no format of RFC 9110, or for a nonexistent date such as 31 February.
  */
 export function parseHttpDate(text = ''): Date {
   const [, written] = IMF_FIXDATE.exec(text) ?? [];

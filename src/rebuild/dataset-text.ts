@@ -4,19 +4,16 @@ import { createGunzip } from 'node:zlib';
 import { DatasetError } from './dataset-error.js';
 import { limitBytes } from './transfer-limits.js';
 
-/**
- * Bytes of text per chunk. Parsing and indexing one chunk blocks the event loop for some milliseconds, in which no
- * request is served.
- */
+/** Bytes of text per chunk. Parsing and indexing one chunk blocks the event loop for some milliseconds. */
 const CHUNK_BYTES = 16 * 1024;
-/** The first bytes of such files. */
+/** First bytes of gzip and zip files. */
 const GZIP = 0x1f8b;
 const ZIP = 0x504b0304;
 
 /**
- * Reads the text of a dataset file from its beginning, decompressed where the file is gzip: its first bytes tell,
- * whatever the file or the server calls itself.
- * @param maxBytes of the text: a small gzip may hold a lot of it.
+ * Reads the text of a dataset file. It is decompressed if its first bytes are those of gzip; names and
+ * headers are ignored.
+ * @param maxBytes maximum size of the decompressed text: a small gzip may expand to a huge one.
  * @throws {DatasetError} for other formats, damaged or truncated gzip, and text that is too large.
  */
 export async function* readText(path: string, maxBytes: number): AsyncGenerator<Buffer> {
@@ -52,8 +49,8 @@ async function* gunzip(path: string): AsyncGenerator<Buffer> {
 }
 
 /**
- * After the last member zlib accepts zeros as padding, and silently ignores whatever follows the first one, also further
- * members.
+ * After the last member, zlib accepts zeros as padding, and silently ignores everything after the first zero,
+ * even further members.
  * @param from the end of the last member.
  */
 async function assertOnlyPadding(path: string, from: number): Promise<void> {
@@ -64,7 +61,7 @@ async function assertOnlyPadding(path: string, from: number): Promise<void> {
   }
 }
 
-/** @returns zeros in the place of bytes beyond the end. */
+/** Bytes beyond the end of the file are zero. */
 async function readAt(path: string, position: number, length: number): Promise<Buffer> {
   const handle = await open(path);
   try {

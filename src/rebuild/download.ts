@@ -15,17 +15,17 @@ import { createTemporaryFolder, removeOrphanedFolders } from './temporary-folder
 import { redactAddresses } from './redact-addresses.js';
 import { enforceMinimumRate, limitBytes, assertFreeSpace, limitByFreeSpace } from './transfer-limits.js';
 
-/** Bounds of a download. Exceeding one fails it, and nothing is left behind. */
+/** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
 const LIMITS = {
-  /** Maximum size of the file as it comes, and of its text, in bytes: forty times a registry of 4,000,000 names. */
+  /** Maximum size of the file and of its text, in bytes: forty times a registry of 4,000,000 names. */
   maxBytes: 16 * 2 ** 30,
-  /** Free space to leave to other users of the file system, in bytes: enough for logs and other temporary files. */
+  /** Free space reserved for others, in bytes: enough for logs and other temporary files. */
   reservedBytes: 64 * 2 ** 20,
   /** Timeout of the response headers, and of the minimum progress of the body, in milliseconds. */
   windowMs: 30_000,
 };
 
-/** A dataset as it came, in a temporary file of this build's own. */
+/** A downloaded dataset, in a temporary file of this build. */
 export interface Snapshot {
   /**
    * When it was taken: the first plausible date of `Last-Modified`, the gzip header and the modification time of a local
@@ -36,7 +36,7 @@ export interface Snapshot {
   digest: string;
   /** Undefined if the origin sends none. */
   validators: Validators | undefined;
-  /** The text from its beginning, decompressed where the file is gzip. Can be read more than once. */
+  /** Reads the decompressed text from the beginning. Can be called more than once. */
   read(): AsyncIterable<Buffer>;
   /** Removes the temporary file. */
   remove(): Promise<void>;
@@ -45,7 +45,7 @@ export interface Snapshot {
 interface DownloadOptions extends Partial<typeof LIMITS> {
   /** Deadline of the whole download, redirects included, in milliseconds. */
   timeoutMs: number;
-  /** Of the dataset that is served: nothing is fetched where it is the same. */
+  /** Validators of the served dataset. If they still match, nothing is downloaded. */
   known?: Validators | undefined;
 }
 
@@ -118,7 +118,7 @@ async function dateOf({ lastModified, fileTime }: DatasetOrigin, path: string): 
   }
 }
 
-/** Node calls a connection that ends before the response does just "aborted". */
+/** Node's message for a connection that ends before the response is just "aborted". */
 function describe(error: Error): string {
   return error.message === 'aborted' ? 'the connection was closed before the end' : redactAddresses(error);
 }

@@ -2,13 +2,13 @@ import type { BadRows } from './bad-rows.js';
 import { quote } from './reason-text.js';
 import type { Row } from './rows.js';
 
-/** Values that seem to repeat, each with the line it was first found on, once it is known. */
+/** Possible duplicates, each with the line of its first occurrence once that is known. */
 export interface Suspects {
   names: Map<string, number | undefined>;
   numbers: Map<number, number | undefined>;
 }
 
-/** Reads again where something seemed to repeat, and finds the rows that really do: all but the first of each. */
+/** Reads all rows again to find the real duplicates among the suspects: all occurrences but the first. */
 export async function findDuplicates(
   rows: () => AsyncIterable<Row[]>,
   { names, numbers }: Suspects,
@@ -24,13 +24,13 @@ export async function findDuplicates(
       const lineOfName = names.get(name);
       const lineOfNumber = numbers.get(no);
       if (lineOfName !== undefined) {
-        badRows.skip(line, `name ${quote(name)} was on line ${lineOfName} already`);
+        badRows.skip(line, `name ${quote(name)} is already on line ${lineOfName}`);
         duplicates.push({ line, no });
       } else if (lineOfNumber !== undefined) {
-        badRows.skip(line, `package_no ${no} was on line ${lineOfNumber} already`);
+        badRows.skip(line, `package_no ${no} is already on line ${lineOfNumber}`);
         duplicates.push({ line, no });
       } else {
-        // Only now: a row that is skipped takes neither its name nor its number from a later one.
+        // Only for accepted rows: a skipped row must not make a later one a duplicate.
         if (names.has(name)) names.set(name, line);
         if (numbers.has(no)) numbers.set(no, line);
       }

@@ -4,7 +4,7 @@ import { DatasetError } from './dataset-error.js';
 import { truncateReason } from './reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
 
-/** The reason of a failed rebuild, as clients see it: the addresses of the engines are in the log only. */
+/** The reason of a failed rebuild for clients. Only the log contains addresses of Elasticsearch and Redis. */
 export function publicReason(error: Error): string {
   return truncateReason(describe(error));
 }
@@ -12,7 +12,7 @@ export function publicReason(error: Error): string {
 function describe(error: Error): string {
   const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) return refusal;
-  // Its message may quote the dataset, whose URLs are no secret.
+  // Not redacted: the message may quote URLs of the dataset, which are public.
   if (error instanceof DatasetError) return error.message;
   if (error instanceof errors.ResponseError) return describeResponse(error);
   const silent =
@@ -22,9 +22,9 @@ function describe(error: Error): string {
   return silent ? 'Elasticsearch does not respond' : redactAddresses(error);
 }
 
-/** Omits the message, in which Elasticsearch names its nodes and a proxy its host. */
+/** Omits the message of the response, which may contain the host names of nodes or of a proxy. */
 function describeResponse({ statusCode, body }: errors.ResponseError): string {
   const { error } = (body ?? {}) as { error?: { type?: unknown } };
   const type = typeof error?.type === 'string' && /^[a-z_]{1,80}$/.test(error.type) ? `: ${error.type}` : '';
-  return `Elasticsearch answered ${statusCode}${type}`;
+  return `Elasticsearch responded with ${statusCode}${type}`;
 }

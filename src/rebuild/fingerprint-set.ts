@@ -3,15 +3,15 @@ import xxhash from 'xxhash-wasm';
 const FULL_AT = 0.6;
 
 /**
- * The set is divided by hash into as many parts, so that it grows in small steps: doubling it as a whole would block the
+ * Number of parts, selected by hash. Each part grows separately: doubling one large table would block the
  * event loop for 0.2 s at 4,000,000 texts.
  */
 const PARTS = 256;
 const FIRST_PLACES = 2 ** 8;
 
 /**
- * A set of texts that keeps a hash of 64 bits of each: it never forgets one, and takes a new one for an old one about
- * once in 2,000,000 sets of 4,000,000 texts. So what it calls seen has to be confirmed, and what it calls new is new.
+ * A set of 64-bit hashes of texts. `add` detects every repeated text, and takes a new text for a repeated one
+ * about once in 2,000,000 sets of 4,000,000 texts: callers must confirm repetitions.
  */
 export class FingerprintSet {
   readonly #parts = Array.from({ length: PARTS }, () => new PairSet());
@@ -23,7 +23,7 @@ export class FingerprintSet {
     return new FingerprintSet((text) => hashes.h64(text));
   }
 
-  /** Adds `text`. @returns false where it seems to be in the set already. */
+  /** Adds `text`. @returns false if it seems to be in the set already. */
   add(text: string): boolean {
     const hash = this.h64(text);
     const high = Number(hash >> 32n);
@@ -34,10 +34,10 @@ export class FingerprintSet {
 
 class PairSet {
   #size = 0;
-  /** The halves of each hash, in open addressing; a second half of 0 is a free place. */
+  /** Open-addressing table with the high and the low half of each hash. A low half of 0 marks a free slot. */
   #pairs = new Uint32Array(FIRST_PLACES * 2);
 
-  /** @returns false where the pair is in the set already. */
+  /** @returns false if the pair is in the set already. */
   add(high: number, low: number): boolean {
     if (!insert(this.#pairs, high, low)) return false;
     this.#size++;
@@ -55,7 +55,7 @@ class PairSet {
   }
 }
 
-/** Puts a pair in its place by linear probing. @returns false where it is there already. */
+/** Inserts a pair by linear probing. @returns false if it is there already. */
 function insert(pairs: Uint32Array, high: number, low: number): boolean {
   const mask = pairs.length / 2 - 1;
   for (let place = high & mask; ; place = (place + 1) & mask) {

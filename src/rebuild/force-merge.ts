@@ -41,7 +41,7 @@ export async function seal(
     async (signal) => {
       const { segments, merging, bytes, merges } = await readMerge(client, index, signal).catch(
         (error: unknown) => {
-          // The node that comes back may have restarted.
+          // The node may have restarted and lost the request.
           requestedAt = -Infinity;
           throw error;
         },
@@ -50,7 +50,7 @@ export async function seal(
       if (merging === 0) {
         if (isMerged(segments, total)) return { done: true, evidence: undefined };
         await request(signal);
-        // What a finished merge has written becomes searchable.
+        // Makes the result of a finished merge searchable.
         await client.indices.refresh({ index }, { signal });
       }
       return { done: false, evidence: { segments: segments.length, merging, bytes, merges } };

@@ -5,7 +5,7 @@ import { loadingAliasOf } from '../search/index-names.js';
 import { assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 
-/** What an index holds: the names of the files in `mappings/`. */
+/** The content of an index: the names of the files in `mappings/`. */
 type Content = 'packages' | 'changes';
 
 interface NewIndex {
@@ -14,7 +14,7 @@ interface NewIndex {
   meta?: GenerationMeta;
 }
 
-/** Creates an index as the file in `mappings/` says: without copies and refresh, for the load. */
+/** Creates an index from the file in `mappings/`, without replicas and refresh during the load. */
 export async function createIndex(
   client: Client,
   content: Content,
@@ -41,7 +41,7 @@ interface ReplicaOptions extends RetryOptions {
 }
 
 /**
- * Copies a sealed index, as `waitForCopies` does, and checks that each shard still is one segment.
+ * Copies a sealed index, as `waitForCopies` does, and checks that each shard is still one segment.
  * @throws {StalledError} {Error}
  */
 export async function waitForReplicas(
@@ -71,7 +71,7 @@ export async function closeLoad(
 }
 
 /**
- * Sets the number of copies and the usual settings, and waits until all copies exist, for hours if need be.
+ * Sets the number of copies and the usual settings, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
  * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space.
  */
@@ -99,8 +99,8 @@ export async function waitForCopies(
 }
 
 /**
- * Whether every copy of the index exists: the master lists the shards that are not green. The cluster's health would say
- * so too, but requires the right to monitor the whole cluster.
+ * Whether every copy of the index exists: the request lists only shards that are not green. The cluster
+ * health API would require the privilege to monitor the whole cluster.
  */
 async function isGreen(client: Client, index: string, signal: AbortSignal): Promise<boolean> {
   const { indices } = await client.indices.shardStores({ index }, { signal });

@@ -1,17 +1,17 @@
-/** What a package is counted by in Kibana; no search of the service touches it. */
+/** Fields for statistics in Kibana. The service does not search them. */
 export interface KibanaFields {
   /** The first character (code point); Elasticsearch lower-cases it. */
   initial: string;
   /** `@scope` of `@scope/name`. */
   scope: string;
-  /** Of the name, in characters (code points). */
+  /** Length of the name, in characters (code points). */
   length: number;
 }
 
-/** In the place of a scope: none can be called so. */
+/** Value for names without a scope. No scope can equal it. */
 const NO_SCOPE = '(none)';
 
-/** The first of the two code units of a code point beyond the basic plane. */
+/** The first code unit of a surrogate pair. */
 const LEAD_SURROGATE = /[\ud800-\udbff]/g;
 
 /** @param name not empty, and well-formed Unicode, as decoded UTF-8 is. */
@@ -19,7 +19,7 @@ export function kibanaFieldsOf(name: string): KibanaFields {
   return {
     initial: String.fromCodePoint(name.codePointAt(0) as number),
     scope: scopeOf(name) ?? NO_SCOPE,
-    // Six times as fast as taking the code points apart, and a load asks for millions.
+    // Six times as fast as splitting into code points, and called for millions of names.
     length: name.length - (name.match(LEAD_SURROGATE)?.length ?? 0),
   };
 }

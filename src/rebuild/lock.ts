@@ -7,7 +7,7 @@ type MutexOptions = ConstructorParameters<typeof Mutex>[2];
 /** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
-/** It is renewed so many times meanwhile: three of these may fail before the lock is lost. */
+/** Renewals within that time. Three in a row may fail before the lock is lost. */
 const RENEWALS = 4;
 
 /** Redis is configured and does not respond: it is unknown whether another replica is rebuilding. */
@@ -16,7 +16,7 @@ export class LockUnavailableError extends Error {
 }
 
 function throwUnavailable(cause: unknown): never {
-  throw new LockUnavailableError('Redis does not answer', { cause });
+  throw new LockUnavailableError('Redis does not respond', { cause });
 }
 
 /** The lock expired or was taken over before the work was done. */
@@ -30,25 +30,25 @@ export class LockLostError extends Error {
 
 /** The right to rebuild, until it is released or lost. */
 export interface HeldLock {
-  /** Names the rebuild that has it, for `isHeldBy`. */
+  /** Identifies the rebuild that holds it, for `isHeldBy`. */
   readonly owner: string;
   /** Aborts when the lock is lost: another replica may have it. */
   readonly lost: AbortSignal;
-  /** Never throws: a lock that cannot be released ends by itself. */
+  /** Never throws: a lock that cannot be released expires. */
   release(): Promise<void>;
 }
 
 /** Lets one rebuild of a registry run at a time. */
 export interface RebuildLock {
-  /** @returns undefined if another rebuild has it. @throws {LockUnavailableError} */
+  /** @returns undefined if another rebuild holds it. @throws {LockUnavailableError} */
   acquire(): Promise<HeldLock | undefined>;
-  /** Whether a rebuild has it at this moment. @throws {LockUnavailableError} */
+  /** Whether a rebuild holds it now. @throws {LockUnavailableError} */
   isHeld(): Promise<boolean>;
-  /** Whether the rebuild of this name has it. @throws {LockUnavailableError} */
+  /** Whether this owner holds it. @throws {LockUnavailableError} */
   isHeldBy(owner: string): Promise<boolean>;
 }
 
-/** Over all replicas on one Redis: a key with an owner's token and a time to live, renewed while the rebuild runs. */
+/** Across all replicas on one Redis: a key with an owner's token and a time to live, renewed periodically. */
 export class RedisLock implements RebuildLock {
   /** @param lockMs time to live of a lock after its last renewal, in milliseconds. */
   constructor(
@@ -62,7 +62,7 @@ export class RedisLock implements RebuildLock {
     const mutex = this.#mutex({ acquireAttemptsLimit: 1 });
     const asked = performance.now();
     const acquired = await mutex.tryAcquire().catch(async (error: unknown) => {
-      // Redis may still execute what it did not answer in time. This comes after it, on the same connection.
+      // Redis may still execute a command that timed out. The release follows it on the same connection.
       await this.#mutex({ identifier: mutex.identifier, acquiredExternally: true })
         .release()
         .catch(() => undefined);
@@ -71,9 +71,9 @@ export class RedisLock implements RebuildLock {
     if (!acquired) return undefined;
 
     const lost = new AbortController();
-    // Without a reason of its own: the Elasticsearch client takes such an abort for a broken connection, and retries.
+    // Without a custom reason: the Elasticsearch client takes one for a broken connection, and retries.
     const lose = () => lost.abort();
-    // By the clock of this process, so that it stops in time also where Redis is away or was itself asleep.
+    // By the clock of this process, so that it stops in time even if Redis is unavailable or was suspended.
     const until = (renewed: number) => setTimeout(lose, renewed + this.lockMs - performance.now());
     let deadline = until(asked);
     let renewing: Promise<void> | undefined;
@@ -85,7 +85,7 @@ export class RedisLock implements RebuildLock {
           if (renewed) deadline = until(began);
           else lose();
         },
-        (error: unknown) => this.log.warn({ err: error }, 'the lock of the rebuild could not be renewed'),
+        (error: unknown) => this.log.warn({ err: error }, 'the rebuild lock could not be renewed'),
       );
     }, this.lockMs / RENEWALS);
     const stop = () => {
@@ -95,11 +95,11 @@ export class RedisLock implements RebuildLock {
     lost.signal.addEventListener('abort', stop);
     const release = async () => {
       clearInterval(renewal);
-      // One that is under way would set the deadline anew.
+      // A renewal in flight would restart the deadline.
       await renewing;
       stop();
       await mutex.release().catch((error: unknown) => {
-        this.log.warn({ err: error }, 'the lock of the rebuild could not be released; it ends by itself');
+        this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
       });
     };
     return { owner: mutex.identifier, lost: lost.signal, release };
@@ -113,7 +113,7 @@ export class RedisLock implements RebuildLock {
     return (await this.redis.get(this.#key).catch(throwUnavailable)) === owner;
   }
 
-  /** @returns false if the lock is another's or has expired. */
+  /** @returns false if another owner has the lock, or it has expired. */
   #renew(identifier: string): Promise<boolean> {
     return this.#mutex({ identifier, acquiredExternally: true }).tryAcquire();
   }
@@ -122,7 +122,7 @@ export class RedisLock implements RebuildLock {
     return `${this.slug}:rebuild:lock`;
   }
 
-  /** Renewed here: its own renewal ends the process where Redis does not answer. */
+  /** Without the library's own renewal, which ends the process if Redis does not respond. */
   #mutex(options: MutexOptions): Mutex {
     return new KeyedMutex(this.redis, this.#key, {
       ...options,
@@ -132,7 +132,7 @@ export class RedisLock implements RebuildLock {
   }
 }
 
-/** At the key as it is given: the library writes `mutex:` before it, and all keys of a registry begin with its slug. */
+/** Uses the key as given. The library would prepend `mutex:`, but all keys must begin with the slug. */
 class KeyedMutex extends Mutex {
   constructor(redis: Redis, key: string, options: MutexOptions) {
     super(redis, key, options);

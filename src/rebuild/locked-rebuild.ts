@@ -4,13 +4,13 @@ import { failed, type Outcome } from './outcome.js';
 import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
 
 interface Deps extends RebuildDeps {
-  /** Undefined without Redis: other replicas do not exist then. */
+  /** Undefined without Redis: there are no other replicas then. */
   status: StatusStore | undefined;
 }
 
 /**
- * Runs a rebuild under a lock, publishes its progress and its end to all replicas, and releases the lock. Never rejects:
- * what failed is logged.
+ * Runs a rebuild under a lock, publishes its progress and outcome to all replicas, and releases the lock.
+ * Never rejects: failures are logged.
  */
 export async function rebuildUnderLock(
   held: HeldLock,
@@ -21,7 +21,7 @@ export async function rebuildUnderLock(
   const unpublish = status?.publish(() => progress.report, held.lost);
   try {
     const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
-    // After the lock is lost, the status is that of another rebuild.
+    // Once the lock is lost, the status may belong to another rebuild.
     const isPublished = !('stopped' in outcome) && !held.lost.aborted;
     if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
     return outcome;
@@ -43,12 +43,12 @@ async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOption
   } catch (error) {
     const { phase } = options.progress.report;
     if (options.signal.aborted && !held.lost.aborted) {
-      log.info({ phase }, 'the rebuild was stopped; the previous snapshot stays in service');
+      log.info({ phase }, 'the rebuild was stopped; the current snapshot stays in service');
       return { stopped: true };
     }
     const outcome = failed(held.lost.aborted ? new LockLostError() : (error as Error));
     const { reason } = outcome.failure;
-    log.error({ err: error, reason, phase }, 'the rebuild failed; the previous snapshot stays in service');
+    log.error({ err: error, reason, phase }, 'the rebuild failed; the current snapshot stays in service');
     return outcome;
   }
 }

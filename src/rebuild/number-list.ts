@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * Numbers that are processed before the event loop gets a turn: sorting as many takes 3 ms. Four million in one go would
- * take half a second, in which no request is served.
+ * Numbers processed between turns of the event loop: sorting this many takes 3 ms. Sorting four million at
+ * once would take half a second.
  */
 const SLICE = 2 ** 15;
 
@@ -40,7 +40,7 @@ export class NumberList {
     if (!this.#isAscending) await this.#mergeSlices();
   }
 
-  /** The numbers that occur more than once in the sorted list, `max` of them at most. */
+  /** The numbers that occur more than once in the sorted list, at most `max`. */
   async repeated(max: number): Promise<number[]> {
     const found: number[] = [];
     for (let i = 1; i < this.#length && found.length < max; i++) {
@@ -67,7 +67,7 @@ export class NumberList {
     this.#length = kept;
   }
 
-  /** The index of a value in the sorted list, by bisection; -1 if it is not there. */
+  /** The index of a value in the sorted list, by binary search; -1 if it is missing. */
   indexOf(value: number): number {
     let low = 0;
     let high = this.#length - 1;
@@ -81,7 +81,7 @@ export class NumberList {
     return -1;
   }
 
-  /** Bottom-up merge sort of the sorted slices, with as much memory again. */
+  /** Bottom-up merge sort of the sorted slices, into a second array of the same length. */
   async #mergeSlices(): Promise<void> {
     let from = this.#sorted;
     let to = new Float64Array(this.#length);

@@ -17,22 +17,22 @@ export type Phase = (typeof PHASES)[number];
 /** Phases that count rows. */
 const COUNTING: readonly Phase[] = ['checking', 'loading', 'comparing'];
 
-/** How far a rebuild is. */
+/** Progress of a rebuild. */
 export interface ProgressReport {
   phase: Phase;
   /** Rows read or written so far in this phase. */
   rows: number;
-  /** How many there will be, once that is known. */
+  /** Expected number of rows, once that is known. */
   total?: number | undefined;
   /** Bytes merged or copied so far, in the phases `merging` and `replicating`. */
   bytes?: number | undefined;
-  /** How many bytes there will be, roughly. */
+  /** Expected number of bytes, roughly. */
   totalBytes?: number | undefined;
   /** ISO 8601. */
   startedAt: string;
 }
 
-/** Follows one rebuild and tells a listener of every change. */
+/** Tracks one rebuild and notifies a listener of every change. */
 export class Progress {
   #report: ProgressReport;
 
@@ -48,7 +48,7 @@ export class Progress {
   }
 
   enter(phase: Phase, total?: number): void {
-    // Outside the phases that count rows, the rows of the last one that did stay in sight.
+    // Phases that count no rows keep the count of the last one that did.
     const rows = COUNTING.includes(phase) ? 0 : this.#report.rows;
     const { startedAt } = this.#report;
     this.#report = { phase, rows, total: total ?? this.#report.total, startedAt };

@@ -9,7 +9,7 @@ import {
 } from '../search/index-names.js';
 
 /**
- * Deletes indices. Each deletion is one `_aliases` request that contains its own precondition (`must_exist`), see
+ * Deletes indices. Every deletion depends on a precondition (`must_exist`) in an `_aliases` request, see
  * `aliases.ts`.
  */
 
@@ -46,7 +46,7 @@ export async function discardBuild(client: Client, alias: string, build: string)
 
 /**
  * Deletes the index of a failed build. Without its loading alias a build can never be served, so that is removed first.
- * A build that is served after all, because the response to its flip was lost, has none any more and stays.
+ * A build that is served after all, because the response to its flip was lost, has no such alias and is kept.
  */
 export async function discard(client: Client, build: string): Promise<void> {
   const loading = { index: build, alias: loadingAliasOf(build), must_exist: true };
@@ -57,14 +57,15 @@ export async function discard(client: Client, build: string): Promise<void> {
 interface PruneOptions {
   /** The index that must be served for anything to be deleted. */
   served: string;
-  /** Aborts when the lock is lost or the server stops: what is left is deleted by the next rebuild. */
+  /** Aborts when the lock is lost or the server stops: the next rebuild deletes the rest. */
   signal: AbortSignal;
   log: Logger;
 }
 
 /**
  * Deletes old builds, one request each, on condition that `served` is still being served at that moment.
- * @param builds must have been listed while this process held the lock: what others have created since is theirs.
+ * @param builds must have been listed while this process held the lock: builds created since belong to
+ * others.
  */
 export async function prune(
   client: Client,
@@ -88,7 +89,7 @@ export async function prune(
   }
 }
 
-/** @returns false if the request was rejected because an alias or an index was not there. */
+/** @returns false if the request was rejected because an alias or an index does not exist. */
 async function unlessMissing(request: () => Promise<unknown>): Promise<boolean> {
   try {
     await request();

@@ -10,7 +10,7 @@ import { aliasOf } from '../search/index-names.js';
 import { InMemoryLock, RedisLock, type RebuildLock } from './lock.js';
 import { StatusStore } from './status-store.js';
 
-/** Timeout of reading one page of a whole generation, in milliseconds: more than Elasticsearch itself may take. */
+/** Timeout of reading one page of a whole generation, in milliseconds: above the timeout in the query. */
 const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Everything that rebuilds and rollbacks need, for the server, its worker process and the commands. */
@@ -18,9 +18,9 @@ export interface RebuildContext {
   alias: string;
   /** Has the rights to rebuild. */
   client: Client;
-  /** Likewise, for searching the new index. */
+  /** With the same rights, for searching the new index. */
   pool: SearchPool;
-  /** Likewise, for reading whole generations, which takes longer than a search. */
+  /** With the same rights and a longer timeout, for reading whole generations. */
   exportPool: SearchPool;
   config: Config;
   log: Logger;
@@ -29,14 +29,14 @@ export interface RebuildContext {
   lock: RebuildLock;
   /** Undefined without Redis. */
   status: StatusStore | undefined;
-  /** What is served. It polls only once it is started. */
+  /** Tracks the generations being served. Polls only after `start()`. */
   generations: GenerationWatcher;
   close(): Promise<void>;
 }
 
 /**
  * Connects to Elasticsearch and Redis.
- * @param withoutRedis what it means to this process that Redis does not respond, for the log.
+ * @param withoutRedis the consequence while Redis does not respond, for the log.
  */
 export async function createRebuildContext(
   config: Config,

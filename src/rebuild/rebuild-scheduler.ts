@@ -3,10 +3,10 @@ import type { GenerationWatcher } from '../search/generation-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
 import type { StartOptions } from './worker-messages.js';
 
-/** Pause before a first build that failed is tried again: doubled each time, within these, in milliseconds. */
+/** Bounds of the pause before a failed first build is retried, doubled each time, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
 const LAST_RETRY_MS = 300_000;
-/** How often to look whether a first build is needed, in milliseconds. */
+/** How often to check whether a first build is needed, in milliseconds. */
 const COLD_START_POLL_MS = 500;
 
 /** Starts rebuilds without a request: until there is a first generation, and at a fixed interval. */
@@ -21,8 +21,8 @@ export class RebuildScheduler {
   ) {}
 
   /**
-   * Builds as long as there is no complete index (a cold start), with growing pauses while that fails; and every
-   * `intervalSeconds`, unless it is 0, if the dataset has changed.
+   * Builds while there is no complete index (a cold start), with backoff after failures. Unless
+   * `intervalSeconds` is 0, also rebuilds at that interval if the dataset has changed.
    */
   start(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;
@@ -43,19 +43,19 @@ export class RebuildScheduler {
     this.#after(intervalSeconds * 1000, refresh);
   }
 
-  /** Starts no more rebuilds; one that is running is not stopped. */
+  /** Starts no more rebuilds. A running one is not stopped. */
   stop(): void {
     this.#isStopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
   }
 
-  /** Rebuilds unless another replica does, and waits for the end. @returns whether that failed. */
+  /** Rebuilds unless another replica is rebuilding, and waits for the end. @returns whether it failed. */
   async #attempt(options: StartOptions): Promise<boolean> {
     try {
       const answer = await this.rebuilds.start(options);
       return answer.accepted && 'failure' in (await answer.outcome);
     } catch (error) {
-      this.log.error({ err: error }, 'no rebuild could be started');
+      this.log.error({ err: error }, 'the rebuild could not be started');
       return true;
     }
   }

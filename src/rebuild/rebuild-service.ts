@@ -7,11 +7,11 @@ import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
 import { WorkerFailedError, WorkerProcess } from './worker-process.js';
 
-/** How often to ask for the progress of a rebuild that has the lock and has not published any, and the pause between, in milliseconds. */
+/** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
 const ATTEMPTS = 5;
 const ATTEMPT_PAUSE_MS = 50;
 
-/** How many rebuilds have ended how. */
+/** Number of rebuilds by outcome. */
 export interface RebuildCounts {
   rebuilt: number;
   unchanged: number;
@@ -19,23 +19,23 @@ export interface RebuildCounts {
   failed: number;
 }
 
-/** The end of a rebuild that succeeded, also if nothing had changed. */
+/** A rebuild that succeeded, even if nothing had changed. */
 export interface Success {
   /** ISO 8601. */
   at: string;
-  /** Duration of the last one that built an index. */
+  /** Duration of the last rebuild that built an index. */
   seconds: number | undefined;
 }
 
-/** The answer to a request for a rebuild. */
+/** The result of a request for a rebuild. */
 export type StartResult = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
-  /** One is running, here or on another replica, and this is its progress. */
+  /** A rebuild is already running, here or on another replica, with this progress. */
   | { accepted: false }
 );
 
 interface Options {
-  /** To be redacted in the log of the workers. */
+  /** Redacted in the logs of the workers. */
   secrets: readonly string[];
   onProgress?: ((report: ProgressReport) => void) | undefined;
 }
@@ -54,12 +54,12 @@ export class RebuildService {
     private readonly options: Options,
   ) {}
 
-  /** Progress of the rebuild of this process, or undefined if none runs. */
+  /** Progress of the rebuild of this process; undefined if none is running. */
   get progress(): ProgressReport | undefined {
     return this.#worker?.report;
   }
 
-  /** Resources of the process that rebuilds. */
+  /** Resource usage of the worker process. */
   get usage(): ResourceUsage | undefined {
     return this.#worker?.usage;
   }
@@ -76,12 +76,12 @@ export class RebuildService {
 
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
-   * @throws {LockUnavailableError} if Redis does not tell whether one is running.
-   * @throws {WorkerFailedError} if its process could not be started, which counts as a failed rebuild.
+   * @throws {LockUnavailableError} if Redis does not respond: it is unknown whether one is running.
+   * @throws {WorkerFailedError} if the worker could not be started, which counts as a failed rebuild.
    */
   async start(options: StartOptions): Promise<StartResult> {
     const { status, lock } = this.context;
-    // One that is only starting may learn that another replica has the lock.
+    // A worker that is still starting may find that another replica has the lock.
     await this.#worker?.answer.catch(() => undefined);
     const lastFailure = status === undefined ? this.#lastFailure : await status.lastFailure();
     const isHeldElsewhere = this.progress === undefined && (await lock.isHeld());
@@ -98,24 +98,24 @@ export class RebuildService {
     const outcome = this.#finish(worker);
     this.#outcome = outcome;
     const answer = await worker.answer.catch(async (error: unknown) => {
-      // Recorded as a failure first.
+      // The failure must be recorded first.
       await outcome;
       throw error;
     });
     if (answer === 'started') return { accepted: true, outcome, progress: worker.report, lastFailure };
     this.#worker = undefined;
-    if (answer === 'lock-unavailable') throw new LockUnavailableError('Redis does not answer');
+    if (answer === 'lock-unavailable') throw new LockUnavailableError('Redis does not respond');
     return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
   }
 
-  /** Starts no more rebuilds, stops the running one before its flip, and waits until it has cleaned up. */
+  /** Starts no more rebuilds, stops the running one before its flip, and waits for its cleanup. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#worker?.stop();
     await this.#outcome;
   }
 
-  /** The rebuild that has the lock may have published nothing: it has just begun, is ending, or was killed. */
+  /** The rebuild that holds the lock may have no progress: it has just begun, is ending, or was killed. */
   async #reportOfOther(): Promise<ProgressReport> {
     for (let attempt = 1; ; attempt++) {
       const report = this.progress ?? (await this.context.status?.progress());
@@ -125,7 +125,7 @@ export class RebuildService {
     }
   }
 
-  /** Waits for the end of a worker, and records it. Never rejects. */
+  /** Waits for a worker to end and records the outcome. Never rejects. */
   async #finish(worker: WorkerProcess): Promise<Outcome> {
     const began = performance.now();
     const end = await worker.ended;

@@ -24,7 +24,7 @@ import { assertNotShrunk, verify } from './verify.js';
 
 export interface RebuildDeps {
   client: Client;
-  /** For trying the new index as readers will. */
+  /** For querying the new index as readers will. */
   pool: SearchPool;
   /** For reading whole generations. */
   exportPool: SearchPool;
@@ -34,9 +34,9 @@ export interface RebuildDeps {
 }
 
 export interface RebuildOptions {
-  /** Accept a snapshot that is much smaller than the one before. */
+  /** Accept a snapshot that is much smaller than the previous one. */
   force: boolean;
-  /** When there is nothing to build: if the dataset is that of the newest build, or if anything is served. */
+  /** Build nothing if the dataset is that of the newest build (`unchanged`), or if anything is `served`. */
   skipIf?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the build before the flip. */
@@ -46,8 +46,8 @@ export interface RebuildOptions {
 }
 
 /**
- * Builds a new generation from the dataset and serves it. A failure before the flip leaves the old generation serving and
- * nothing of the new one behind.
+ * Builds a new generation from the dataset and serves it. After a failure before the flip, the old generation
+ * stays in service and nothing of the new one is left.
  * @returns the new index, or undefined if there was nothing to build.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
@@ -88,10 +88,13 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     try {
       await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served });
     } catch (error) {
-      // Local files first: Elasticsearch may not respond, and the process may not be given the time to wait.
+      // Local files first: Elasticsearch may not respond, and this process may be killed while it waits.
       await snapshot.remove();
       await discardBuild(client, alias, index).catch((cause: unknown) => {
-        log.error({ index, err: cause }, 'the index of a failed build, if it was made, could not be removed');
+        log.error(
+          { index, err: cause },
+          'the index of the failed build, if it exists, could not be deleted; the next rebuild tries again',
+        );
       });
       throw error;
     }
@@ -111,12 +114,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
 }
 
 interface BuildInput {
-  /** Its name. */
+  /** Name of the new index. */
   index: string;
   rows: AsyncIterable<Row[]>;
   dataset: ValidatedDataset;
   meta: GenerationMeta;
-  /** What is served until the flip. */
+  /** The generation served until the flip. */
   served: FoundGeneration | undefined;
 }
 
@@ -154,7 +157,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
 }
 
 /**
- * @returns undefined if `skipIf` is `unchanged`, the dataset is that of the newest build, and that has all fields that
+ * @returns undefined if `skipIf` is `unchanged` and the newest build has the same dataset and all fields that
  * this release writes.
  */
 async function downloadIfChanged(
@@ -181,7 +184,7 @@ async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): 
   }
 }
 
-/** The last one built: after a rollback that is the previous generation, and its dataset is not to be built again. */
+/** The last generation built. After a rollback it is the previous one, whose dataset is not built again. */
 async function newestGeneration(
   client: Client,
   alias: string,
@@ -193,9 +196,9 @@ async function newestGeneration(
 }
 
 /**
- * Builds to delete once a new one is served: what failed builds left, and the generation before the one that becomes the
- * previous. Listed at the start of a rebuild, when the lock was just acquired: what others create later, if this process
- * is suspended and loses the lock, is not in the list.
+ * Builds to delete after the flip: leftovers of failed builds, and the generation before the current one.
+ * They are listed right after the lock is acquired: if this process is suspended and loses the lock, the list
+ * holds none of the builds that others create later.
  */
 async function buildsToPrune(
   client: Client,
@@ -210,7 +213,7 @@ async function buildsToPrune(
     .map(([index]) => index);
 }
 
-/** The indices of changes that the snapshot being served needs, and that before it, for a rollback. */
+/** The indices of changes that the new generation needs, and the one before it for a rollback. */
 function changesNeeded(
   alias: string,
   index: string,
@@ -219,7 +222,7 @@ function changesNeeded(
 ): Set<string> {
   if (retention === 0) return new Set();
   const previousIds = previous === undefined ? [] : [previous.snapshot];
-  // The last ancestor is where the chain begins: its own changes lead to it from something that is not known any more.
+  // A full chain begins at its last ancestor: the changes that led to that one are not needed.
   const ancestors = previous?.meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
   const ids = [snapshotIdOf(index), ...previousIds, ...ancestors];
   return new Set(ids.map((id) => changesIndexOf(alias, id)));

@@ -17,10 +17,10 @@ import type { OnBytes } from './force-merge.js';
 import { closeLoad, createIndex, waitForCopies } from './indices.js';
 import { retry, type RetryOptions } from './retry.js';
 
-/** A step fails after this time without progress, in milliseconds: fresh data does not wait for an index that is not there. */
+/** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
 const STALL_MS = 60_000;
 
-/** Timeout of all steps, in milliseconds: many times what ten million names take. */
+/** Timeout of all steps together, in milliseconds: many times what ten million names take. */
 const TIMEOUT_MS = 30 * 60_000;
 
 /** Characters of one bulk request. */
@@ -29,7 +29,7 @@ const BULK_LENGTH = 1_000_000;
 /** The lineage of the first snapshot of a chain. */
 const NEW_CHAIN: Lineage = { ancestors: [], added: 0, removed: 0, updated: 0 };
 
-/** The generations cannot be compared, or too little is the same: a new chain begins. */
+/** The generations cannot be compared or differ too much: a new chain begins. */
 class NewChainError extends Error {
   override readonly name = 'NewChainError';
 }
@@ -59,11 +59,11 @@ interface RecordOptions extends RetryOptions {
 }
 
 /**
- * Compares a new generation with the one being served, writes the differences to an index of their own, and records the
- * lineage in the `_meta` of the new one. A failure is logged and does not fail the rebuild: the snapshot then starts a new
- * chain.
+ * Compares a new generation with the one being served, writes the differences to a separate index, and
+ * records the lineage in the new generation's `_meta`. A failure is logged and does not fail the rebuild: the
+ * snapshot then starts a new chain.
  * @param served undefined if there is none.
- * @returns the index of the changes, which has its loading alias until the flip; undefined if there is none.
+ * @returns the index of the changes, which keeps its loading alias until the flip; undefined without one.
  * @throws only if `signal` aborts.
  */
 export async function recordChanges(
@@ -83,8 +83,8 @@ export async function recordChanges(
       await recordLineage(client, build, NEW_CHAIN, step);
       return undefined;
     }
-    if (!isReadable(served)) throw new NewChainError('the generation before was written by another version');
-    if (served.closed) throw new NewChainError('the index of the generation before is closed');
+    if (!isReadable(served)) throw new NewChainError('another version wrote the previous generation');
+    if (served.closed) throw new NewChainError('the index of the previous generation is closed');
     await createIndex(client, 'changes', { index: changes, shards: 1 }, step.signal);
     const counts = await writeChanges(deps, served, build, changes, step);
     await closeLoad(client, changes, sum(counts), step);
@@ -94,13 +94,13 @@ export async function recordChanges(
     return changes;
   } catch (error) {
     options.signal.throwIfAborted();
-    const reason = late.aborted ? new NewChainError(`not done within ${timeoutMs / 1000} s`) : error;
+    const reason = late.aborted ? new NewChainError(`timed out after ${timeoutMs / 1000} s`) : error;
     await startNewChain(client, changes, build, reason, options);
     return undefined;
   }
 }
 
-/** Removes what was written of the changes, and records that none are known, unless the key must not do either. */
+/** Records a new chain and deletes the partial index of changes, unless the key lacks the rights. */
 async function startNewChain(
   client: Client,
   changes: string,
@@ -122,7 +122,7 @@ async function startNewChain(
   await recordLineage(client, build, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
     orWarn('a new chain could not be recorded: /changes is unavailable'),
   );
-  // Nobody else has this index, and no flip relies on it.
+  // No other process uses this index, and no flip depends on it.
   await client.indices
     .delete({ index: changes, ignore_unavailable: true }, { signal })
     .catch(orWarn('the index of changes could not be removed; the next rebuild tries again'));
@@ -134,7 +134,7 @@ async function recordLineage(
   lineage: Lineage,
   options: RetryOptions,
 ): Promise<void> {
-  // By the alias that it has until the flip: the key may change no build that is served.
+  // Through the loading alias, which exists until the flip: the key must not change an index that is served.
   const body = { index: loadingAliasOf(index), _meta: { ...meta, lineage } };
   await retry((signal) => client.indices.putMapping(body, { signal }), options);
 }
@@ -175,7 +175,7 @@ async function writeChanges(
   return counts;
 }
 
-/** The fields of mappings/changes.json: some for people, and the record for the service. The `_id` is the name. */
+/** A bulk action with the fields of mappings/changes.json. The `_id` is the name, `entry` the record. */
 function indexAction(record: ChangeRecord, takenAt: string): string {
   const { before, after } = record;
   const entry = (after ?? before) as PackageEntry;

@@ -4,23 +4,23 @@ import { EngineUnavailableError, RETRYABLE_STATUSES } from '../clients/search-po
 import type { Logger } from '../log.js';
 
 /**
- * A step of a rebuild may take hours. It fails after this time without any progress, in milliseconds: enough for the
- * restart of a node, and more than a healthy merge or copy ever pauses.
+ * A step fails after this time without progress, in milliseconds: enough for a node to restart, and longer
+ * than any pause of a healthy merge or copy. With progress, a step may take hours.
  */
 const STALL_MS = 600_000;
 
 /** Pause before a request is sent again, in milliseconds. */
 const RETRY_PAUSE_MS = 1000;
 
-/** Polls of a step that has just begun, and of one that takes long, in milliseconds: small indices need no second. */
+/** Bounds of the growing poll interval of a step, in milliseconds. Small indices take less than a second. */
 const SHORTEST_POLL_MS = 50;
 const LONGEST_POLL_MS = 2000;
 const POLL_GROWTH = 1.5;
 
-/** How often a step that takes long is logged, in milliseconds. */
+/** Interval of the log lines about a long step, in milliseconds. */
 const LOG_MS = 60_000;
 
-/** Statuses of a node that is busy, starting or away. */
+/** Statuses of a node that is overloaded, starting or unavailable. */
 const REBUILD_RETRYABLE_STATUSES = [429, ...RETRYABLE_STATUSES];
 
 /** The same request may succeed later. */
@@ -34,14 +34,14 @@ export class StalledError extends Error {
 }
 
 export interface RetryOptions {
-  /** Aborts when the server stops or the lock is lost: ends the wait at once. */
+  /** Aborts when the server stops or the lock is lost, and ends the wait at once. */
   signal: AbortSignal;
   log: Logger;
   /** Time without progress after which a step fails, in milliseconds. */
   stallMs?: number | undefined;
 }
 
-/** Whether the same request may succeed later: the engine is away, starting or too busy. */
+/** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
 function isRetryable(error: unknown): error is Error {
   if (error instanceof errors.ResponseError)
     return REBUILD_RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
@@ -56,10 +56,10 @@ function isRetryable(error: unknown): error is Error {
 
 /**
  * Sends a request until it succeeds or has failed for `stallMs`.
- * @param send must be idempotent: an earlier attempt may have succeeded without a response. Its signal is a new one for
- * each attempt, because the client leaves a listener on every signal it is given.
- * @throws {EngineUnavailableError} if it never got a response; what the engine responded otherwise, and at once if that is
- * permanent.
+ * @param send must be idempotent: an earlier attempt may have succeeded without a response. Each attempt gets
+ * a new signal, because the client leaves a listener on every signal.
+ * @throws {EngineUnavailableError} if there was no success in time, or the last {RetryableError}; permanent
+ * errors at once.
  */
 export async function retry<T>(
   send: (signal: AbortSignal) => Promise<T>,
@@ -71,7 +71,7 @@ export async function retry<T>(
       return await send(AbortSignal.any([signal]));
     } catch (error) {
       if (signal.aborted || !isRetryable(error)) throw error;
-      if (failingSince === undefined) log.warn({ err: error }, 'a request of the rebuild is retried');
+      if (failingSince === undefined) log.warn({ err: error }, 'a rebuild request failed and is retried');
       failingSince ??= performance.now();
       if (performance.now() - failingSince >= stallMs) throw givenUp(error, stallMs);
     }
@@ -79,7 +79,7 @@ export async function retry<T>(
   }
 }
 
-/** The engine's own words if there are any; otherwise no address of it, because reasons are shown to clients. */
+/** Keeps a `RetryableError`. Other messages may contain addresses, and reasons are shown to clients. */
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
   return new EngineUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
@@ -91,15 +91,15 @@ function describeMs(ms: number): string {
   return ms < 60_000 ? `${ms / 1000} seconds` : `${ms / 60_000} minutes`;
 }
 
-/** What one look at a long step found. */
+/** The result of one poll of a long step. */
 export interface StepState {
   done: boolean;
-  /** Everything observable that changes while the step advances; compared by value. */
+  /** Everything observable that changes while the step advances. Compared by value. */
   evidence: unknown;
 }
 
 /**
- * Polls a long step until it is done. Requests that fail for now are polls without progress.
+ * Polls a long step until it is done. Retryable failures count as polls without progress.
  * @param step names it in the log and in the error, such as `the merge`.
  * @throws {StalledError} after `stallMs` without a change of `evidence`.
  */
@@ -124,11 +124,11 @@ export async function waitUntilDone(
       seen = found;
     } catch (error) {
       if (signal.aborted || !isRetryable(error)) throw error;
-      if (failure === undefined) log.warn({ err: error, step }, 'a long step cannot be observed');
+      if (failure === undefined) log.warn({ err: error, step }, 'the progress of a step could not be read');
       failure = error;
     }
     const now = performance.now();
-    // Judged after a look: a process that was suspended sees first what happened meanwhile.
+    // Checked after the poll: a process that was suspended must first see what happened meanwhile.
     if (now - progressedAt >= stallMs) {
       throw new StalledError(`${step} made no progress for ${describeMs(stallMs)}`, { cause: failure });
     }

@@ -5,7 +5,7 @@ import { previousAliasOf } from '../search/index-names.js';
 import { LockLostError } from './lock.js';
 
 /**
- * Serves the previous generation; called again, it goes back. The caller holds the lock.
+ * Serves the previous generation; a second call reverses it. The caller must hold the lock.
  * @param lost aborts when the lock is lost.
  * @returns the index that is served now.
  * @throws {Error} if there is no previous generation, this version cannot read it, or it is closed.
@@ -17,7 +17,9 @@ export async function rollBack(client: Client, alias: string, lost: AbortSignal)
     throw new Error(`there is no generation before ${current?.index ?? 'the first one'}`);
   }
   if (!isReadable(previous)) {
-    throw new Error(`${previous.index} was written by another version of the service, which must serve it`);
+    throw new Error(
+      `${previous.index} was written by another version of the service: deploy that version first`,
+    );
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
   if (lost.aborted) throw new LockLostError();

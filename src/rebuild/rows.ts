@@ -3,13 +3,13 @@ import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
 import { quote } from './reason-text.js';
 
-/** One row of the dataset: the package, or why the row is wrong. `line` counts from 1, the header's. */
+/** One row of the dataset: the package, or why the row is invalid. `line` counts from 1, the header. */
 export type Row = { line: number; entry: PackageEntry } | { line: number; reason: string };
 
-/** The column of the package number; without it, numbers are positions. */
+/** The column of the package number. Without it, numbers are positions. */
 export const NUMBER_COLUMN = 'package_no';
 
-/** Where a row has no version. */
+/** Version of a row without one. */
 const DEFAULT_VERSION = 'latest';
 
 /** Maximum length of a version in UTF-8 bytes, by the contract. A longer one makes the row invalid. */
@@ -24,10 +24,10 @@ const MAX_URL_BYTES = 2048;
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** Of anything else, such as `javascript:`, a page that shows the packages would make a link all the same. */
+/** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
 const IS_HTTP = /^https?:\/\//i;
 
-/** Whoever follows such a URL drops these, even written as `%2E`, and comes to the page of another package, or of none. */
+/** URL parsers resolve these segments, even written as `%2E`: the link would lead to another page. */
 const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
 
 /**
@@ -64,7 +64,7 @@ class RowParser {
   readonly #name: number;
   readonly #version: number | undefined;
   readonly #url: number | undefined;
-  /** Rows seen so far: the package number where there is no such column. */
+  /** Rows seen so far: the package number if there is no such column. */
   #position = 0;
 
   constructor(
@@ -127,13 +127,13 @@ class RowParser {
     if (made !== undefined && HAS_DOT_SEGMENT.test(made)) {
       return {
         line,
-        reason: `name ${quote(name)} makes a url with \`.\` or \`..\` as a part of its path: ${quote(made)}`,
+        reason: `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(made)}`,
       };
     }
     return { line, entry: { no, name, version, url } };
   }
 
-  /** A row that could not be read still takes its position. */
+  /** A row that could not be parsed still counts as a position. */
   skip(line: number, reason: string): Row {
     this.#position++;
     return { line, reason };
@@ -146,14 +146,13 @@ class RowParser {
   }
 }
 
-/** What it is instead, or what to do about it. */
+/** What the file seems to be, or how to correct the header. */
 function describeHeader(header: string[]): string {
   const [first = ''] = header;
   if (first.trimStart().startsWith('<')) return 'this is an HTML page';
-  if (header.length === 1 && /[;\t|]/.test(first))
-    return 'save the file with commas between the fields, as it has others';
+  if (header.length === 1 && /[;\t|]/.test(first)) return 'separate the fields with commas';
   const alike = header.find((column) => column.trim().toLowerCase() === 'name');
-  return alike === undefined ? 'this is no such CSV' : `rename the column ${quote(alike)}`;
+  return alike === undefined ? 'this is not a package dataset' : `rename the column ${quote(alike)}`;
 }
 
 /** Whether `text` has more than `bytes` bytes in UTF-8; a code unit has three at most. */

@@ -9,10 +9,10 @@ import { PHASES, type ProgressReport } from './progress.js';
 const PUBLISH_MS = 500;
 const STATUS_TTL_MS = 10_000;
 
-/** Longer values were not written by this service, in bytes: a reason has at most 300 characters. */
+/** Maximum length of a value, in bytes. Longer ones were not written by this service. */
 const MAX_VALUE_BYTES = 4096;
 
-/** Version of what is shared; raised when replicas of the version before would misunderstand it. */
+/** Version of the stored format. Raise it if replicas of the previous version would misread a new one. */
 const VERSION = 1;
 
 const count = z.int().nonnegative();
@@ -35,7 +35,7 @@ const json = z.string().transform((text, context): unknown => {
   }
 });
 
-/** Replicas of the version before wrote no version. */
+/** Earlier releases wrote no version. */
 const envelope = z.looseObject({ version: z.literal(VERSION).optional() });
 
 function shared(value: object): string {
@@ -48,8 +48,8 @@ const failure: z.ZodType<Failure> = z.object({
 });
 
 /**
- * The progress of the running rebuild and the end of the last one, on Redis, for all replicas. What Redis does not accept is
- * logged, not thrown: a rebuild does not fail because it cannot be watched.
+ * Shares the progress of the running rebuild and the last failure among all replicas, through Redis. Errors
+ * of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
  */
 export class StatusStore {
   readonly #progressKey: string;
@@ -65,7 +65,7 @@ export class StatusStore {
   }
 
   /**
-   * Publishes what `report` returns, again and again until the returned function is called.
+   * Publishes the result of `report` periodically until the returned function is called.
    * @param lost aborts when the lock is lost: from then on, nothing is written or removed.
    */
   publish(report: () => ProgressReport, lost: AbortSignal): () => Promise<void> {
@@ -84,7 +84,7 @@ export class StatusStore {
     };
   }
 
-  /** Progress of the running rebuild; undefined if none has published any lately. */
+  /** Progress of the running rebuild; undefined if none was published recently. */
   progress(): Promise<ProgressReport | undefined> {
     return this.#read(this.#progressKey, progressReport);
   }
@@ -102,13 +102,13 @@ export class StatusStore {
     return this.#read(this.#failureKey, failure);
   }
 
-  /** @returns undefined also for what another version has written, such as a phase that this one does not know. */
+  /** @returns undefined also for values of other versions, such as a phase that this one does not know. */
   async #read<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
     if (!text) return undefined;
     const sent = json.pipe(envelope).safeParse(text);
     const parsed = sent.success ? schema.safeParse(sent.data) : sent;
-    if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'written by another version: ignored');
+    if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'a value of another version is ignored');
     return parsed.data;
   }
 
@@ -116,7 +116,7 @@ export class StatusStore {
     try {
       return await call();
     } catch (error) {
-      this.log.warn({ err: error }, 'the state of the rebuild could not be shared');
+      this.log.warn({ err: error }, 'the rebuild status could not be read or written in Redis');
       return undefined;
     }
   }

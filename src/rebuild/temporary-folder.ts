@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Beginning of the folders' names; the number of their process and the time of its start follow. */
+/** Prefix of the folders' names, followed by the id and the start time of their process. */
 const PREFIX = 'package-registry-search-snapshot-';
 const OWN = `${PREFIX}${process.pid}-${Math.floor(performance.timeOrigin)}-`;
 
@@ -12,8 +12,8 @@ export function createTemporaryFolder(): Promise<string> {
 }
 
 /**
- * Removes the folders of processes that were killed. One of them may have had this process's number: in a container it is
- * always the same.
+ * Removes the folders of processes that no longer run. One with the id of this process may be such a
+ * leftover: in a container, the id is the same after every restart.
  */
 export async function removeOrphanedFolders(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
@@ -21,7 +21,7 @@ export async function removeOrphanedFolders(): Promise<void> {
     const inUse = pid === process.pid ? name.startsWith(OWN) : isAlive(pid);
     if (Number.isNaN(pid) || inUse) continue;
     await rm(join(tmpdir(), name), { recursive: true, force: true }).catch((error: unknown) => {
-      // This process may not delete another user's files.
+      // Another user's folder, which this process may not delete.
       if (!['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     });
   }
@@ -31,7 +31,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // It may be another user's.
+    // EPERM: the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

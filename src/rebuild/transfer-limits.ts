@@ -3,14 +3,14 @@ import type { Readable } from 'node:stream';
 import { DatasetError } from './dataset-error.js';
 
 /**
- * Minimum progress of a transfer per window: 10 KiB in 30 s is far below any link, yet an origin that trickles bytes is
- * noticed. The last piece of a transfer may be smaller.
+ * Minimum progress of a transfer per window: 10 KiB in 30 s is far slower than any link, but detects an
+ * origin that trickles bytes. The last piece of a transfer may be smaller.
  */
 const MIN_BYTES_PER_WINDOW = 10 * 1024;
 
 /**
- * Bytes written between two checks of the free space. Each check requires room for as many, so that a transfer by itself
- * never uses what it has to leave to others; 1 MiB makes the cost of the checks (0.1 ms each) negligible.
+ * Bytes written between two checks of the free space. Each check requires this much, so that a transfer by
+ * itself never uses the reserve; 1 MiB makes the cost of the checks (0.1 ms each) negligible.
  */
 const SPACE_CHECK_BYTES = 2 ** 20;
 /** Maximum age of such a check, in milliseconds, for a slow transfer to a disk that other processes fill. */
@@ -25,8 +25,8 @@ export interface TransferTimeouts {
 }
 
 /**
- * Waits for `promise`, which itself is not cancelled.
- * @throws what `onTimeout` makes after `ms` milliseconds, or the reason of `signal` once it is aborted.
+ * Waits for `promise`, without cancelling it.
+ * @throws the error from `onTimeout` after `ms` milliseconds, or the reason of `signal` if it aborts.
  */
 export async function withTimeout<T>(
   promise: Promise<T>,
@@ -54,8 +54,8 @@ export async function withTimeout<T>(
 
 /**
  * Passes chunks on as long as `MIN_BYTES_PER_WINDOW` arrive per window. Only the time spent waiting for the source
- * counts: the consumer may take as long as it likes.
- * @throws {DatasetError} when fewer arrive; the reason of the signal once it is aborted. The source is left open.
+ * counts, not that of the consumer.
+ * @throws {DatasetError} if fewer arrive, or the reason of `signal` if it aborts. The source is left open.
  */
 export async function* enforceMinimumRate(
   source: Readable,
@@ -92,7 +92,7 @@ export async function* limitBytes(maxBytes: number, source: AsyncIterable<Buffer
   }
 }
 
-/** Passes on chunks that are written to `folder`, as long as there is room for them. @throws {DatasetError} */
+/** Passes on chunks that are written to `folder`. @throws {DatasetError} if the free space runs out. */
 export async function* limitByFreeSpace(
   source: AsyncIterable<Buffer>,
   folder: string,
@@ -106,7 +106,7 @@ export async function* limitByFreeSpace(
     if (unchecked > SPACE_CHECK_BYTES || performance.now() - checkedAt > SPACE_CHECK_MS) {
       if ((await freeSpaceIn(folder, reservedBytes)) < chunk.length + SPACE_CHECK_BYTES) {
         throw new DatasetError(
-          `the dataset has more than ${written} bytes, and there is no room for more in the folder of temporary files`,
+          `the dataset has more than ${written} bytes, and the temporary folder has no room for more`,
         );
       }
       unchecked = chunk.length;
@@ -117,16 +117,16 @@ export async function* limitByFreeSpace(
   }
 }
 
-/** Fails before the first byte where the origin announces more than there is room for. @throws {DatasetError} */
+/** Fails before the first byte if the origin announces more than there is room for. @throws {DatasetError} */
 export async function assertFreeSpace(folder: string, reservedBytes: number, bytes: number): Promise<void> {
   const room = await freeSpaceIn(folder, reservedBytes);
   if (bytes <= room) return;
   throw new DatasetError(
-    `the dataset has ${bytes} bytes, and there is room for ${Math.max(0, room)} in the folder of temporary files`,
+    `the dataset has ${bytes} bytes, and the temporary folder has room for ${Math.max(0, room)}`,
   );
 }
 
-/** Free bytes in the file system of `folder` beyond those to leave to others; negative where there are fewer. */
+/** Free bytes in the file system of `folder` beyond the reserve; may be negative. */
 async function freeSpaceIn(folder: string, reservedBytes: number): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize - reservedBytes;

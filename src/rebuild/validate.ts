@@ -7,20 +7,20 @@ import { FingerprintSet } from './fingerprint-set.js';
 import { NumberList } from './number-list.js';
 import type { Row } from './rows.js';
 
-/** A dataset of which every row is known to be right. */
+/** A dataset whose rows have all been checked. */
 export interface ValidatedDataset {
-  /** How many packages there are, wrong rows that may be skipped left out. */
+  /** Number of packages, without the skipped rows. */
   total: number;
-  /** Lines of the rows that are skipped although they are right by themselves: duplicates of earlier ones. */
+  /** Lines of duplicates of earlier rows, which are skipped although they are valid by themselves. */
   duplicateLines: ReadonlySet<number>;
-  /** The first package's URL's host. */
+  /** Host of the first package's URL. */
   urlHost: string;
-  /** The place of a package number among all of them, from 0. */
+  /** Position of a package number in ascending order, from 0. */
   ordinalOf(no: number): number;
 }
 
 interface ValidationOptions {
-  /** How many wrong rows may be skipped. */
+  /** Maximum number of invalid rows that may be skipped. */
   maxBadRows: number;
   log: Logger;
   /** Called with the number of rows read so far. */
@@ -28,20 +28,20 @@ interface ValidationOptions {
 }
 
 /**
- * Names that may be taken for repeated ones by mistake: far more than ever occur (see `Fingerprints`). Once as many more
- * rows seem to repeat a name than may be skipped, the dataset is invalid, and the rest of it is not read: no list of half
- * its names is held.
+ * Allowance for false positives of `FingerprintSet`, far above the number that occurs. If more repetitions
+ * than this are found beyond the rows that may be skipped, the dataset is invalid and is not read further,
+ * which bounds memory.
  */
 const MAX_FALSE_REPETITIONS = 100;
 
-/** Repeated numbers that are looked for beyond those that may be skipped, so that the first in the file is the one named. */
+/** Repeated numbers collected beyond those that may be skipped, so that the first in the file is reported. */
 const MAX_REPEATED_NUMBERS = 100_000;
 
 /**
- * Reads the whole dataset once, and checks every row by itself and against the others. Memory is about 30 bytes a row:
- * no set of all names is held.
- * @param rows starts reading from the beginning, each time it is called.
- * @throws {DatasetError} naming the line and the reason, as soon as there are more wrong rows than may be skipped.
+ * Reads the dataset and checks every row by itself and against the others. Memory is about 30 bytes per row:
+ * no set of all names is kept.
+ * @param rows starts reading from the beginning on each call.
+ * @throws {DatasetError} naming the line and the reason, as soon as too many rows are invalid.
  */
 export async function validateDataset(
   rows: () => AsyncIterable<Row[]>,
@@ -84,7 +84,7 @@ export async function validateDataset(
   };
 }
 
-/** A copy of a part of a text that does not keep the whole of it in memory. */
+/** Copies a substring, which would otherwise keep the whole text in memory. */
 function detached(text: string): string {
   return Buffer.from(text).toString();
 }

@@ -14,22 +14,22 @@ import { retry, type RetryOptions } from './retry.js';
 /** How many packages of the new index are searched for. */
 const SAMPLES = 10;
 
-/** Names these searches in Elasticsearch. */
+/** Identifies these searches in Elasticsearch's tasks and slow logs. */
 const OPAQUE_ID = 'verify';
 
-/** @throws {DatasetError} where the new snapshot is smaller than the one before by more than `maxPercent`. */
+/** @throws {DatasetError} if the new snapshot is smaller than the previous one by more than `maxPercent`. */
 export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
   if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
   throw new DatasetError(
     `the snapshot has ${total} packages, the one before ${previous}: smaller by more than ${maxPercent} %` +
-      ' (REBUILD_MAX_SHRINK_PERCENT); ask with force=true to accept it',
+      ' (REBUILD_MAX_SHRINK_PERCENT); use force=true to accept it',
   );
 }
 
 /**
- * Checks the new index the way it will be used: replicas can read its `_meta`, the count is right, and packages from all
- * over the list are found by number and by their whole name. An index that was just written may be slow at first, so
- * searches that time out are repeated.
+ * Checks that replicas can read the `_meta` of the new index, that its count is right, and that packages from
+ * all over the list are found by number and by name. A new index may be slow at first, so searches that time
+ * out are retried.
  * @throws {Error} naming what is missing.
  */
 export async function verify(
@@ -53,14 +53,14 @@ export async function verify(
     if (characters.length < 2) continue;
     const q = characters.slice(0, 100).join('');
     const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });
-    // Of a name that is longer than a query, many others may share the beginning.
+    // Many names may share the first 100 characters of a longer one.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);
     }
   }
 }
 
-/** The entries as a user will get them. */
+/** The entries as a client receives them. */
 function read(groups: EntryGroup[]): PackageEntry[] {
   return (JSON.parse(writeResponseBody('{"results":[', groups).toString()) as { results: PackageEntry[] })
     .results;

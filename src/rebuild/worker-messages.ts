@@ -3,7 +3,7 @@ import type { Outcome } from './outcome.js';
 import type { ProgressReport } from './progress.js';
 import type { RebuildOptions } from './rebuild.js';
 
-/** What the server and its worker process tell each other, over the IPC channel of Node. */
+/** The messages between the server and its worker process, over the IPC channel of Node. */
 
 export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf'>;
 
@@ -13,7 +13,7 @@ export interface WorkerInput {
   options: StartOptions;
   startedAt: Date;
   logLevel: string;
-  /** To be redacted in its log. */
+  /** Redacted in its log. */
   secrets: readonly string[];
 }
 
@@ -30,15 +30,15 @@ export interface ResourceUsage {
 export type MessageFromWorker =
   /** One line of JSON, with the newline. */
   | { type: 'log'; line: string }
-  /** It has the lock, and begins. */
+  /** The worker holds the lock and begins. */
   | { type: 'started'; lockOwner: string }
-  /** Another rebuild has the lock. */
+  /** Another rebuild holds the lock. */
   | { type: 'busy' }
-  /** Redis does not respond, so that the lock can be neither acquired nor refused. */
+  /** Redis does not respond: the state of the lock is unknown. */
   | { type: 'lock-unavailable' }
-  /** Sent several times a second, also without progress: a sign of life. */
+  /** A heartbeat, sent several times a second even without progress. */
   | { type: 'progress'; report: ProgressReport; usage: ResourceUsage }
-  /** It is about to create this index. */
+  /** The worker is about to create this index. */
   | { type: 'index'; index: string }
-  /** It has cleaned up and released the lock. */
+  /** The worker has cleaned up and released the lock. */
   | { type: 'ended'; outcome: Outcome };

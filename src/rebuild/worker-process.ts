@@ -6,23 +6,23 @@ import type { Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { MessageFromWorker, MessageToWorker, ResourceUsage, WorkerInput } from './worker-messages.js';
 
-/** Bundled into one file by `npm run build:worker`, also for a server that runs from its sources. */
+/** Bundled into one file by `npm run build:worker`, also for a server that runs from source. */
 const WORKER_PATH = import.meta.url.endsWith('.ts') ? '../../dist/rebuild/worker.cjs' : 'worker.cjs';
 const WORKER = fileURLToPath(new URL(WORKER_PATH, import.meta.url));
 
-/** Maximum heap of the worker, in megabytes. Package numbers and fingerprints of names are outside of it. */
+/** Maximum heap of the worker, in megabytes. Package numbers and fingerprints are stored outside the heap. */
 const HEAP_MB = 128;
 
 /** A worker that sends nothing for this time is killed, in seconds: it reports its progress four times a second. */
 const SILENCE_SECONDS = 30;
 
-/** A stopped worker that has not ended by then is killed, in milliseconds. */
+/** A stopped worker that is still running after this time is killed, in milliseconds. */
 const STOP_MS = 8_750;
 
-/** What a worker answers first; after `started`, it has the lock until `ended`. */
+/** The first response of a worker. After `started`, it holds the lock until `ended`. */
 export type WorkerAnswer = 'started' | 'busy' | 'lock-unavailable';
 
-/** How a worker has ended: after a rebuild, without the lock, or unexpectedly. */
+/** How a worker ended: after a rebuild, without the lock, or unexpectedly. */
 export type WorkerEnd = { outcome: Outcome } | { error: WorkerFailedError } | { isRefused: true };
 
 /** The worker could not be started, crashed, or was killed. */
@@ -32,7 +32,7 @@ export class WorkerFailedError extends Error {
 
 /** Runs one rebuild in a child process, which isolates its memory and garbage collection from the server's. */
 export class WorkerProcess {
-  /** The first answer; rejects if the worker could not be started, or ended without one. */
+  /** The first response; rejects if the worker could not be started, or ended without one. */
   readonly answer: Promise<WorkerAnswer>;
   /** Resolves when the process has ended. */
   readonly ended: Promise<WorkerEnd>;
@@ -79,15 +79,14 @@ export class WorkerProcess {
       }
     });
     this.ended = exitOf(child).then(
-      (how) =>
-        end ?? { error: new WorkerFailedError(`the process of the rebuild ended unexpectedly (${how})`) },
+      (how) => end ?? { error: new WorkerFailedError(`the rebuild process ended unexpectedly (${how})`) },
       (cause: unknown) => ({ error: couldNotStart(cause) }),
     );
     void this.ended.then(() => clearInterval(watching));
     const failed = this.ended.then((ended): WorkerAnswer => {
       throw 'error' in ended
         ? ended.error
-        : new WorkerFailedError('the process of the rebuild gave no answer');
+        : new WorkerFailedError('the rebuild process ended without a response');
     });
     this.answer = Promise.race([answered, failed]);
     this.#send({ type: 'start', input });
@@ -102,17 +101,17 @@ export class WorkerProcess {
     return this.#usage;
   }
 
-  /** The index that it builds, once it has a name. */
+  /** The index that it builds; undefined until it has a name. */
   get index(): string | undefined {
     return this.#index;
   }
 
-  /** Names it as the owner of the lock; undefined until it has the lock. */
+  /** Its id as the owner of the lock; undefined until it holds the lock. */
   get lockOwner(): string | undefined {
     return this.#lockOwner;
   }
 
-  /** Stops the rebuild before its flip; it cleans up, and is killed if that takes too long. */
+  /** Stops the rebuild before its flip. The worker cleans up, and is killed if that takes too long. */
   stop(): void {
     this.#send({ type: 'stop' });
     const late = setTimeout(() => this.#child?.kill('SIGKILL'), STOP_MS);
@@ -120,7 +119,7 @@ export class WorkerProcess {
   }
 
   #send(message: MessageToWorker): void {
-    // One that could not be started, or has just ended, is reported by its end.
+    // If the worker could not be started or has just ended, `ended` reports it.
     if (this.#child?.connected === true) this.#child.send(message, () => undefined);
   }
 }
@@ -129,20 +128,20 @@ function forkWorker(): ChildProcess {
   return fork(WORKER, [], {
     execArgv: [`--max-old-space-size=${HEAP_MB}`],
     serialization: 'advanced',
-    // Only what Node itself reports of a crash goes there.
+    // Only Node's own crash reports go to standard error.
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
 }
 
 function couldNotStart(cause: unknown): WorkerFailedError {
   const { message } = cause as Error;
-  return new WorkerFailedError(`the process of the rebuild could not be started: ${message}`, { cause });
+  return new WorkerFailedError(`the rebuild process could not be started: ${message}`, { cause });
 }
 
 /** Waits for the end of a process. @returns its signal or exit code. @throws why it could not be started. */
 async function exitOf(child: ChildProcess): Promise<string> {
   const exited = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
-  // The last message may come after the process has exited.
+  // The last message may arrive after the process has exited.
   const [[code, signal]] = await Promise.all([exited, once(child, 'disconnect')]);
   return signal ?? `exit code ${code}`;
 }

@@ -9,25 +9,26 @@ import { createRebuildContext } from './rebuild-context.js';
 import type { MessageFromWorker, MessageToWorker, WorkerInput } from './worker-messages.js';
 
 /**
- * The process of one rebuild, forked by the server or by `npm run rebuild`. It acquires the lock, builds, flips, and ends.
- * SIGTERM, a message, or the end of the process that forked it stop it before the flip.
+ * Entry point of the process that runs one rebuild, forked by the server or by `npm run rebuild`. It acquires
+ * the lock, builds, flips and exits. A stop signal, a `stop` message or the exit of the parent stops it
+ * before the flip.
  */
 
 /** How often progress is reported, in milliseconds. */
 const REPORT_MS = 250;
 
-/** Deadline of the cleanup after a stop, in milliseconds: a process manager kills what is left after ten seconds. */
+/** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
 const STOP_MS = 8_500;
 
-/** Of a contended processor, this is a quarter: searches come first, and the lock is still renewed in time (-20 to 19). */
+/** Added to the server's niceness: a quarter of a contended processor, enough to renew the lock in time. */
 const NICENESS = 5;
 
-/** Among processes that the kernel may end for want of memory, this one comes long before the server (-1000 to 1000). */
+/** Makes the kernel's out-of-memory killer choose this process long before the server (-1000 to 1000). */
 const OOM_SCORE_ADJ = 500;
 
 const stopping = new AbortController();
 
-/** @returns when the message has left this process; without a parent, at once. */
+/** Resolves when the message has been sent; without a parent, at once. */
 function send(message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined || !process.connected) resolve();
@@ -41,14 +42,14 @@ function stop(): void {
   setTimeout(() => process.exit(1), STOP_MS).unref();
 }
 
-/** Searches come first: the scheduler prefers them, and the kernel ends this process before the server. */
+/** Lowers the priority of this process below the server's, for the processor and the out-of-memory killer. */
 function yieldToServer(): void {
-  // Relative to the server, which may have been started with a niceness of its own: lowering it takes a privilege.
+  // Relative to the inherited niceness: reducing that would require a privilege.
   setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
   try {
     writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));
   } catch {
-    // Only Linux has it, and a container may forbid it.
+    // Linux only, and a container may forbid it.
   }
 }
 
@@ -58,14 +59,14 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     secrets,
     destination: { write: (line) => void send({ type: 'log', line }) },
   });
-  const context = await createRebuildContext(config, log, 'the lock of the rebuild cannot be renewed');
+  const context = await createRebuildContext(config, log, 'the rebuild lock cannot be renewed');
   try {
     const held = await context.lock.acquire();
     if (held === undefined) {
       await send({ type: 'busy' });
       return;
     }
-    // Not before: a client waits for the answer.
+    // Only now: a client is waiting for the response to `/rebuild`.
     yieldToServer();
     let phase: Phase | undefined;
     const report = () => {
@@ -98,7 +99,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
 
 process.on('message', (message: MessageToWorker) => {
   if (message.type === 'stop') stop();
-  // Idle connections and timers of the clients would keep it alive for seconds.
+  // Exit explicitly: idle connections and timers would keep the process alive for seconds.
   else void run(message.input).then(() => process.exit(0));
 });
 process.on('disconnect', stop);

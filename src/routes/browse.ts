@@ -28,7 +28,7 @@ export const browseParams = z.object({
       type: 'integer',
       minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'The page, from 1; past the end it is empty.',
+      description: 'The page number, from 1. A page past the end is empty.',
     }),
   limit: limitParam(200),
   snapshot: snapshotParam,
@@ -39,7 +39,7 @@ export const browseOperation: Operation = {
   params: browseParams,
   responses: {
     200: {
-      description: 'A page.',
+      description: 'One page of packages.',
       schema: z.strictObject({
         page: z.int().min(1),
         limit: z.int().min(1).max(MAX_LIMIT),
@@ -48,7 +48,7 @@ export const browseOperation: Operation = {
       example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
       headers: {
         ...SNAPSHOT_HEADERS,
-        Link: 'The pages `first`, `prev`, `next` and `last` of the same snapshot, where they exist (RFC 8288).',
+        Link: 'The pages `first`, `prev`, `next` and `last` of the same snapshot, if they exist (RFC 8288).',
       },
     },
   },
@@ -72,7 +72,7 @@ export function browse(catalog: Catalog, cache: ResponseCache): Handler {
   };
 }
 
-/** The way to the other pages. A page past the end is followed by none; the one before it is the last. */
+/** Links to the other pages. A page past the end has no `next`, and its `prev` is the last page. */
 function pageLinks(page: number, limit: number, { meta, snapshot }: Generation): Record<string, string> {
   const last = Math.max(1, Math.ceil(meta.total / limit));
   const to = (target: number) => ({ page: target, limit, snapshot });

@@ -10,7 +10,7 @@ import type { Generation } from '../search/generation.js';
 import { builtAt } from '../search/index-names.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
 
-/** Packages in the feed. */
+/** Maximum number of packages in the feed. */
 const MAX_ENTRIES = 100;
 
 const CONTENT_TYPE = 'application/atom+xml';
@@ -19,8 +19,8 @@ const CONTENT_TYPE = 'application/atom+xml';
 const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 export const changesFeedOperation: Operation = {
-  summary: 'The newest packages that were added, for feed readers',
-  description: `An Atom feed (RFC 4287) of at most ${MAX_ENTRIES} packages, the newest first, as far as recorded changes go.`,
+  summary: 'The newest added packages, for feed readers',
+  description: `An Atom feed (RFC 4287) of recorded changes: up to ${MAX_ENTRIES} packages, newest first.`,
   responses: {
     200: {
       description: 'The feed.',
@@ -33,7 +33,7 @@ export const changesFeedOperation: Operation = {
   problems: ['initializing', 'search_unavailable'],
 };
 
-/** `GET /changes.atom`: the newest packages that were added, as an Atom feed. */
+/** `GET /changes.atom`: the newest added packages, as an Atom feed. */
 export function changesFeed(catalog: Catalog, cache: ResponseCache, slug: string): Handler {
   return (ctx) =>
     catalog.read(undefined, (generation) =>
@@ -58,7 +58,7 @@ function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonl
   });
   for (const { snapshot: id, entry } of additions) {
     feed.addItem({
-      // The same as long as the package is not removed and added again.
+      // Changes only if the package is removed and added again.
       id: uuidUrn(`${slug} ${id} ${entry.name}`),
       title: escapeHtml(legalXml(`${entry.name} ${entry.version}`)),
       link: legalXml(entry.url),
@@ -68,7 +68,7 @@ function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonl
   return feed.atom1();
 }
 
-/** When the build of a snapshot began. One that was restored under another name has no date. */
+/** When the build of a snapshot began; the epoch if it was restored under a name without a date. */
 function dateOf(snapshot: string): Date {
   const time = new Date(builtAt(snapshot) ?? 0);
   return Number.isNaN(time.getTime()) ? new Date(0) : time;

@@ -18,32 +18,32 @@ import {
   snapshotParam,
 } from './schemas.js';
 
-/** Changes in a response. */
+/** Default and maximum number of changes in a response. */
 const DEFAULT_LIMIT = 500;
 const MAX_LIMIT = 1000;
 
 const changesParams = z.object({
   since: snapshotId.optional().meta({
-    description:
-      'The snapshot that the client has, by its id: one of those that led to the current one. By default the one before.',
+    description: 'The id of a snapshot that led to the current one. Default: the previous one.',
   }),
   limit: limitParam(DEFAULT_LIMIT, MAX_LIMIT),
   snapshot: snapshotParam,
   after: z.string().optional().meta({
-    description: 'Where the page before ended: from the `next` of its header `Link`, for the same `since`.',
+    description: 'The cursor in the `next` link of the previous page, for the same `since`.',
   }),
 });
 
 export const changesOperation: Operation = {
-  summary: 'What changed since a snapshot',
+  summary: 'Changes since a snapshot',
   description:
-    'Net changes, at most one for each name, in name order. Applied to the names of `from`, they give those of `to`. ' +
-    'A page may have fewer than `limit` although others follow: `Link` tells. A removed package has its last entry. ' +
-    'Without a column `package_no` in the dataset, numbers are positions: they do not count as changed.',
+    'Net changes, at most one for each name, in name order. Applied to the names of `from`, they give those ' +
+    'of `to`. A page may have fewer results than `limit` although more follow: check `Link`. A removed ' +
+    'package has its last entry. Without a `package_no` column in the dataset, `no` is a position, and ' +
+    'differences in it are not changes.',
   params: changesParams,
   responses: {
     200: {
-      description: 'The first of them.',
+      description: 'One page of changes.',
       schema: z.strictObject({
         from: snapshotId,
         to: snapshotId,
@@ -58,7 +58,7 @@ export const changesOperation: Operation = {
       },
       headers: {
         ...SNAPSHOT_HEADERS,
-        Link: 'The `next` changes, up to the same snapshot, where there are more (RFC 8288).',
+        Link: 'The `next` changes, up to the same snapshot, if there are more (RFC 8288).',
       },
     },
   },
@@ -70,10 +70,10 @@ export function changes(catalog: Catalog, cache: ResponseCache): Handler {
   const parse = memoizedParser(changesParams);
   return (ctx) => {
     const { since, limit, snapshot, after: cursor } = parse(ctx.querystring);
-    // Without `since` it goes by the snapshot: a cursor says what it was.
+    // A cursor is bound to its `since`, which the `next` link contains.
     const after = cursor === undefined ? undefined : decodeCursor(`changes ${since}`, cursor)?.name;
     if (cursor !== undefined && after === undefined) {
-      throw invalidParameter('after', 'must be that of a link to the next changes since the same snapshot');
+      throw invalidParameter('after', 'must be from a next link with the same since');
     }
     return catalog.readSince(snapshot, since, (generation, chain) =>
       respondFromCache(ctx, cache, generation, `changes ${chain.from} ${limit} ${cursor ?? ''}`, async () => {

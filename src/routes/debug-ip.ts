@@ -6,8 +6,8 @@ import type { RateLimit } from '../http/rate-limit/middleware.js';
 import type { Handler } from '../http/request-context.js';
 
 /**
- * Headers whose values explain how a request came here and how its client is counted. All others are named without their
- * values: a session id or a user name has no name of its own by which it could be told from them.
+ * Headers whose values show how a request arrived and how its client is identified. The values of all others
+ * are redacted: a header's name does not show whether it holds a session id or a user name.
  */
 const SHOWN = new Set([
   'accept',
@@ -30,18 +30,20 @@ const SHOWN = new Set([
 
 const REDACTED = '[redacted]';
 
-/** A query string: in the address of another request it may hold a secret, under any name and in any encoding. */
+/**
+ * A query string: in the URL of another request it may contain a secret, under any name and in any encoding.
+ */
 const QUERY = /(\?|%3f)\S*/gi;
 
 const address = z.union([z.ipv4(), z.ipv6()]);
 
 export const debugIpOperation: Operation = {
-  summary: 'As whom a client is limited, and why',
+  summary: 'How the client is identified for rate limits, and why',
   responses: {
     200: {
       description:
-        'What the service knows of the client. Of the headers, those that explain this have their values; the others, and ' +
-        'all query strings, are `[redacted]`.',
+        'The client as the service sees it. Headers that explain this have their values; all other values ' +
+        'and all query strings are `[redacted]`.',
       schema: z.strictObject({
         ip: address,
         peer: address,
@@ -73,7 +75,7 @@ export const debugIpOperation: Operation = {
   problems: [],
 };
 
-/** `GET /debug-ip`: as whom a user is limited, and why. */
+/** `GET /debug-ip`: how the client is identified for rate limits, and why. */
 export function debugIp(reading: RateLimit): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state.client;

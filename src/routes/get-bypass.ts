@@ -12,7 +12,7 @@ export const getBypassOperation: Operation = {
   params: secretParams,
   responses: {
     200: {
-      description: 'The token, to be sent with each request.',
+      description: 'The token to send with each request.',
       schema: z.strictObject({
         bypass_token: z.string().regex(/^\d+:[\w-]{43}$/),
         valid_for_seconds: z.literal(BYPASS_SECONDS),

@@ -8,16 +8,16 @@ const RETRY_AFTER_SECONDS = '2';
 const total_packages = z.int().nonnegative();
 
 export const healthOperation: Operation = {
-  summary: 'Whether searches can be answered',
+  summary: 'Whether the service can search',
   responses: {
     200: {
-      description: 'They can.',
+      description: 'The service can search.',
       schema: z.strictObject({ status: z.literal('ok'), total_packages }),
       example: { status: 'ok', total_packages: 63666 },
     },
     503: {
       description:
-        '`initializing`: the first snapshot is still being loaded. `unavailable`: Elasticsearch does not answer.',
+        '`initializing`: the first snapshot is being loaded. `unavailable`: Elasticsearch does not respond.',
       schema: z.strictObject({ status: z.enum(['initializing', 'unavailable']), total_packages }),
       example: { status: 'initializing', total_packages: 0 },
       headers: RETRY_HEADERS,
@@ -27,8 +27,8 @@ export const healthOperation: Operation = {
 };
 
 /**
- * `GET /health`: whether searches can be answered. 503 keeps this shape: `initializing` without a complete index,
- * `unavailable` while Elasticsearch does not answer.
+ * `GET /health`: whether the service can search. A 503 has the same shape: `initializing` without a complete
+ * index, `unavailable` while Elasticsearch does not respond.
  */
 export function health(generations: GenerationWatcher): Handler {
   return (ctx) => {

@@ -36,27 +36,27 @@ export interface RouteDeps {
   catalog: Catalog;
   generations: GenerationWatcher;
   rebuilds: RebuildService;
-  /** Where requests and wrong secrets are counted. */
+  /** Counts requests and wrong secrets. */
   rateLimiter: RateLimiterDeps;
   tokens: BypassTokens;
   cache: ResponseCache;
 }
 
-/** Of `/debug-ip`: enough for a person who wants to know why; too little to be worth a flood. */
+/** Limit of `/debug-ip`: enough for a person, too low for a flood. */
 const DEBUG_POLICY: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds: 60 };
 
 interface Endpoint {
   operation: Operation;
   handler: Handler;
-  /** What its requests are counted by; without one they are free. */
+  /** Rate limit of its requests; none by default. */
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
   cost?: number;
-  /** Whether pages of every origin may read it. */
+  /** Whether pages of any origin may read it. */
   open: boolean;
 }
 
-/** All endpoints: the one place that decides what is limited and how, and who may read it. */
+/** Registers all endpoints, with their rate limits and cross-origin access. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
   const { config, catalog, generations, rebuilds, rateLimiter, tokens, cache } = deps;
   const { slug } = config.registry;
@@ -115,7 +115,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     open: true,
   };
 
-  // A path is the one that is written above, to the letter.
+  // Paths are case-sensitive and allow no extra trailing slash.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   for (const [template, { handler, limit, cost, open }] of Object.entries(endpoints)) {
     const path = routePath(template);
@@ -127,7 +127,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   return router;
 }
 
-/** What reads recorded changes. */
+/** The endpoints that read recorded changes. */
 function changesEndpoints({ config, catalog, cache }: RouteDeps, limit: RateLimit): Record<string, Endpoint> {
   const { slug } = config.registry;
   return {
@@ -141,15 +141,15 @@ function changesEndpoints({ config, catalog, cache }: RouteDeps, limit: RateLimi
   };
 }
 
-/** What the router matches for a path of the OpenAPI document: a parameter at its end is all the rest, whatever that is. */
+/** The router's pattern for an OpenAPI path. A parameter at the end matches the whole rest of the path. */
 function routePath(template: string): string | RegExp {
   const [prefix = '', parameter] = template.split('{');
   return parameter === undefined ? template : new RegExp(`^${prefix}`);
 }
 
 /**
- * The page that people see; its files are free, and for this origin alone. A router of its own, which is asked after that
- * of the endpoints: a router looks at all of its paths for each request, and most are searches.
+ * Serves the web page, without rate limits and for this origin only. A separate router that runs after that
+ * of the endpoints: a router tests all of its paths for each request, and most requests are searches.
  */
 export function createStaticRouter(): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
@@ -157,7 +157,7 @@ export function createStaticRouter(): Router<RequestState> {
   return router;
 }
 
-/** Comes after the routers: rejects requests whose path matched a route and whose method did not. */
+/** Runs after the routers: rejects requests whose path matched a route but whose method did not. */
 export const methodNotAllowed: Middleware<RequestState, RouterContext> = (ctx, next) => {
   if (ctx.matched === undefined || ctx.matched.length === 0) return next();
   throw new Problem('method_not_allowed');

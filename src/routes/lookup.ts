@@ -25,22 +25,22 @@ const lookupParams = z.object({
   name: z
     .array(exactName)
     .min(1, 'is required')
-    .max(MAX_NAMES, `must be given ${MAX_NAMES} times at most`)
+    .max(MAX_NAMES, `must be given at most ${MAX_NAMES} times`)
     .meta({
-      description: `An exact name; to be repeated for up to ${MAX_NAMES} names, as far as they fit into a request.`,
+      description: `An exact name. Repeat it for up to ${MAX_NAMES} names that fit into the request.`,
       examples: ['redis-redisearch'],
     }),
   snapshot: snapshotParam,
 });
 
 export const lookupOperation: Operation = {
-  summary: 'The packages of many exact names',
+  summary: 'Packages with the given names',
   description: `Costs one point of the rate limit for every ${NAMES_PER_POINT} names.`,
   params: lookupParams,
   responses: {
     200: {
       description:
-        'One result for each name, in the order of the request; `package` is `null` where there is none.',
+        'One result for each name, in request order. `package` is `null` if no package has the name.',
       schema: z.strictObject({
         count: z.int().min(0).max(MAX_NAMES),
         results: z
@@ -61,7 +61,7 @@ export const lookupOperation: Operation = {
   problems: [...READ_PROBLEMS, 'headers_too_large'],
 };
 
-/** `GET /lookup?name=&name=`: the packages of these names, code point for code point. */
+/** `GET /lookup?name=&name=`: the packages with these names, compared code point by code point. */
 export function lookup(catalog: Catalog, cache: ResponseCache, limit: RateLimit): Handler {
   return async (ctx) => {
     const { name: names, snapshot } = parseParams(lookupParams, ctx.querystring);

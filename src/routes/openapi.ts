@@ -6,7 +6,7 @@ export const openApiOperation: Operation = {
   summary: 'This document',
   responses: {
     200: {
-      description: 'OpenAPI 3.1, of all endpoints.',
+      description: 'OpenAPI 3.1 for all endpoints.',
       schema: z.looseObject({ openapi: z.literal('3.1.0') }),
       example: { openapi: '3.1.0' },
     },
@@ -14,9 +14,9 @@ export const openApiOperation: Operation = {
   problems: [],
 };
 
-/** `GET /openapi.json`: what all endpoints promise, for programs. */
+/** `GET /openapi.json`: the OpenAPI document of all endpoints. */
 export function openApi(endpoints: Readonly<Record<string, DescribedEndpoint>>): Handler {
-  // A buffer, so that responses that wait for their clients share it.
+  // All responses share this buffer while slow clients read them.
   const document = Buffer.from(JSON.stringify(openApiDocument(endpoints)));
   return (ctx) => {
     ctx.set('Cache-Control', 'public, max-age=300');

@@ -19,15 +19,15 @@ import {
 const PREFIX = '/packages/';
 
 const name = exactName.meta({
-  description: 'The name, percent-encoded once; `/` may stand as it is.',
+  description: 'The name, percent-encoded once; `/` may be literal.',
   examples: ['redis-redisearch'],
 });
 
 const queryParams = z.object({ snapshot: snapshotParam });
 
 export const packageOperation: Operation = {
-  summary: 'The package of exactly this name',
-  description: 'Clients shorten the paths of the names `.` and `..`: ask `/lookup` for these.',
+  summary: 'The package with exactly this name',
+  description: 'Clients normalise the paths of the names `.` and `..`: use `/lookup` for these.',
   params: queryParams.extend({ name }),
   responses: {
     200: {
@@ -41,7 +41,7 @@ export const packageOperation: Operation = {
   problemHeaders: { unknown_package: SNAPSHOT_HEADERS },
 };
 
-/** `GET /packages/{name}`: the package whose name is the rest of the path, code point for code point. */
+/** `GET /packages/{name}`: the package whose name equals the rest of the path, code point by code point. */
 export function packageByName(catalog: Catalog, cache: ResponseCache): Handler {
   const parse = memoizedParser(queryParams);
   return (ctx) => {
@@ -56,7 +56,7 @@ export function packageByName(catalog: Catalog, cache: ResponseCache): Handler {
   };
 }
 
-/** As it was sent: parsing the address would end it at a `#`. */
+/** The raw path: a URL parser would cut it at a `#`. */
 function restOfPath(url = ''): string {
   const end = url.indexOf('?');
   return url.slice(PREFIX.length, end === -1 ? undefined : end);

@@ -4,10 +4,10 @@ import type { Handler } from '../http/request-context.js';
 
 export const pingOperation: Operation = {
   summary: 'Whether the process is alive',
-  description: 'Answers in every state.',
+  description: 'Responds in every state.',
   responses: {
     200: {
-      description: 'It is.',
+      description: 'The process is alive.',
       schema: z.strictObject({ ping: z.literal('pong') }),
       example: { ping: 'pong' },
     },
@@ -15,7 +15,7 @@ export const pingOperation: Operation = {
   problems: [],
 };
 
-/** `GET /ping`: the process is alive, whatever else is. */
+/** `GET /ping`: the process is alive. Responds in every state. */
 export function ping(): Handler {
   return (ctx) => {
     ctx.body = { ping: 'pong' };

@@ -13,7 +13,7 @@ export const rebuildParams = secretParams.extend({
   force: z
     .enum(['true', 'false'], 'must be true or false')
     .default('false')
-    .meta({ description: 'Accepts a snapshot that is much smaller than the one before.' }),
+    .meta({ description: 'Accepts a snapshot that is much smaller than the current one.' }),
 });
 
 const progressMembers = {
@@ -23,7 +23,7 @@ const progressMembers = {
   bytes: z.int().nonnegative().nullable().meta({
     description: 'Bytes merged or copied so far; null in all other phases.',
   }),
-  total_bytes: z.int().nonnegative().nullable().meta({ description: 'The expected total, roughly.' }),
+  total_bytes: z.int().nonnegative().nullable().meta({ description: 'The approximate total.' }),
   started_at: z.iso.datetime(),
   last_failure: z.strictObject({ at: z.iso.datetime(), reason: z.string() }).nullable(),
 };
@@ -39,13 +39,12 @@ const PROGRESS_EXAMPLE = {
 };
 
 export const rebuildOperation: Operation = {
-  summary: 'Begins a rebuild in the background',
-  description:
-    'The snapshot before it is served until the new one is complete, and served on where that fails.',
+  summary: 'Starts a rebuild in the background',
+  description: 'The current snapshot is served until the rebuild has succeeded.',
   params: rebuildParams,
   responses: {
     202: {
-      description: 'It has begun.',
+      description: 'The rebuild has started.',
       schema: z.strictObject({ status: z.literal('rebuilding'), ...progressMembers }),
       example: { status: 'rebuilding', ...PROGRESS_EXAMPLE },
     },
@@ -54,7 +53,7 @@ export const rebuildOperation: Operation = {
   members: { rebuilding: { shape: progressMembers, example: PROGRESS_EXAMPLE } },
 };
 
-/** `GET /rebuild?secret=&force=`: begins a rebuild in the background. */
+/** `GET /rebuild?secret=&force=`: starts a rebuild in the background. */
 export function startRebuild(
   secrets: SecretAuth,
   rebuilds: RebuildService,

@@ -3,7 +3,7 @@ import { SNAPSHOT_ID } from '../search/index-names.js';
 import { MAX_NAME_BYTES } from '../search/package-document.js';
 import { codePoints, trimWhiteSpace } from '../unicode.js';
 
-/** Maximum number of packages in a response; a larger `limit` counts as this one. */
+/** Maximum number of packages in a response; a larger `limit` is reduced to it. */
 export const MAX_LIMIT = 500;
 
 /** A query parameter in plain decimal digits, from 1. */
@@ -11,10 +11,10 @@ export const positiveInteger = z
   .string()
   .regex(/^0*[1-9]\d*$/, 'must be a whole number from 1 in plain decimal digits');
 
-/** `\p{White_Space}` in a form that every dialect of regular expressions knows. */
+/** `\p{White_Space}` in a form that every regular expression dialect supports. */
 const SPACE = '\\u0009-\\u000D\\u0020\\u0085\\u00A0\\u1680\\u2000-\\u200A\\u2028\\u2029\\u202F\\u205F\\u3000';
 
-/** A required parameter that has `min` to `max` code points once the white space around it is removed. */
+/** A required parameter with `min` to `max` code points after trimming. */
 export function trimmedText(min: number, max: number) {
   return z
     .string('is required')
@@ -41,17 +41,16 @@ export function limitParam(defaultLimit: number, max = MAX_LIMIT) {
     .meta({
       type: 'integer',
       minimum: 1,
-      description: `How many entries to answer with; more than ${max} count as ${max}.`,
+      description: `The maximum number of results; more than ${max} count as ${max}.`,
     });
 }
 
 /** The id of a snapshot. */
-export const snapshotId = z.string().regex(SNAPSHOT_ID, 'must be an id from the header X-Snapshot');
+export const snapshotId = z.string().regex(SNAPSHOT_ID, 'must be an id from the X-Snapshot header');
 
 /** The query parameter `snapshot`. */
 export const snapshotParam = snapshotId.optional().meta({
-  description:
-    'The snapshot to answer from, by its id in `X-Snapshot`: the current one or the one before. By default the current one.',
+  description: 'The id (`X-Snapshot`) of the current or previous snapshot. Default: the current one.',
 });
 
 /** The exact name of a package, which need not exist. */
@@ -63,8 +62,8 @@ export const exactName = z
   }, `must have 1 to ${MAX_NAME_BYTES} bytes`)
   .meta({ minLength: 1, maxLength: MAX_NAME_BYTES });
 
-/** Headers of a 200 that is made of one snapshot. */
-export const SNAPSHOT_HEADERS = { 'X-Snapshot': 'The id of the snapshot that the response was made of.' };
+/** Headers of a 200 that is read from one snapshot. */
+export const SNAPSHOT_HEADERS = { 'X-Snapshot': 'The id of the snapshot that served the response.' };
 
 /** Problems of every endpoint that reads a snapshot. */
 export const READ_PROBLEMS = [
@@ -74,12 +73,12 @@ export const READ_PROBLEMS = [
   'search_unavailable',
 ] as const;
 
-/** A package, as `/browse` answers with it. */
+/** A package in responses of `/browse`. */
 export const packageSchema = z.strictObject({
   no: z.int().min(1),
   name: z.string().min(1),
   version: z.string().min(1),
-  // As the dataset has it: what browsers read (the WHATWG's URL) may hold characters that `format: uri` does not allow.
+  // As in the dataset: URLs that browsers accept (WHATWG) may contain characters that `format: uri` forbids.
   url: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
 });
 

@@ -26,25 +26,25 @@ const MAX_LENGTH = 100;
 
 export const searchParams = z.object({
   q: trimmedText(MIN_LENGTH, MAX_LENGTH).meta({
-    description: `A part of the name, of ${MIN_LENGTH} to ${MAX_LENGTH} characters without the white space around it; case is ignored.`,
+    description: `Part of a name, ${MIN_LENGTH} to ${MAX_LENGTH} characters after trimming. Case is ignored.`,
     examples: ['redis'],
   }),
   limit: limitParam(250),
   snapshot: snapshotParam,
   after: z.string().optional().meta({
-    description: 'Where the page before ended: from the `next` of its header `Link`, for the same `q`.',
+    description: 'The cursor in the `next` link of the previous page, for the same `q`.',
   }),
 });
 
 export const searchOperation: Operation = {
   summary: 'Packages whose name contains the query',
   description:
-    '`rank` is 0 where the name equals the query, 1 where it starts with it, 2 where it contains it; within a rank, ' +
-    'names are in order.',
+    '`rank` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it. Results are ' +
+    'sorted by rank, then in name order.',
   params: searchParams,
   responses: {
     200: {
-      description: 'The first of them, best rank first.',
+      description: 'One page of matches, best rank first.',
       schema: z.strictObject({
         query: z.string(),
         count: z.int().min(0).max(MAX_LIMIT),
@@ -53,8 +53,8 @@ export const searchOperation: Operation = {
       example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
       headers: {
         ...SNAPSHOT_HEADERS,
-        'X-Results-Truncated': '`true` where more names match.',
-        Link: 'The `next` matches, in the same snapshot, where there are more (RFC 8288).',
+        'X-Results-Truncated': '`true` if more names match.',
+        Link: 'The `next` matches in the same snapshot, if there are more (RFC 8288).',
       },
     },
   },
@@ -68,7 +68,7 @@ export function search(catalog: Catalog, cache: ResponseCache): Handler {
     const { q, limit, snapshot, after: cursor } = parse(ctx.querystring);
     const after = cursor === undefined ? undefined : decodeCursor(q, cursor);
     if (cursor !== undefined && after === undefined) {
-      throw invalidParameter('after', 'must be that of a link to the next matches of the same q');
+      throw invalidParameter('after', 'must be from a next link with the same q');
     }
     const request = cursor === undefined ? `search ${limit} ${q}` : `search after ${cursor} ${limit} ${q}`;
     return catalog.read(snapshot, (generation) =>

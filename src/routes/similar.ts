@@ -26,7 +26,7 @@ const MAX_RESULTS = 50;
 
 const similarParams = z.object({
   name: trimmedText(1, MAX_LENGTH).meta({
-    description: `A name, which need not exist, of 1 to ${MAX_LENGTH} characters without the white space around it.`,
+    description: `A name, which need not exist, 1 to ${MAX_LENGTH} characters after trimming.`,
     examples: ['redis-redisaerch'],
   }),
   limit: limitParam(10, MAX_RESULTS),
@@ -36,20 +36,20 @@ const similarParams = z.object({
 export const similarOperation: Operation = {
   summary: 'Packages whose names are easily mistaken for a name',
   description:
-    'Names are compared in lower case and without `-`, `_`, `.` and spaces. `distance` counts the characters to insert, to ' +
-    'delete, to replace, or to swap with the next one. Of a name with 6 characters or more, results differ by up to 2; ' +
-    `with 3 to 5, by 1; with fewer, by 0. Costs ${SIMILAR_COST} points of the rate limit.`,
+    'Names are compared in lower case and without `-`, `_`, `.` and spaces. `distance` is the number of ' +
+    'characters to insert, delete, replace or swap with the next one. Its maximum is 2 for names with 6 or ' +
+    `more characters, 1 for 3 to 5, and 0 for fewer. Costs ${SIMILAR_COST} points of the rate limit.`,
   params: similarParams,
   responses: {
     200: {
-      description: 'The nearest of them, in name order for each distance; never the name itself.',
+      description: 'The nearest names, sorted by distance, then in name order; never the name itself.',
       schema: z.strictObject({
         name: z.string(),
         count: z.int().min(0).max(MAX_RESULTS),
         results: z.array(packageSchema.extend({ distance: z.int().min(0).max(2) })).max(MAX_RESULTS),
       }),
       example: { name: 'redis-redisaerch', count: 1, results: [{ ...PACKAGE_EXAMPLE, distance: 1 }] },
-      headers: { ...SNAPSHOT_HEADERS, 'X-Results-Truncated': '`true` where more names are similar.' },
+      headers: { ...SNAPSHOT_HEADERS, 'X-Results-Truncated': '`true` if more names are similar.' },
     },
   },
   problems: READ_PROBLEMS,

@@ -6,10 +6,10 @@ import { matches } from '../http/etag.js';
 import { encodingFor } from '../http/cached-response.js';
 import type { Handler } from '../http/request-context.js';
 
-/** Where the build puts the page: the scripts that it makes of src/page, and the rest as it is. */
+/** The build's output folder for the web page: the compiled scripts of src/web, and its other files. */
 const FOLDER = new URL('../../dist/web/', import.meta.url);
 
-/** Of the files that are served; others, such as those of the compiler, are not. */
+/** Content types of served files. Others, such as those of the compiler, are not served. */
 const TYPES: Partial<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -17,10 +17,10 @@ const TYPES: Partial<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The files that have an address of their own; the others are below `/page/`. */
+/** Files with a special path; the others are below `/page/`. */
 const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
 
-/** A file of the page as it is kept: it is small, and made ready once. */
+/** A file of the web page, kept in memory in all encodings. */
 interface StaticFile {
   type: string;
   etag: string;
@@ -30,8 +30,8 @@ interface StaticFile {
 }
 
 /**
- * The page that people see: its files by their paths.
- * @throws {Error} where the page has not been built.
+ * Reads the files of the web page, with their paths.
+ * @throws {Error} if the page has not been built.
  */
 export function staticFiles(): [path: string, file: StaticFile][] {
   return readdirSync(FOLDER).flatMap((name) => {
@@ -49,7 +49,7 @@ export function staticFiles(): [path: string, file: StaticFile][] {
   });
 }
 
-/** Serves a file of the page. Browsers ask each time whether it is still the same, so that a new version is seen whole. */
+/** Serves a file of the web page. Browsers revalidate it each time, so that they never mix two versions. */
 export function serveStaticFile({ type, etag, ...bodies }: StaticFile): Handler {
   return (ctx) => {
     ctx.set({ 'Cache-Control': 'no-cache', ETag: etag, Vary: 'Accept-Encoding' });

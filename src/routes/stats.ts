@@ -17,10 +17,10 @@ const UNITS = [
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);
   return {
-    summary: 'How many packages there are, of which registry, as of when',
+    summary: 'The number of packages, their registry, and the age of the snapshot',
     responses: {
       200: {
-        description: 'About the snapshot that is served.',
+        description: 'The current snapshot.',
         schema: z.strictObject({ [total]: z.int().nonnegative(), source: z.string(), note: z.string() }),
         example: {
           [total]: 63666,
@@ -29,7 +29,7 @@ export function statsOperation(slug: string): Operation {
         },
         headers: {
           ...SNAPSHOT_HEADERS,
-          'Last-Modified': 'When the snapshot was taken, for programs.',
+          'Last-Modified': 'When the snapshot was taken.',
           'X-Snapshot-Changes':
             'How many packages differ from the previous snapshot: `added=123, removed=45, updated=6`. Absent if it was not compared with one.',
         },
@@ -44,9 +44,9 @@ function totalOf(slug: string): string {
 }
 
 /**
- * `GET /stats`: how many packages, of which registry, as of when. Caches revalidate it each time, so that nobody is told
- * of a snapshot that is no longer served. By `ETag` alone: after a rollback `Last-Modified` is earlier than what a client
- * may have, and `If-Modified-Since` would call that current.
+ * `GET /stats`: the number of packages, their registry, and the age of the snapshot. Caches revalidate it
+ * each time, so that they never serve a replaced snapshot. Only by `ETag`: after a rollback, `Last-Modified`
+ * is earlier than the client's copy, which `If-Modified-Since` would accept as current.
  */
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {

@@ -14,7 +14,7 @@ import { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames, type SearchBody } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
 
-/** What is logged of a slow search. */
+/** Logged fields of a slow search. */
 interface SlowSearch {
   requestId: string;
   index: string;
@@ -30,15 +30,15 @@ interface SlowSearch {
 const SLOW_MS = 500;
 
 /**
- * Searches of one request for look-alikes that run side by side: a hundred characters of a large alphabet keep one
- * processor of Elasticsearch busy for 80 ms, and must not take two.
+ * Concurrent searches of one request for look-alikes: a hundred characters of a large alphabet occupy one
+ * processor of Elasticsearch for 80 ms, and must not occupy two.
  */
 const SIMILAR_CONCURRENCY = 1;
 
-/** Packages that one snapshot added which are considered for a list of the newest. */
+/** Maximum number of additions of one snapshot that are considered for a list of the newest. */
 const MAX_CANDIDATES = 1000;
 
-/** What entries have at a distance of 0, 1 and 2. */
+/** The members of entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
 
 /** No snapshot has been loaded yet. */
@@ -51,12 +51,12 @@ export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
 }
 
-/** The generation was not compared with the one before: by an earlier release, or with a key that must not. */
+/** The generation was not compared with the previous one: by an earlier release, or for lack of rights. */
 export class NoLineageError extends Error {
   override readonly name = 'NoLineageError';
 }
 
-/** The generation was built before look-alikes could be found; the next rebuild adds what is missing. */
+/** The generation was built by a release without look-alikes. The next rebuild adds the missing field. */
 export class NoFoldError extends Error {
   override readonly name = 'NoFoldError';
 }
@@ -65,15 +65,15 @@ export class NoFoldError extends Error {
 export interface SimilarResults {
   groups: EntryGroup[];
   count: number;
-  /** More names are as similar than were asked for. */
+  /** Whether more names match than were requested. */
   truncated: boolean;
 }
 
 /** The snapshots from one to another. */
 export interface Chain {
-  /** The id of the first. */
+  /** Id of the first. */
   from: string;
-  /** Ids of those that follow it, oldest first. */
+  /** Ids of the following ones, oldest first. */
   snapshots: readonly string[];
 }
 
@@ -84,13 +84,13 @@ export interface Addition {
   entry: PackageEntry;
 }
 
-/** What limits the searches of a replica: look-alikes cost much more than searches and must not displace them. */
+/** Concurrency limits of a replica. Look-alikes cost much more than searches and must not displace them. */
 export interface SearchLimiters {
   search: ConcurrencyLimiter;
   similar: ConcurrencyLimiter;
 }
 
-/** Reads the current generation or the previous one, only so many searches at a time. */
+/** Reads the current or the previous generation, with a limited number of concurrent searches. */
 export class Catalog {
   readonly #predictor = new TierPredictor();
 
@@ -104,7 +104,7 @@ export class Catalog {
   /**
    * The generation that reads are served from.
    * @throws {NotInitializedError} before the first is complete.
-   * @throws {EngineUnavailableError} if that cannot be determined.
+   * @throws {EngineUnavailableError} if Elasticsearch could not be read yet.
    */
   generation(): Generation {
     const generation = this.generations.current;
@@ -115,8 +115,8 @@ export class Catalog {
   }
 
   /**
-   * Answers from the generation of a snapshot. Without an id: from the current generation, and once more from the next one
-   * if it was pruned in between.
+   * Runs `answer` on the generation of a snapshot. Without an id: on the current generation, and again on the
+   * next one if the current one was pruned meanwhile.
    * @throws {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError} {IndexGoneError}
    */
   async read<T>(snapshot: string | undefined, answer: (generation: Generation) => Promise<T>): Promise<T> {
@@ -146,8 +146,8 @@ export class Catalog {
   }
 
   /**
-   * Answers from the generation of a snapshot, or from the current one, if `since` is among the snapshots that led to it.
-   * One that this replica does not know yet may be the current one.
+   * Runs `answer` on the generation of a snapshot, or on the current one, if `since` is among the snapshots
+   * that led to it. If `since` is unknown, a flip may have been missed, so the aliases are read once more.
    * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError}
    */
   readSince<T>(
@@ -165,7 +165,7 @@ export class Catalog {
       this.#assertKnown();
       throw new SnapshotGoneError(since);
     }).catch((error: unknown) => {
-      // Somebody else deleted the index of changes that the current generation needs.
+      // The index of changes that the generation needs was deleted.
       throw error instanceof IndexGoneError ? new SnapshotGoneError(since, { cause: error }) : error;
     });
   }
@@ -176,7 +176,7 @@ export class Catalog {
     return [snapshot, ...meta.lineage.ancestors];
   }
 
-  /** @returns undefined if `since` is not a part of it. */
+  /** @returns undefined if `since` is not in the lineage. */
   #chain(generation: Generation, since: string | undefined): Chain | undefined {
     const ids = this.#lineage(generation);
     const from = since ?? ids[1] ?? generation.snapshot;
@@ -204,14 +204,14 @@ export class Catalog {
   }
 
   /**
-   * The newest packages that were added, at most `limit`, newest first, as far as the chain of a generation goes: by
-   * snapshot, then those with the highest numbers first. Those that were removed since are left out.
+   * At most `limit` added packages from the chain of a generation, ordered by snapshot, newest first, then by
+   * descending number. Packages that were removed since are omitted.
    * @throws {NoLineageError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async additions(generation: Generation, limit: number, requestId: string): Promise<Addition[]> {
     const { index } = generation;
     const found = new Map<string, Addition>();
-    // The last one is where the chain begins: what it added is not known.
+    // The chain begins at the last snapshot, whose additions are unknown.
     for (const id of this.#lineage(generation).slice(0, -1)) {
       const run = this.#onChangesOf([id], requestId);
       const [hits] = await this.limiters.search.run(() =>
@@ -316,7 +316,7 @@ export class Catalog {
     return (bodies) => runSearches(this.pool, indices, bodies, requestId);
   }
 
-  /** Logs what is slow, also where it fails in the end. */
+  /** Logs a slow search, even if it fails. */
   async #logIfSlow<T>({ requestId, ...what }: SlowSearch, search: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {

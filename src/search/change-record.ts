@@ -4,11 +4,11 @@ export const CHANGES = ['added', 'removed', 'updated'] as const;
 
 export type ChangeKind = (typeof CHANGES)[number];
 
-/** What one snapshot changed of one name. At least one of the entries is there. */
+/** The change of one name in one snapshot. At least one of the entries is defined. */
 export interface ChangeRecord {
   /** The id of the snapshot. */
   snapshot: string;
-  /** The entry in the snapshot before; undefined if it had none. */
+  /** The entry in the previous snapshot; undefined if it had none. */
   before?: PackageEntry | undefined;
   /** The entry in this snapshot; undefined if it has none. */
   after?: PackageEntry | undefined;
@@ -24,29 +24,29 @@ export interface Change {
   entry: PackageEntry;
 }
 
-/** What the index keeps of a record: its JSON in base64. */
+/** Encodes a record for the index: its JSON in base64. */
 export function encodeRecord(record: ChangeRecord): string {
   return Buffer.from(JSON.stringify(record)).toString('base64');
 }
 
-/** A record as `encodeRecord` wrote it. */
+/** Decodes a record encoded by `encodeRecord`. */
 export function decodeRecord(encoded: string): ChangeRecord {
   return JSON.parse(Buffer.from(encoded, 'base64').toString()) as ChangeRecord;
 }
 
-/** The name that a record is about. */
+/** The name that a record belongs to. */
 export function nameOf({ before, after }: ChangeRecord): string {
   return (after ?? before)?.name ?? '';
 }
 
-/** Which change a record is. */
+/** The kind of a change. */
 export function kindOf({ before, after }: Difference): ChangeKind {
   if (before === undefined) return 'added';
   return after === undefined ? 'removed' : 'updated';
 }
 
 /**
- * What all records of one name come to, from before the first to after the last.
+ * The net change of one name, from before the first of its records to after the last.
  * @param records oldest first, at least one.
  * @param hasPackageNo whether a different number is a change.
  * @returns undefined if the entry is the same again.
@@ -55,7 +55,7 @@ export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolea
   const before = records[0]?.before;
   const last = records.at(-1);
   const entry = last?.after ?? last?.before;
-  if (entry === undefined) throw new Error('a record of a change has no entry');
+  if (entry === undefined) throw new Error('a change record has no entry');
   const after = last?.after;
   if (before === undefined && after === undefined) return undefined;
   if (before !== undefined && after !== undefined && isSame(before, after, hasPackageNo)) return undefined;

@@ -2,12 +2,12 @@ import type { RunSearches } from './tiered-search.js';
 import { decodeRecord, nameOf, netChange, type Change, type ChangeRecord } from './change-record.js';
 import { changesInNameOrder } from './queries.js';
 
-/** Maximum number of searches for one page. One search may find few changes, if many records cancel each other out. */
+/** Maximum number of searches for one page. One may yield few changes if many records cancel each other. */
 const MAX_SEARCHES = 4;
 
-/** The changes between two snapshots to read a page of. */
+/** A page of the changes between two snapshots. */
 export interface ChangesQuery {
-  /** Ids of the snapshots whose changes they are made of, oldest first. */
+  /** Ids of the snapshots whose records are combined, oldest first. */
   snapshots: readonly string[];
   /** Whether a different package number is a change. */
   hasPackageNo: boolean;
@@ -24,7 +24,7 @@ export interface ChangesPage {
 
 /**
  * A page of the net changes, in name order. Elasticsearch merges the records of all snapshots: those of one name are
- * adjacent. A page may have fewer changes than `limit` although more follow, where many cancel each other out.
+ * adjacent. A page may have fewer changes than `limit` although more follow, if many cancel each other out.
  * @param run searches the records of all snapshots as one.
  */
 export async function readChanges(
@@ -34,7 +34,7 @@ export async function readChanges(
   const changes: Change[] = [];
   let last = after;
   for (let search = 0; search < MAX_SEARCHES; search++) {
-    // One name has a record in each of them at most, so that there is always a name whose records are all here.
+    // A name has at most one record per snapshot, so the hits include all records of at least one name.
     const size = limit - changes.length + snapshots.length;
     const [hits] = await run([changesInNameOrder(size, last)]);
     const records = (hits?.entries ?? []).map(decodeRecord);

@@ -1,12 +1,12 @@
-/** Too many tasks run and wait. */
+/** The limit of running and waiting tasks is reached. */
 export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
 }
 
 interface ConcurrencyLimiterOptions {
-  /** How many tasks run at the same time. */
+  /** Maximum number of running tasks. */
   running: number;
-  /** How many more may wait for their turn. */
+  /** Maximum number of waiting tasks. */
   waiting: number;
 }
 
@@ -21,7 +21,7 @@ export class ConcurrencyLimiter {
 
   constructor(private readonly options: ConcurrencyLimiterOptions) {}
 
-  /** Tasks under way. */
+  /** Number of running tasks. */
   get running(): number {
     return this.#running;
   }
@@ -30,12 +30,12 @@ export class ConcurrencyLimiter {
     return this.#queue.length;
   }
 
-  /** How many have found the queue full so far. */
+  /** Number of tasks rejected so far, because the queue was full. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Runs a task in its turn. @throws {OverloadedError} if the queue is full. */
+  /** Runs a task when a slot is free. @throws {OverloadedError} if the queue is full. */
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#running >= this.options.running) {
       if (this.#queue.length >= this.options.waiting) {

@@ -8,34 +8,34 @@ const TIERS = ['startsWith', 'containsElsewhere'] as const;
 type Tier = (typeof TIERS)[number];
 
 /**
- * Where a page of a search ends. It names the last entry instead of a position, so that it holds in every generation and
- * for every limit.
+ * The end of a page of a search. It contains the last entry instead of a position, so that it is valid in
+ * every generation and for every limit.
  */
 export interface Cursor {
-  /** Of the last entry. */
+  /** Tier of the last entry. */
   tier: Tier;
-  /** The name of the last entry. */
+  /** Name of the last entry. */
   name: string;
 }
 
-/** Bytes that identify the query a cursor belongs to. */
+/** Bytes of the digest of the query that a cursor belongs to. */
 const QUERY_BYTES = 6;
 const HEAD_BYTES = 1 + QUERY_BYTES;
 
 /** Length of the longest cursor, in characters. */
 export const MAX_CURSOR_LENGTH = Math.ceil(((HEAD_BYTES + MAX_NAME_BYTES) * 4) / 3);
 
-/** A cursor as clients carry it: opaque, of the characters of base64url. */
+/** Encodes a cursor for clients, in base64url. */
 export function encodeCursor(q: string, { tier, name }: Cursor): string {
   const head = Buffer.concat([Buffer.of(TIERS.indexOf(tier)), digestOf(q)]);
   return Buffer.concat([head, Buffer.from(name)]).toString('base64url');
 }
 
-/** The cursor in a text, or undefined if it was not made by `encodeCursor` for the query `q`. */
+/** Decodes a cursor. @returns undefined if it was not made by `encodeCursor` for the query `q`. */
 export function decodeCursor(q: string, text: string): Cursor | undefined {
   if (text.length > MAX_CURSOR_LENGTH) return undefined;
   const bytes = Buffer.from(text, 'base64url');
-  // Decoding skips what is not base64url.
+  // Decoding ignores invalid characters.
   if (bytes.toString('base64url') !== text) return undefined;
   const tier = TIERS[bytes[0] ?? TIERS.length];
   const name = bytes.subarray(HEAD_BYTES);

@@ -5,7 +5,7 @@ import { describeAuthError } from '../clients/elasticsearch.js';
 import { findGeneration, isReadable, withAncestors, type Generation } from './generation.js';
 import { previousAliasOf } from './index-names.js';
 
-/** How often a replica looks where the alias points, in milliseconds: how late it may learn of a flip. */
+/** Poll interval of the alias, in milliseconds: the longest delay before a replica sees a flip. */
 const POLL_MS = 1000;
 
 /** Minimum time between two reads of both aliases, for snapshots that this replica does not know, in milliseconds. */
@@ -13,23 +13,23 @@ const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
  * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unusable`: the alias
- * points to an index that is closed, or whose `_meta` this version cannot read. In the last two a generation seen before
- * is kept.
+ * points to an index that is closed, or whose `_meta` this version cannot read. In the last two states, the
+ * last known generation is kept.
  */
 export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 
 export type EngineState = (typeof ENGINE_STATES)[number];
 
-/** What `unreachable` means, for an operator. */
+/** The message for `unreachable`. */
 const UNREACHABLE =
-  'Elasticsearch does not answer at ELASTICSEARCH_URL, or has something else under our alias';
+  'Elasticsearch is unavailable at ELASTICSEARCH_URL, or the alias points to more than one index';
 
-/** What `unusable` means, for an operator. */
+/** The messages for `unusable`. */
 const CLOSED = 'the index behind the alias is closed: open it, or rebuild';
 const UNREADABLE =
   'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
-/** Knows the current and the previous generation: looks every second, and at once when asked to. */
+/** Tracks the current and the previous generation: polls every second, and on request. */
 export class GenerationWatcher {
   #current: Generation | undefined;
   #previous: Generation | undefined;
@@ -50,7 +50,7 @@ export class GenerationWatcher {
     private readonly changesRetention: number,
   ) {}
 
-  /** The newest complete generation that was seen, also while Elasticsearch is away. */
+  /** The last complete generation that was seen. It is kept while Elasticsearch is unavailable. */
   get current(): Generation | undefined {
     return this.#current;
   }
@@ -64,12 +64,12 @@ export class GenerationWatcher {
     return this.#state;
   }
 
-  /** Why the state is `unreachable` or `unusable`, in one line for an operator; undefined otherwise. */
+  /** Why the state is `unreachable` or `unusable`, in one line for an operator. */
   get stateReason(): string | undefined {
     return this.#stateReason;
   }
 
-  /** Looks once, then every second until `stop()`. */
+  /** Polls once, then every second until `stop()`. */
   async start(): Promise<void> {
     await this.refresh();
     this.#schedule();
@@ -81,8 +81,8 @@ export class GenerationWatcher {
   }
 
   /**
-   * Looks anew, after this call, never sharing a look that began before it; calls that wait share the next one.
-   * Never throws: what it found is in `current` and `engine`.
+   * Reads the alias after this call: a read that began earlier does not count, and waiting calls share the
+   * next one. Never throws: the result is in `current` and `engine`.
    */
   refresh(): Promise<void> {
     if (this.#looking === undefined) {
@@ -98,7 +98,7 @@ export class GenerationWatcher {
 
   /**
    * Reads both aliases, after this call, so that a replica that has not seen a flip yet agrees with one that has. At most
-   * once in 200 ms; calls that wait share the next read.
+   * once in 200 ms; waiting calls share the next read.
    */
   refreshAll(): Promise<void> {
     const wait = Math.max(0, this.#refreshedAllAt + REFRESH_ALL_INTERVAL_MS - performance.now());
@@ -106,7 +106,7 @@ export class GenerationWatcher {
       this.#refreshingAll = undefined;
       this.#refreshedAllAt = performance.now();
       await this.refresh();
-      // One that does not respond has kept clients waiting for long enough.
+      // If Elasticsearch does not respond, clients have waited long enough.
       if (this.#state === 'present') this.#previous = await this.#findPrevious(this.#previous);
     });
     return this.#refreshingAll;
@@ -133,7 +133,7 @@ export class GenerationWatcher {
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
-      // As a rule. Clients may ask for it before the alias says so.
+      // Usually right. Clients may request it before the alias is read.
       this.#previous = this.#current;
       this.#current = found && withAncestors(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
@@ -144,8 +144,8 @@ export class GenerationWatcher {
   }
 
   /**
-   * The generation behind the alias of the previous one, if it can be served.
-   * @param otherwise what it is where that cannot be read: keys of earlier releases may not.
+   * Finds the previous generation by its alias, if it can be served.
+   * @param otherwise returned if the alias cannot be read: keys of earlier releases may lack the right.
    */
   async #findPrevious(otherwise: Generation | undefined): Promise<Generation | undefined> {
     try {
@@ -160,7 +160,8 @@ export class GenerationWatcher {
 
   #enter(state: EngineState, reason?: string, details = {}): void {
     if (reason !== undefined && reason !== this.#stateReason) this.log.error(details, reason);
-    if (reason === undefined && this.#stateReason !== undefined) this.log.info('Elasticsearch answers again');
+    if (reason === undefined && this.#stateReason !== undefined)
+      this.log.info('Elasticsearch is available again');
     this.#state = state;
     this.#stateReason = reason;
   }

@@ -5,14 +5,14 @@ import { SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 
 const count = z.int().nonnegative();
 
-/** Where a snapshot comes from, recorded once it has been compared with the one before. */
+/** The ancestry of a snapshot, recorded after the comparison with the previous one. */
 const lineage = z.object({
   /**
-   * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded. None for the
-   * first snapshot of a chain.
+   * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded.
+   * Empty for the first snapshot of a chain.
    */
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
-  /** How many packages differ from the snapshot before. */
+  /** Number of packages that differ from the previous snapshot. */
   added: count,
   removed: count,
   updated: count,
@@ -20,33 +20,34 @@ const lineage = z.object({
 
 export type Lineage = z.infer<typeof lineage>;
 
-/** What belongs to one build, kept in the index's `_meta`. */
+/** Metadata of one build, stored in the index's `_meta`. */
 const generationMeta = z.object({
-  /** Of what the service reads; fields that only people count by in Kibana may come and go without another one. */
+  /** Version of the fields that the service reads. Fields only for Kibana may change without a new one. */
   schema_version: z.literal(1),
-  /** How many packages there are. */
+  /** Number of packages. */
   total: z.int().nonnegative(),
   /** The registry's website, such as `tracker.debian.org`. */
   source: z.string(),
-  /** When the snapshot was taken, as far as its origin tells (ISO 8601). */
+  /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
-  /** SHA-256 of the dataset file, in hexadecimal: it tells whether the dataset has changed. */
+  /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
   dataset_digest: z.string(),
-  /** What its origin said of it, to ask whether it has changed: its address as SHA-256, `ETag` and `Last-Modified`. */
+  /** For conditional requests to the origin: its address as SHA-256, `ETag` and `Last-Modified`. */
   dataset_validators: z
     .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
     .optional(),
-  /** Of mappings/packages.json, see `MAPPING_VERSION`; 1 in builds of earlier releases, which do not record it. */
+  /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for builds that do not record it. */
   mapping_version: z.int().default(1),
-  /** Whether the dataset has the column `package_no`: without it, numbers are positions, and no change. */
+  /** Whether the dataset has the column `package_no`. Otherwise a different number is not a change. */
   has_package_no: z.boolean().default(true),
-  /** What is known of its ancestry; undefined if it was not compared with the snapshot before. */
+  /** Undefined if the snapshot was not compared with the previous one. */
   lineage: lineage.optional().catch(undefined),
 });
 
 /**
- * The version of mappings/packages.json that this release writes. Raise it with every field that a feature needs: the next
- * refresh then builds, even if the dataset has not changed. Generations of other versions are served without the feature.
+ * The version of mappings/packages.json that this release writes. Raise it with every field that a feature
+ * needs: the next refresh then builds, even if the dataset has not changed. Older generations are served
+ * without the feature.
  * 2: `name.fold`.
  */
 export const MAPPING_VERSION = 2;
@@ -64,7 +65,7 @@ export type GenerationMeta = z.infer<typeof generationMeta>;
 /** One build that is complete: an index that never changes again. */
 export interface Generation {
   index: string;
-  /** The id that clients know it by. */
+  /** Its id for clients. */
   snapshot: string;
   shards: number;
   meta: GenerationMeta;
@@ -84,8 +85,8 @@ export interface FoundGeneration {
 }
 
 /**
- * For the requests of the client that users wait for: a retry follows at once. The client's own pause is up to two
- * seconds, which is all the time there is.
+ * Retries at once, for requests that users wait for: the client's own backoff of up to two seconds would use
+ * up the whole response time.
  */
 const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
 
@@ -118,7 +119,7 @@ export async function findGeneration(
   };
 }
 
-/** Asks for no more than what a generation is made of: every replica asks every second. */
+/** Requests only the fields of a generation, because every replica polls every second. */
 function lookAt(alias: string): estypes.IndicesGetRequest {
   return {
     index: alias,
@@ -140,8 +141,8 @@ function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
 }
 
 /**
- * Checks what is about to be written into an index by the schema that reads it: replicas must be able to serve it.
- * @throws {Error} naming the first field they could not read.
+ * Checks the metadata of a new index with the schema that replicas read it with.
+ * @throws {Error} naming the first field that is invalid.
  */
 export function assertReadable(meta: GenerationMeta): void {
   const issue = generationMeta.safeParse(meta).error?.issues[0];
@@ -154,7 +155,7 @@ export function isReadable(found: FoundGeneration): found is FoundGeneration & G
   return found.meta !== undefined;
 }
 
-/** A generation whose lineage names at most so many ancestors: an index may have been built with a higher limit. */
+/** Limits the ancestors in the lineage of a generation: the index may have been built with a higher limit. */
 export function withAncestors(generation: Generation, limit: number): Generation {
   const { meta } = generation;
   if (meta.lineage === undefined) return generation;
@@ -162,7 +163,7 @@ export function withAncestors(generation: Generation, limit: number): Generation
   return { ...generation, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
 }
 
-/** Sends a request. @throws {EngineUnavailableError} in place of the client's own errors if the same request may succeed later. */
+/** @throws {EngineUnavailableError} instead of the client's own errors if the request may succeed later. */
 async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

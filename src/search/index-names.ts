@@ -1,30 +1,30 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** What follows the alias in the name of a build: `<utc time>-<random>`. */
+/** Suffix of a build's name after the alias: `<utc time>-<random>`. */
 const BUILD = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 const IS_BUILD = new RegExp(`^${BUILD}$`);
 
-/** The alias of a registry: what readers know. */
+/** The alias of a registry, used by readers. */
 export function aliasOf(slug: string): string {
   return `${slug}-packages`;
 }
 
-/** The alias of the generation before the one that is served: the way back. */
+/** The alias of the previous generation, for rollbacks. */
 export function previousAliasOf(alias: string): string {
   return `${alias}-previous`;
 }
 
-/** What the load of a build writes to; it ends with the load, or with the index. */
+/** The alias that a build is loaded through. It is removed by the flip, or together with the index. */
 export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
 }
 
-/** The index of what a snapshot changed, compared with the one before it. */
+/** The index of the changes of a snapshot, compared with the previous one. */
 export function changesIndexOf(alias: string, snapshot: string): string {
   return `${alias}-changes-${snapshot}`;
 }
 
-/** A new index of the alias: `<alias>-<utc time>-<random>`, in the order of time. */
+/** The name of a new index: `<alias>-<utc time>-<random>`, which sorts by time. */
 export function newIndexName(alias: string, now: Date): string {
   const time = now
     .toISOString()
@@ -33,40 +33,40 @@ export function newIndexName(alias: string, now: Date): string {
   return `${alias}-${time}-${randomBytes(4).toString('hex')}`;
 }
 
-/** When the build of an index began, by its name or by the id of its snapshot (ISO 8601). */
+/** When the build of an index began, from its name or the id of its snapshot (ISO 8601). */
 export function builtAt(name: string): string | undefined {
   const [, year, month, day, hour, minute, second] =
     /(?:^|-)(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})z-[0-9a-f]{8}$/.exec(name) ?? [];
   return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
 }
 
-/** Whether an index is a build of this very alias, not of another whose name begins alike. */
+/** Whether an index is a build of exactly this alias, not of another one with the same prefix. */
 export function isBuildOf(alias: string, index: string): boolean {
   return index.startsWith(`${alias}-`) && IS_BUILD.test(index.slice(alias.length + 1));
 }
 
-/** Whether an index holds the changes of a snapshot of this very alias. */
+/** Whether an index holds the changes of a snapshot of exactly this alias. */
 export function isChangesOf(alias: string, index: string): boolean {
   const prefix = changesIndexOf(alias, '');
   return index.startsWith(prefix) && IS_BUILD.test(index.slice(prefix.length));
 }
 
-/** All builds of the alias, as a regular expression of Elasticsearch's roles. */
+/** All builds of the alias, as a regular expression for roles in Elasticsearch. */
 export function buildsOf(alias: string): string {
   return `/${alias}-${BUILD}/`;
 }
 
-/** The changes of all its snapshots, likewise. */
+/** All indices of changes of the alias, likewise. */
 export function allChangesOf(alias: string): string {
   return `/${changesIndexOf(alias, BUILD)}/`;
 }
 
-/** What the loads of both write to, likewise. */
+/** All loading aliases of both, likewise. */
 export function loadingAliasesOf(alias: string): string {
   return `/${alias}-(changes-)?${loadingAliasOf(BUILD)}/`;
 }
 
-/** The id of a snapshot: what is unique in the name of its index. */
+/** The id of a snapshot: the unique part of its index name. */
 export const SNAPSHOT_ID = IS_BUILD;
 
 /**

@@ -6,14 +6,14 @@ export class IndexGoneError extends Error {
   override readonly name = 'IndexGoneError';
 }
 
-/** The type of the error for an index that an operator closed: searches succeed again once it is opened. */
+/** Error type of an index that an operator closed: searches succeed again once it is opened. */
 const INDEX_CLOSED = 'index_closed_exception';
 
 /** The hits of one search. */
 export interface Hits {
-  /** In base64, as the index keeps them (`encodeEntry`). */
+  /** In base64, as stored in the index (`encodeEntry`). */
   entries: string[];
-  /** How many of them, at the beginning, are exact names. */
+  /** Number of exact names, which come first. */
   exact: number;
 }
 
@@ -37,8 +37,8 @@ const BETWEEN = `${AFTER_ENTRY}},${BEFORE_ENTRY}`;
 const BETWEEN_EXACT = `${AFTER_EXACT}},${BEFORE_ENTRY}`;
 
 /**
- * Cuts the entries out of an answer that has the form of every good one, as text: base64 holds no quote, so what stands
- * between quotes is the engine's. Undefined for any other form, which is then parsed.
+ * Extracts the entries from a successful response without parsing it: base64 contains no quotes, so the text
+ * between entries is unambiguous. Undefined for any other response, which then has to be parsed.
  */
 export function scanResponse(text: string, searches: number): Hits[] | undefined {
   const [, ...answers] = text.split(WHOLE);
@@ -62,6 +62,7 @@ function scanHits(answer: string): Hits {
   return { entries, exact };
 }
 
+/** Parses any response. @throws {IndexGoneError} {EngineUnavailableError} {Error} if a search failed. */
 export function parseResponse(text: string, index: string): Hits[] {
   const { responses } = JSON.parse(text) as MsearchResponse;
   return responses.map((response) => {
@@ -73,7 +74,7 @@ export function parseResponse(text: string, index: string): Hits[] {
         : new Error(description);
     }
     if (response.timed_out !== false || response._shards?.failed !== 0) {
-      throw new EngineUnavailableError('a shard failed or ran out of time');
+      throw new EngineUnavailableError('a shard failed or timed out');
     }
     const hits = response.hits?.hits ?? [];
     return {

@@ -2,7 +2,7 @@ import type { SearchPool } from '../clients/search-pool.js';
 import { parseResponse, scanResponse, type Hits } from './msearch-response.js';
 import type { SearchBody } from './queries.js';
 
-/** What is kept of an answer: the hits, and what tells a whole answer from a partial one. */
+/** The parts of a response to keep: the hits, and what tells a complete response from a partial one. */
 const FILTER_PATH = [
   'timed_out',
   '_shards.failed',
@@ -14,13 +14,13 @@ const FILTER_PATH = [
   .map((path) => `responses.${path}`)
   .join(',');
 
-/** A node that has a copy of the index searches it itself, so that another one that hangs does not matter. */
+/** A node searches its own copy of the index, so that another node that hangs does not matter. */
 const HEADER = { preference: '_local' };
 
 /**
  * The request that runs searches: its path and its newline-delimited body.
  * @param indices one, or several that are searched as one.
- * @param concurrency how many of them run side by side; by default all.
+ * @param concurrency maximum number of concurrent searches; by default all.
  */
 export function msearchRequest(
   indices: string | readonly string[],
@@ -28,7 +28,7 @@ export function msearchRequest(
   concurrency?: number,
 ): { path: string; body: string } {
   const limit = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
-  // Many names would not fit into the request line.
+  // The names of many indices would not fit into the request line.
   const [index, header] =
     typeof indices === 'string' ? [`/${indices}`, HEADER] : ['', { ...HEADER, index: indices }];
   const before = JSON.stringify(header);
@@ -42,9 +42,9 @@ export function msearchRequest(
  * Runs searches in one request and returns the hits of each.
  * @param indices one, or several that are searched as one.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
- * @param concurrency how many of them run side by side; by default all.
- * @throws {IndexGoneError} when there is no such index.
- * @throws {EngineUnavailableError} when the engine does not answer in time, or a shard failed or ran out of time.
+ * @param concurrency maximum number of concurrent searches; by default all.
+ * @throws {IndexGoneError} if there is no such index.
+ * @throws {EngineUnavailableError} if Elasticsearch does not respond in time, or a shard failed or timed out.
  */
 export async function runSearches(
   pool: SearchPool,

@@ -1,4 +1,4 @@
-/** A package as the API answers it, without `rank`. */
+/** A package as the API returns it, without `rank`. */
 export interface PackageEntry {
   no: number;
   name: string;
@@ -6,10 +6,10 @@ export interface PackageEntry {
   url: string;
 }
 
-/** A name has no more bytes than this in UTF-8. */
+/** Maximum length of a name, in UTF-8 bytes. */
 export const MAX_NAME_BYTES = 512;
 
-/** Bytes that base64 writes as four characters, without padding. */
+/** Bytes that base64 encodes as four characters, without padding. */
 const BASE64_UNIT = 3;
 
 /** The JSON of an entry without its braces, members in the order of the contract. */
@@ -18,9 +18,9 @@ export function entryMembers({ no, name, version, url }: PackageEntry): string {
 }
 
 /**
- * What the index keeps of a package for answers: its JSON in base64. The closing brace is left out and the length made a
- * multiple of three by spaces, so that the base64 of many entries, and of what goes between them, can be joined as text
- * and decoded as one.
+ * Encodes a package for responses: its JSON in base64, without the closing brace and padded with spaces to a
+ * multiple of three bytes. The base64 of many entries, and of the text between them, can then be joined and
+ * decoded at once.
  * @param members by `entryMembers`.
  */
 export function encodeEntry(members: string): string {
@@ -28,20 +28,20 @@ export function encodeEntry(members: string): string {
   return Buffer.from(`{${' '.repeat(missing % BASE64_UNIT)}${members}`).toString('base64');
 }
 
-/** A package as `encodeEntry` wrote it. */
+/** Decodes a package encoded by `encodeEntry`. */
 export function decodeEntry(encoded: string): PackageEntry {
   return JSON.parse(`${Buffer.from(encoded, 'base64').toString()}}`) as PackageEntry;
 }
 
 /** Encoded entries that are followed by the same text. */
 export interface EntryGroup {
-  /** As `encodeEntry` made them. */
+  /** Encoded by `encodeEntry`. */
   entries: readonly string[];
   /** The last member of each entry; without it, entries are written as they are. */
   member?: EntryMember;
 }
 
-/** What ends an entry and separates it from the next, in base64: a multiple of three bytes, too. */
+/** The end of an entry and the separator after it, in base64; also multiples of three bytes. */
 const ENDS = {
   none: encodeEnd('},\n'),
   rank0: encodeEnd(',"rank":0},\n'),
@@ -52,17 +52,17 @@ const ENDS = {
   distance2: encodeEnd(', "distance": 2},\n'),
 };
 
-/** A member that an entry has in the response to a search, with its value. */
+/** A member that a response adds to an entry, with its value. */
 export type EntryMember = Exclude<keyof typeof ENDS, 'none'>;
 
 function encodeEnd(text: string): string {
-  if (text.length % BASE64_UNIT !== 0) throw new Error('what ends an entry must keep base64 aligned');
+  if (text.length % BASE64_UNIT !== 0) throw new Error('the length of an entry end must be a multiple of 3');
   return Buffer.from(text).toString('base64');
 }
 
 /**
- * Writes an answer: `before`, then all entries as the elements of an array, then `]}`. No entry is decoded by itself, and
- * none becomes an object.
+ * Writes a response body: `before`, then all entries as the elements of an array, then `]}`. No entry is
+ * parsed, and all are decoded at once.
  * @param before JSON up to and including the bracket that opens the array.
  */
 export function writeResponseBody(before: string, groups: readonly EntryGroup[]): Buffer {
@@ -76,7 +76,7 @@ export function writeResponseBody(before: string, groups: readonly EntryGroup[])
   const answer = Buffer.allocUnsafe(start + (base64.length / 4) * BASE64_UNIT);
   answer.write(before);
   answer.write(base64, start, 'base64');
-  // In the place of the last separator, which is as long.
+  // Overwrites the last separator, which has the same length.
   answer.write(']}', answer.length - 2, 'latin1');
   return answer;
 }

@@ -13,30 +13,30 @@ import { MAX_NAME_BYTES } from './package-document.js';
  */
 const BY_NAME = ['name.lowercase', 'name', 'no'];
 
-/** The same where the whole index is one segment: its documents as they lie, without looking up what they are sorted by. */
+/** The same order if the index is one segment: index order, without looking up the sort fields. */
 const AS_THEY_LIE = ['_doc'];
 
-/** How long a shard may search before it answers with what it has, which then counts as a failure. */
+/** Timeout of a search on one shard. It then responds with partial results, which count as a failure. */
 const SHARD_TIMEOUT = '1200ms';
 
 /** The same for a page of a whole generation. */
 const EXPORT_TIMEOUT = '25s';
 
-/** The answer's own JSON from doc values, and neither `_source` nor `_id`: fetching is most of what a search costs. */
+/** Fetches only the encoded entry from doc values: fetching is most of the cost of a search. */
 const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
 
 type Query = Record<string, unknown>;
 
-/** What stands for every possible continuation of a name: no name is long enough to come after it. */
+/** A suffix that sorts after every possible continuation of a name. */
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
 
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
 
-/** Name of the clause that matches hits whose name equals the query: it separates rank 0 from rank 1. */
+/** Name of the clause that matches names equal to the query: it separates rank 0 from rank 1. */
 export const EXACT = 'exact';
 
-/** Hits of one search in name order, and no more of them than asked for. */
+/** A search in name order without a total count. */
 function inNameOrder(size: number, shards: number): SearchBody {
   return {
     ...ONLY_ENTRY,
@@ -48,11 +48,11 @@ function inNameOrder(size: number, shards: number): SearchBody {
 }
 
 /**
- * The two tiers of a search, to be sent side by side. The first holds the names that start with `q`, the exact ones
- * being first in name order by nature; the second those that contain it elsewhere.
+ * The two tiers of a search, which can be sent together. The first matches names that start with `q`, of
+ * which exact ones sort first; the second matches names that contain `q` elsewhere.
  * @param size how many hits each tier may return.
  * @param shards of the index, each of one segment.
- * @param after where the page before ended; hits of its tier follow it.
+ * @param after the end of the previous page: hits of its tier follow it.
  */
 export function searchTiers(
   q: string,
@@ -60,7 +60,8 @@ export function searchTiers(
   shards: number,
   after?: Cursor,
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
-  // A range of what the index is sorted by is found by bisection, however much it holds. A `prefix` visits every name.
+  // A range on the sort fields of the index is found by binary search, whatever its size. A `prefix` visits
+  // every name.
   const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
@@ -84,8 +85,8 @@ interface BoolQuery {
 }
 
 /**
- * Restricts a query to what follows a name in name order. Not by `search_after`, which needs a sort by value: filters
- * leave the documents in the order in which they lie, and the range is found by bisection.
+ * Restricts a query to the names after `name` in name order. `search_after` would need a sort by value;
+ * filters keep the order of the index, and the range is found by binary search.
  */
 function following(name: string | undefined, { filter, must_not = [], ...rest }: BoolQuery): Query {
   if (name === undefined) return { filter, ...(must_not.length > 0 ? { must_not } : {}), ...rest };
@@ -126,7 +127,7 @@ export function entriesInNameOrder(
 
 /**
  * The first `size` records of changes that follow a name, in name order, over the indices of several snapshots; those of
- * one name are adjacent, in no certain order.
+ * one name are adjacent, in no particular order.
  */
 export function changesInNameOrder(size: number, after: string | undefined): SearchBody {
   return {
@@ -152,8 +153,9 @@ export function newestAdditions(size: number): SearchBody {
 }
 
 /**
- * The packages with any of these names, code point for code point, in no certain order. Few names share one fold, and the
- * inverted `name.fold` finds a hundred in half the time that ranges of what the index is sorted by take.
+ * The packages with any of these names, code point for code point, in no particular order. Few names share
+ * one fold, and the inverted `name.fold` finds a hundred in half the time that ranges on the sort fields
+ * take.
  * @param hasFold whether the index has that field.
  */
 export function packagesNamed(names: readonly string[], hasFold: boolean): SearchBody {
@@ -170,9 +172,9 @@ export function packagesNamed(names: readonly string[], hasFold: boolean): Searc
 }
 
 /**
- * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order. The index folds the
- * name, as it has folded those that it holds. The expansion into terms has no limit: with the default rewrite `fuzzy`
- * would lose names.
+ * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order. The index
+ * folds the name in the same way as stored names. The expansion into terms is unlimited: with the default
+ * rewrite, `fuzzy` would miss names.
  */
 export function similarNames(name: string, distance: number, size: number, shards: number): SearchBody[] {
   const itself = { term: { name } };
@@ -187,7 +189,7 @@ export function similarNames(name: string, distance: number, size: number, shard
   }));
 }
 
-/** Names whose folds differ from that of `name` by so many edits at most: the optimal string alignment distance. */
+/** Names whose folds differ by at most `edits` edits from that of `name` (optimal string alignment). */
 function withinDistance(name: string, edits: number): Query {
   if (edits === 0) return { term: { 'name.fold': name } };
   return {

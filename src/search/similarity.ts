@@ -1,11 +1,11 @@
 import { codePoints } from '../unicode.js';
 
-/** What names are compared without: the separators that people confuse or forget. The index leaves out the same (mappings/packages.json). */
+/** Separators, which people confuse or forget. They are not compared, here and in mappings/packages.json. */
 const SEPARATORS = /[-_. ]/g;
 
 /**
- * The distance up to which other names are easily mistaken for `name`. It goes by the characters that are compared: short
- * names differ much by one of them. Lower case, which the index takes care of, has as many.
+ * The maximum distance of names that are easily mistaken for `name`. It depends on the number of compared
+ * characters: one edit changes a short name more. Lower-casing, which the index does, keeps the number.
  */
 export function maxDistance(name: string): 0 | 1 | 2 {
   const { length } = codePoints(name.replace(SEPARATORS, ''));

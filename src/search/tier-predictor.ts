@@ -1,18 +1,18 @@
-/** The share from which on it pays to ask for the first tier alone: what a second trip costs against what is spared. */
+/** Share of full first tiers above which requesting the first tier alone costs less on average. */
 const THRESHOLD = 1 / 3;
 
-/** How much of what is known each new search replaces. */
+/** Weight of each new search in the moving average. */
 const LEARNING_RATE = 1 / 16;
 
 /**
- * Learns how often the names that start with a query fill its answer, so that nothing else need be asked for. The shorter
- * a query and the larger the registry, the more often that is so.
+ * Learns how often names that start with a query fill the response, so that the second tier is not needed.
+ * This is more frequent for short queries and large registries.
  */
 export class TierPredictor {
-  /** By the length of queries, in UTF-16 units: near enough for odds. */
+  /** Moving averages by the length of queries in UTF-16 units, which is accurate enough. */
   readonly #share = new Map<number, number>();
 
-  /** Whether the first tier alone is likely to fill the answer to a query of this length. */
+  /** Whether the first tier alone is likely to fill the response to a query of this length. */
   firstTierSuffices(length: number): boolean {
     return this.#shareOf(length) > THRESHOLD;
   }

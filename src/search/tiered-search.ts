@@ -4,29 +4,29 @@ import { decodeEntry, type EntryGroup } from './package-document.js';
 import { searchTiers, type SearchBody } from './queries.js';
 import { TierPredictor } from './tier-predictor.js';
 
-/** The answer to a search: entries by rank, best first. */
+/** The results of a search: entries by rank, best first. */
 export interface SearchResults {
   groups: EntryGroup[];
   count: number;
-  /** More names match than were asked for. */
+  /** Whether more names match than were requested. */
   truncated: boolean;
 }
 
-/** Runs searches side by side on one index, and returns the hits of each. */
+/** Runs searches concurrently and returns the hits of each. */
 export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
-/** What of a search is searched for. */
+/** One page of a search. */
 export interface TieredQuery {
   q: string;
   limit: number;
-  /** Where the page before ended. */
+  /** The end of the previous page. */
   after?: Cursor | undefined;
 }
 
 /**
  * Searches one index. Both tiers are requested together, unless the first tier is likely to fill the response: then the
- * second is requested only if it does not. A page after another asks for the tier in which that one ended.
- * @param odds learns from first pages.
+ * second is requested only if it does not. A later page begins with the tier in which the previous one ended.
+ * @param odds is updated by first pages.
  */
 export async function searchTierByTier(
   run: RunSearches,
@@ -34,7 +34,7 @@ export async function searchTierByTier(
   { q, limit, after }: TieredQuery,
   odds = new TierPredictor(),
 ): Promise<SearchResults> {
-  // One more than asked for tells whether there are more, without counting every match.
+  // One extra hit shows whether there are more, without counting every match.
   const [first, second] = searchTiers(q, limit + 1, shards, after);
   if (after?.tier === 'containsElsewhere') {
     const [elsewhere] = await run([second]);
@@ -42,7 +42,7 @@ export async function searchTierByTier(
   }
   const firstAlone = after !== undefined || odds.firstTierSuffices(q.length);
   const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
-  if (startsWith === undefined) throw new Error('a search has no answer');
+  if (startsWith === undefined) throw new Error('a search has no response');
   const full = startsWith.entries.length > limit;
   if (after === undefined) odds.record(q.length, full);
   const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
@@ -62,7 +62,7 @@ function combine(startsWith: Hits | undefined, elsewhere: Hits | undefined, limi
   return { groups, count: Math.min(found, limit), truncated: found > limit };
 }
 
-/** Where results end that have an entry. */
+/** The cursor after the last entry of results that have one. */
 export function cursorAfter({ groups }: SearchResults): Cursor {
   const { entries, member } = groups.findLast((group) => group.entries.length > 0) ?? { entries: [] };
   const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';

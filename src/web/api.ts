@@ -1,4 +1,4 @@
-/** A package, as `/browse` and `/search` have it. */
+/** A package in responses of `/browse` and `/search`. */
 export interface Package {
   no: number;
   name: string;
@@ -12,16 +12,16 @@ export type Match = Package & { rank: 0 | 1 | 2 };
 /** A package whose name is easily mistaken for another, and by how many characters they differ. */
 export type Similar = Package & { distance: 0 | 1 | 2 };
 
-/** A package that differs from the snapshot before. A removed one is as it was last. */
+/** A package that differs from the previous snapshot. A removed one has its last entry. */
 export type Change = Package & { change: 'added' | 'removed' | 'updated' };
 
 /** How many packages were added, removed and updated. */
 export type ChangeCounts = Record<Change['change'], number>;
 
-/** Why a request failed, in words for people, and when a retry may succeed. */
+/** Why a request failed, as text for the user, and when a retry may succeed. */
 export interface ApiError {
   words: string;
-  /** In seconds; undefined where the same request would fail again. */
+  /** In seconds; undefined if the same request would fail again. */
   retryAfter: number | undefined;
 }
 
@@ -30,17 +30,17 @@ export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Head
 /** Delay before a retry if no response arrived, and so no `Retry-After`. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
-/** Of problems whose own words are about the request, and not about the page. */
+/** Texts for problems whose detail is about the request, not about the page. */
 const WORDS: Record<string, string> = {
-  not_found: 'This service does not record what changes.',
-  rate_limited: 'Too many requests have come from your address.',
-  snapshot_gone: 'The list of packages has been renewed since: reload the page.',
+  not_found: 'This service does not record changes.',
+  rate_limited: 'Too many requests from your address.',
+  snapshot_gone: 'The list of packages has been updated: reload the page.',
 };
 
 /**
  * Requests JSON from the service. A failed request is a result, not an exception.
  * @param path relative to the page.
- * @throws the signal's reason, when it is aborted.
+ * @throws the signal's reason, if it is aborted.
  */
 export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<ApiResult<T>> {
   let response: Response;
@@ -59,20 +59,20 @@ export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<
   return { error: toApiError(response, text), headers };
 }
 
-/** Of a problem (RFC 9457), or of what something between here and the service has said. */
+/** The error in a problem (RFC 9457), or in another response, such as a proxy's. */
 function toApiError(response: Response, text: string): ApiError {
   const later = response.headers.get('Retry-After');
   const retryAfter = later === null ? undefined : Math.max(1, Number(later) || 1);
   const isProblem = response.headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
   const { code, detail } = isProblem
     ? (JSON.parse(text) as { code: string; detail: string })
-    : { code: '', detail: `The service answers ${response.status}` };
+    : { code: '', detail: `The service responded with status ${response.status}` };
   return { words: WORDS[code] ?? `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`, retryAfter };
 }
 
 /**
- * What is left of the client's budget of requests, 0 to 1, as an answer says: `"reading";r=117;t=60` of
- * `"reading";q=120;w=60`. Undefined where it says nothing.
+ * The remaining share of the client's rate limit, 0 to 1, from headers such as `"reading";r=117;t=60` and
+ * `"reading";q=120;w=60`. Undefined without them.
  */
 export function budgetLeft(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
@@ -80,7 +80,7 @@ export function budgetLeft(headers: Headers): number | undefined {
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);
 }
 
-/** The numbers of `added=123, removed=45, updated=6`; undefined where the snapshot was not compared with another. */
+/** Parses `added=123, removed=45, updated=6`; undefined if the snapshot was not compared with another. */
 export function changeCounts(headers: Headers): ChangeCounts | undefined {
   const found = headers.get('X-Snapshot-Changes')?.matchAll(/(\w+)=(\d+)/g);
   if (found === undefined) return undefined;
@@ -88,7 +88,7 @@ export function changeCounts(headers: Headers): ChangeCounts | undefined {
   return { added: 0, removed: 0, updated: 0, ...counts };
 }
 
-/** The query string of the next page, as the header `Link` says; undefined on the last one. */
+/** The query string of the next page, from the `Link` header; undefined on the last one. */
 export function nextPage(headers: Headers): string | undefined {
   return /<(\?[^>]*)>; rel="next"/.exec(headers.get('Link') ?? '')?.[1];
 }

@@ -28,7 +28,7 @@ interface Response {
   content: Record<string, { example?: unknown; examples?: Record<string, { value: unknown }> }>;
 }
 
-/** Parameters that nobody should read over a shoulder. */
+/** Parameters whose input is masked. */
 const SECRETS = ['secret'];
 
 async function showDocument(): Promise<void> {
@@ -51,13 +51,13 @@ function sectionOf(path: string, operation: Operation): HTMLElement {
     element(
       'details',
       {},
-      element('summary', {}, 'Answers'),
+      element('summary', {}, 'Responses'),
       element('dl', {}, ...Object.entries(responses).flatMap(([status, one]) => answerOf(path, status, one))),
     ),
   );
 }
 
-/** A request to try, and what came of it. */
+/** A form to try a request, and the result. */
 function formOf(path: string, { operationId, parameters = [] }: Operation): HTMLElement {
   const inputs = parameters.map((parameter) => ({ parameter, input: inputOf(operationId, parameter) }));
   const outcome = element('div', { role: 'status' });
@@ -79,7 +79,7 @@ interface Field {
   input: HTMLInputElement;
 }
 
-/** Where the request goes, relative to the page. */
+/** The URL of the request, relative to the page. */
 function addressOf(path: string, fields: readonly Field[]): string {
   let address = path.slice(1);
   const search = new URLSearchParams();
@@ -88,7 +88,7 @@ function addressOf(path: string, fields: readonly Field[]): string {
     if (parameter.in === 'path')
       address = address.replace(`{${name}}`, () => encodeURIComponent(input.value));
     else {
-      // Several values of a parameter that may be repeated stand between spaces.
+      // Several values of a repeatable parameter are separated by spaces.
       const values = schema.type === 'array' ? input.value.split(' ') : [input.value];
       for (const value of values) if (value !== '') search.append(name, value);
     }
@@ -123,16 +123,13 @@ async function request(path: string, outcome: HTMLElement): Promise<void> {
       `HTTP ${response.status}`,
       ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
     ];
-    outcome.replaceChildren(
-      block(`The head of the answer`, head.join('\n')),
-      block('Its body', pretty(body)),
-    );
+    outcome.replaceChildren(block('Response head', head.join('\n')), block('Response body', pretty(body)));
   } catch {
     outcome.replaceChildren(element('p', {}, 'The service cannot be reached.'));
   }
 }
 
-/** JSON as people read it; what is none, as it came. */
+/** Indented JSON, or the unchanged text if it is not JSON. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -155,22 +152,22 @@ function answerOf(
       element('dd', {}, element('code', {}, name), ' ', ...prose(header.description)),
     ),
     ...examples.map((example) =>
-      element('dd', {}, block(`An answer ${status} of ${path}`, JSON.stringify(example, null, 2))),
+      element('dd', {}, block(`Example of a ${status} of ${path}`, JSON.stringify(example, null, 2))),
     ),
   ];
 }
 
-/** Lines that may be wider than the page: they scroll, so the keyboard must reach them. */
+/** A block that scrolls if lines are wider than the page, and is therefore focusable. */
 function block(label: string, text: string): HTMLElement {
   return element('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text);
 }
 
-/** The document's descriptions have code between backticks, as Markdown has it. */
+/** Renders text with code between backticks, as in Markdown. */
 function prose(text: string): (Node | string)[] {
   return text.split('`').map((part, i) => (i % 2 === 1 ? element('code', {}, part) : part));
 }
 
 showDocument().catch((error: unknown) => {
-  byId('about').textContent = 'The description cannot be had at the moment. Reload the page to try again.';
+  byId('about').textContent = 'The API description could not be loaded. Reload the page to try again.';
   throw error;
 });

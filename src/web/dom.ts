@@ -1,6 +1,6 @@
 type Child = Node | string;
 
-/** The element of the page with this id, which the HTML must have. @param type such as `HTMLInputElement`. */
+/** The element with this id. @param type such as `HTMLInputElement`. @throws {Error} if the page has none. */
 export function byId<T extends HTMLElement>(id: string, type: new () => T): T;
 export function byId(id: string): HTMLElement;
 export function byId(id: string, type: new () => HTMLElement = HTMLElement): HTMLElement {
@@ -9,7 +9,7 @@ export function byId(id: string, type: new () => HTMLElement = HTMLElement): HTM
   throw new Error(`the page has no ${type.name} #${id}`);
 }
 
-/** A new element. Texts stay texts: nothing of an answer is ever read as HTML. */
+/** Creates an element. Texts are never parsed as HTML. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, string> = {},
@@ -21,7 +21,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A number as people read it: `63,666`. */
+/** A number with thousands separators: `63,666`. */
 export function formatNumber(count: number): string {
   return count.toLocaleString('en');
 }

@@ -3,7 +3,7 @@ import { byId, pluralize } from './dom.js';
 
 const SECOND_MS = 1000;
 
-/** Says what is wrong, counts down the seconds to the next try, and then tries. */
+/** Shows an error and a countdown to the retry, and then retries. */
 export class ErrorBanner {
   readonly #box = byId('error-banner');
   readonly #message = byId('error-message');
@@ -17,11 +17,11 @@ export class ErrorBanner {
     if (retryAfter === undefined) return;
     const due = Date.now() + retryAfter * SECOND_MS;
     const tick = () => {
-      // By the clock: a tab in the background is woken late.
+      // By the clock: timers of background tabs run late.
       const left = Math.ceil((due - Date.now()) / SECOND_MS);
       if (left <= 0) retry();
       else {
-        this.#countdown.textContent = `Trying again by itself in ${pluralize(left, 'second')}.`;
+        this.#countdown.textContent = `Retrying in ${pluralize(left, 'second')}.`;
         this.#timer = setTimeout(tick, due - Date.now() - (left - 1) * SECOND_MS);
       }
     };

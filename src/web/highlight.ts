@@ -1,12 +1,12 @@
-/** A part of a name, and whether it is what was searched for. */
+/** A part of a name, and whether it matches the query. */
 export interface Part {
   text: string;
   found: boolean;
 }
 
 /**
- * Cuts a name where the query is in it, each code point in lower case as the service compares them, so that the parts
- * keep the name's own letters.
+ * Splits a name at matches of the query. Compares code points in lower case, like the service; the parts keep
+ * the original letters.
  */
 export function highlight(name: string, query: string): Part[] {
   const letters = Array.from(name);
@@ -29,7 +29,7 @@ export function highlight(name: string, query: string): Part[] {
   return parts;
 }
 
-/** One code point stays one: `İ` is `i`, as it is for the service, and not `i` with a dot of its own. */
+/** Maps one code point to one, like the service: `İ` becomes `i`, without a combining dot. */
 function lowerCase(codePoint: string): string {
   const [first = codePoint] = codePoint.toLowerCase();
   return first;

@@ -1,7 +1,8 @@
 /**
- * Lets the page be used without a mouse: `/` goes to the search box, the arrows from there through the packages, Escape
- * back to the box, and, there, empties it. Enter is the browser's own on a package, and goes to the first one from the box.
- * @param clear empties the box and shows what there is without a query.
+ * Keyboard control: `/` focuses the search box, the arrows move between the box and the packages, and Escape
+ * returns to the box, or clears it. Enter in the box focuses the first package; on a package, it is the
+ * browser's default.
+ * @param clear empties the box and shows the page without a query.
  */
 export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, clear: () => void): void {
   const links = () => [...packages.querySelectorAll<HTMLAnchorElement>('.packages a')];
@@ -33,7 +34,7 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
     },
   };
   document.addEventListener('keydown', (event) => {
-    // What comes from an input method is not for the page, nor are the browser's own shortcuts.
+    // Ignores input methods and browser shortcuts.
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (keys[event.key]?.(event) === true) event.preventDefault();
   });

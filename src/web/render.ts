@@ -3,14 +3,14 @@ import type { Change, ChangeCounts, Match, Package } from './api.js';
 import { pluralize, element, formatNumber } from './dom.js';
 import { highlight } from './highlight.js';
 
-/** How many packages a page of all of them has. */
+/** Number of packages on a page of all packages. */
 export const PAGE_SIZE = 100;
 
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * The matches in a list for each rank that there is, and the way to more where there are more: a link to the address that
- * shows as many as one request may have, and a button beyond that.
+ * Lists of the matches, by rank. If there are more, adds a link to the maximum of one request, or a button
+ * beyond that.
  */
 export function renderMatches(matches: readonly Match[], query: string, more: boolean): HTMLElement[] {
   const groups = TITLES.flatMap((title, rank) => {
@@ -27,7 +27,7 @@ export function renderMatches(matches: readonly Match[], query: string, more: bo
   return [...groups, element('p', {}, linkTo(address, `Show up to ${MAX_LIMIT}`))];
 }
 
-/** Names that a query without matches may have been meant for, each as the way to a search for it. */
+/** Suggested names for a query without matches, each with a link to a search for it. */
 export function renderSuggestions(suggestions: readonly Package[]): HTMLElement[] {
   if (suggestions.length === 0) return [];
   const items = suggestions.map(({ name }) => {
@@ -38,7 +38,7 @@ export function renderSuggestions(suggestions: readonly Package[]): HTMLElement[
   return [element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items))];
 }
 
-/** A page of all packages, with the ways to the others. */
+/** A page of all packages, with links to the other pages. */
 export function renderPage(
   packages: readonly Package[],
   page: number,
@@ -62,14 +62,14 @@ export function renderPage(
     element('span', {}, place),
     ...links,
   );
-  const list =
-    packages.length > 0
-      ? listOf(packages, '')
-      : element('p', {}, 'There is no such page: it is past the end.');
+  const list = packages.length > 0 ? listOf(packages, '') : element('p', {}, 'This page is past the end.');
   return [element('section', {}, element('h2', {}, 'All packages'), list), pager];
 }
 
-/** What changed since the previous snapshot, in name order, with the way to the feed, and to more where there is more. */
+/**
+ * The changes since the previous snapshot, in name order, with a link to the feed, and a button if there are
+ * more.
+ */
 export function renderChanges(changes: readonly Change[], more: boolean): HTMLElement[] {
   const feed = element('a', { href: 'changes.atom', type: 'application/atom+xml' }, 'Feed of new packages');
   const items = changes.map((one) => {
@@ -87,8 +87,8 @@ export function renderChanges(changes: readonly Change[], more: boolean): HTMLEl
 }
 
 /**
- * What changed since the previous snapshot, in a sentence that a screen reader says, too.
- * @param counts of all changes; undefined where they are not known.
+ * A summary of the changes since the previous snapshot, which screen readers announce.
+ * @param counts of all changes; undefined if unknown.
  * @param isFirst whether there is no snapshot to compare with.
  */
 export function changesSummary(
@@ -119,7 +119,7 @@ export function describeCounts({ added, removed, updated }: ChangeCounts): strin
   return `${formatNumber(added)} added, ${formatNumber(removed)} removed, ${formatNumber(updated)} updated`;
 }
 
-/** What a search has found, in a sentence that a screen reader says, too. */
+/** A summary of the search results, which screen readers announce. */
 export function summaryOf(
   matches: readonly Match[],
   query: string,
@@ -134,7 +134,7 @@ export function summaryOf(
   return `${pluralize(matches.length, 'package')} with “${query}” in the name.`;
 }
 
-/** What `shown` is, for the title of the window. */
+/** The window title of a view. */
 export function titleOf(shown: ViewState): string {
   if ('query' in shown) return `${shown.query} – Package search`;
   if ('changes' in shown) return 'What changed – Package search';
@@ -170,7 +170,7 @@ function moreButton(): HTMLElement {
   return element('p', {}, element('button', { type: 'button', id: 'more' }, 'Show more'));
 }
 
-/** A link within the page. @param unseen said by screen readers alone. */
+/** A link within the page. @param unseen text for screen readers only. */
 function linkTo(address: string, text: string, unseen?: string): HTMLAnchorElement {
   const hidden = unseen === undefined ? [] : [element('span', { class: 'unseen' }, unseen)];
   return element('a', { href: address, 'data-within': '' }, text, ...hidden);

@@ -24,22 +24,22 @@ import {
 import { ErrorBanner } from './error-banner.js';
 import { SnapshotBar } from './snapshot-bar.js';
 
-/** How long a pause in typing is waited for; longer where the client's budget of requests runs low. */
+/** Debounce of typing, in milliseconds; longer if little of the client's rate limit is left. */
 const DEBOUNCE_MS = 40;
 const LOW_BUDGET_DEBOUNCE_MS = 500;
 const LOW_BUDGET = 0.25;
 
-/** How long a query without matches must stand before look-alikes are asked for: these cost more than a search. */
+/** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
 const MAX_SUGGESTIONS = 5;
 
-/** When a query has been looked at for so long, the next one is another step of the browser's history. */
+/** A query shown for this time gets its own entry in the browser's history, in milliseconds. */
 const HISTORY_ENTRY_MS = 2000;
 
-/** How many changes are shown at a time. */
+/** Number of changes per request. */
 const CHANGES_LIMIT = 500;
 
-/** In code points, as the service measures. */
+/** Length of a query in code points, as the service measures it. */
 const SHORTEST_QUERY = 2;
 const LONGEST_QUERY = 100;
 
@@ -52,16 +52,18 @@ const snapshot = new SnapshotBar();
 const firstLook = snapshot.watch();
 
 let shown: ViewState;
-/** Aborted when something else is to be shown: a late answer is dropped. */
+/** Aborted when another view is shown, so that late responses are dropped. */
 let current = new AbortController();
 let settling: number | undefined;
 let isTyping = false;
-/** Whether Enter was pressed before the answer came: then the first package is gone to as soon as it is there. */
+/**
+ * Whether Enter was pressed before the response arrived: then the first package is focused once it is shown.
+ */
 let isEntering = false;
-/** What is left of the client's budget of requests, 0 to 1. */
+/** The remaining share of the client's rate limit, 0 to 1. */
 let budget = 1;
 
-/** Shows what the address says. */
+/** Shows the view in the URL. */
 function showAddress(): void {
   commitHistoryEntry();
   shown = parseUrl(location.search);
@@ -69,14 +71,14 @@ function showAddress(): void {
   show(0);
 }
 
-/** Goes to another address of the page, and shows it. */
+/** Navigates to another view. */
 function navigate(to: ViewState): void {
   commitHistoryEntry();
   history.pushState(null, '', toUrl(to));
   showAddress();
 }
 
-/** Shows what is being typed. A whole word is one step of the history, not each of its letters. */
+/** Shows the query while it is typed. A whole word is one history entry, not each of its letters. */
 function onInput(): void {
   const query = trimmed(input.value);
   isEntering = false;
@@ -94,7 +96,7 @@ function commitHistoryEntry(): void {
   isTyping = false;
 }
 
-/** @param pauseMs how long nothing else must have been asked for. */
+/** @param pauseMs debounce time. */
 function show(pauseMs: number): void {
   current.abort();
   current = new AbortController();
@@ -161,14 +163,14 @@ async function showChanges(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** What an endpoint answers in parts. */
+/** A list that an endpoint returns page by page. */
 interface List<T> {
   /** The endpoint's path, relative to the page. */
   path: string;
   display(results: readonly T[], more: boolean): void;
 }
 
-/** @param next the query string of what follows. */
+/** @param next the query string of the next page. */
 function displayList<T>(
   list: List<T>,
   results: readonly T[],
@@ -182,7 +184,7 @@ function displayList<T>(
     ?.addEventListener('click', () => runUnlessAborted(showMore(list, results, next, signal), signal));
 }
 
-/** Adds the next results, of the same snapshot as those before, and goes to the first of them. */
+/** Appends the next results, from the same snapshot, and focuses the first of them. */
 async function showMore<T>(
   list: List<T>,
   results: readonly T[],
@@ -204,14 +206,14 @@ async function showMore<T>(
   (added ?? packages.querySelector<HTMLElement>('#more'))?.focus();
 }
 
-/** Lets a task fail that was aborted because something else is to be shown. */
+/** Ignores the failure of a task that was aborted because another view is shown. */
 function runUnlessAborted(task: Promise<void>, signal: AbortSignal): void {
   task.catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });
 }
 
-/** Shows look-alikes of a query without matches. Without a response to that, the page says what it has said already. */
+/** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
 async function suggest(query: string, signal: AbortSignal): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, SUGGEST_MS));
   signal.throwIfAborted();
@@ -223,7 +225,7 @@ async function suggest(query: string, signal: AbortSignal): Promise<void> {
   display(summaryOf([], query, false, results), renderSuggestions(results));
 }
 
-/** Why the service would refuse the query, in words; undefined where it would not. */
+/** Why the service would reject the query, as text for the user; undefined if the query is valid. */
 function validateQuery(query: string): string | undefined {
   const length = Array.from(query).length;
   if (length < SHORTEST_QUERY) return `Type at least ${SHORTEST_QUERY} characters.`;
@@ -276,7 +278,7 @@ form.addEventListener('submit', (event) => {
 });
 document.addEventListener('click', (event) => {
   const link = (event.target as Element).closest<HTMLAnchorElement>('a[data-within]');
-  // With a key held down, the browser opens it elsewhere.
+  // With a modifier key, the browser opens the link in another tab or window.
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   navigate(parseUrl(link.search));

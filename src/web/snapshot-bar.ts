@@ -5,7 +5,7 @@ import { toUrl } from './url-state.js';
 
 const CHECK_MS = 15_000;
 
-/** A new snapshot may have as many packages as the one before: `/stats` is asked at least this often. */
+/** Maximum interval of `/stats` requests: a new snapshot may have the same number of packages. */
 const STATS_MS = 5 * 60_000;
 
 interface Health {
@@ -19,15 +19,15 @@ interface About {
   total: number;
   source: string;
   takenAt: Date | undefined;
-  /** Since the snapshot before. */
+  /** Since the previous snapshot. */
   changes: ChangeCounts | undefined;
 }
 
 const WORDS: Record<Health['status'], string> = {
   ok: 'healthy',
   initializing: 'loading its first snapshot',
-  unavailable: 'without its search engine',
-  unreachable: 'out of reach',
+  unavailable: 'unavailable: its search engine does not respond',
+  unreachable: 'unreachable',
 };
 
 const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
@@ -36,23 +36,23 @@ const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
   ['minute', 60],
 ];
 
-/** Shows what is searched: how many packages, of which registry, how old, and how the service fares. */
+/** Shows the number of packages, the registry, the age of the snapshot, and the state of the service. */
 export class SnapshotBar {
   readonly #bar = byId('snapshot');
   #health: Health = { status: 'unreachable', total_packages: 0 };
-  /** As `/stats` said. */
+  /** The last result of `/stats`. */
   #about: About | undefined;
-  /** When `/stats` was last asked, in milliseconds since the epoch. */
+  /** When `/stats` was last requested, in milliseconds since the epoch. */
   #askedAt = 0;
-  /** The request for it that is under way. */
+  /** The request of `/stats` in flight. */
   #learning: Promise<void> | undefined;
 
-  /** How many packages there are; undefined where that is not known. */
+  /** The number of packages; undefined if unknown. */
   get total(): number | undefined {
     return this.#health.status === 'ok' ? this.#health.total_packages : undefined;
   }
 
-  /** Asks, and again every quarter of a minute while the page can be seen. Resolves when `total` is known, if it can be. */
+  /** Polls the service every 15 seconds while the page is visible. Resolves after the first poll. */
   watch(): Promise<void> {
     setInterval(() => {
       if (!document.hidden) void this.#look();
@@ -60,7 +60,7 @@ export class SnapshotBar {
     return this.#look();
   }
 
-  /** How much a snapshot changed, by its id; undefined where that is not known. */
+  /** The change counts of a snapshot, by its id; undefined if unknown. */
   async changesOf(id: string): Promise<ChangeCounts | undefined> {
     if (this.#about?.id !== id) await this.#learn();
     return this.#about?.id === id ? this.#about.changes : undefined;
@@ -69,8 +69,8 @@ export class SnapshotBar {
   async #look(): Promise<void> {
     this.#health = await askHealth();
     this.#show();
-    // `/health` is free, `/stats` is not: it is asked when the number tells a new snapshot, and otherwise seldom. Nobody
-    // waits for it.
+    // `/health` is free, `/stats` is rate limited: it is requested if the number of packages has changed, and
+    // otherwise rarely. Its result is not awaited.
     const isDue = this.total !== this.#about?.total || Date.now() - this.#askedAt >= STATS_MS;
     if (this.total !== undefined && isDue) void this.#learn();
   }
@@ -107,7 +107,7 @@ export class SnapshotBar {
       if (changes !== undefined) parts.push(linkToChanges(changes));
     }
     parts.push(element('span', { class: `health ${status}` }, `The service is ${WORDS[status]}`));
-    // What is the same stays in place: the keyboard may be there.
+    // Unchanged items stay in place: one of them may be focused.
     const shown = [...this.#bar.children];
     parts.forEach((part, i) => {
       const item = element('span', {}, part);
@@ -118,7 +118,10 @@ export class SnapshotBar {
   }
 }
 
-/** 503 has the same shape. What is no answer of the service, such as a proxy's, means that it is out of reach. */
+/**
+ * A 503 has the same shape. A response that is not JSON, such as a proxy's, means that the service is
+ * unreachable.
+ */
 async function askHealth(): Promise<Health> {
   try {
     return (await (await fetch('health')).json()) as Health;
@@ -127,13 +130,13 @@ async function askHealth(): Promise<Health> {
   }
 }
 
-/** The source is a website's host, unless the operator calls it otherwise. */
+/** The source is a website's host, unless the operator has configured another text. */
 function websiteOf(source: string): Node | string {
   const isHost = /^[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?$/i.test(source);
   return isHost ? element('a', { href: `https://${source}/`, rel: 'noopener' }, source) : source;
 }
 
-/** `+123 −45` for the eye, and whole words for a screen reader. */
+/** Shows `+123 −45`, with full words for screen readers. */
 function linkToChanges(counts: ChangeCounts): HTMLElement {
   const label = `${describeCounts(counts)} since the previous snapshot`;
   const text = `+${formatNumber(counts.added)} \u2212${formatNumber(counts.removed)}`;

@@ -1,11 +1,11 @@
-/** How many matches are shown at first, and how many at most, as the service sends no more. */
+/** Initial and maximum number of matches shown. The service sends no more. */
 export const INITIAL_LIMIT = 50;
 export const MAX_LIMIT = 500;
 
-/** What the page shows, as its address says it: matches of a query, a page of all packages, or what changed last. */
+/** What the page shows, as in its URL: matches of a query, a page of all packages, or the latest changes. */
 export type ViewState = { query: string; limit: number } | { page: number } | { changes: true };
 
-/** A query without the characters at both ends that the service drops, too: what Unicode calls White_Space. */
+/** Trims characters with the Unicode property White_Space, like the service. */
 export function trimmed(query: string): string {
   return query.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
 }
@@ -21,7 +21,7 @@ export function parseUrl(search: string): ViewState {
   return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };
 }
 
-/** The address that shows this, relative to the page's own. */
+/** The URL of a view, relative to the page. */
 export function toUrl(shown: ViewState): string {
   if ('changes' in shown) return '?changes';
   const params = new URLSearchParams();

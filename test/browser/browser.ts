@@ -5,12 +5,12 @@ import axe from 'axe-core';
 import { expect } from 'chai';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
-/** Where pictures of the page go: to look at after a run, never to compare with. */
+/** Folder of screenshots, for inspection after a run; no test compares them. */
 const PICTURES = fileURLToPath(new URL('../../test-results/screenshots/', import.meta.url));
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
-/** It talks to the tests' own servers alone, and runs as root where CI does. */
+/** Chromium connects only to the tests' own servers, and may run as root in CI. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -21,7 +21,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** The Chromium of this machine. @throws where there is none: there is no test of the page without a real browser. */
+/** The path of Chromium on this machine. @throws if there is none: every test needs a real browser. */
 function findChromium(): string {
   const { CHROMIUM, PATH = '' } = process.env;
   const candidates = PATH.split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)));
@@ -35,24 +35,24 @@ function findChromium(): string {
   });
   if (found !== undefined) return found;
   throw new Error(
-    `no Chromium at ${CHROMIUM ?? `the PATH (${NAMES.join(', ')})`}: install it (Debian: apt-get install chromium) or set CHROMIUM to its program`,
+    `Chromium not found at ${CHROMIUM ?? `the PATH (${NAMES.join(', ')})`}: install it (Debian: apt-get install chromium) or set CHROMIUM to its path`,
   );
 }
 
-/** What `useBrowser` gives to a suite. */
+/** The browser of a suite. */
 export interface SuiteBrowser {
   /**
-   * Opens a window of its own: nothing is kept from another one.
-   * @param script runs in the page before its own ones.
+   * Opens a window that shares no state with others.
+   * @param script runs in the page before the page's own scripts.
    */
   open(url: string, options?: BrowserContextOptions, script?: () => void): Promise<Page>;
-  /** Takes what the pages of this test have thrown, and what was kept from them by their policy. */
+  /** Removes and returns the errors and the policy violations of the pages of this test. */
   complaints(): string[];
 }
 
 /**
- * Gives the suite that calls it a real browser. After each test its windows are closed, and the test fails where a page has
- * thrown an error or broken its own policy.
+ * Starts a real browser for the calling suite. After each test its windows are closed, and the test fails if
+ * a page has thrown an error or violated its own policy.
  */
 export function useBrowser(): SuiteBrowser {
   let browser: Browser | undefined;
@@ -69,13 +69,13 @@ export function useBrowser(): SuiteBrowser {
   after(() => browser?.close());
   return {
     open: async (url, options = {}, script) => {
-      if (browser === undefined) throw new Error('the browser of this suite is not there outside its tests');
+      if (browser === undefined) throw new Error('the browser of a suite is available only within its tests');
       const context = await browser.newContext({ viewport: { width: 1000, height: 800 }, ...options });
       if (script !== undefined) await context.addInitScript(script);
       const page = await context.newPage();
       page.on('pageerror', (error) => collected.push(error.message));
       page.on('console', (message) => {
-        // That an answer is 429 or 503, or does not come, is no error of the page.
+        // A response with 429 or 503, or a missing one, is not an error of the page.
         const isAnswer = message.text().startsWith('Failed to load resource');
         if (message.type() === 'error' && !isAnswer) collected.push(message.text());
       });
@@ -86,22 +86,22 @@ export function useBrowser(): SuiteBrowser {
   };
 }
 
-/** Waits until the page shows what its address says. */
+/** Waits until the page shows the content of its URL. */
 export async function waitUntilIdle(page: Page): Promise<void> {
   await page.locator('#packages[aria-busy=false]').waitFor({ state: 'attached' });
 }
 
-/** Waits until the page says this in its line about the results. */
+/** Waits for a text in the status line above the results. */
 export async function waitForText(page: Page, text: string | RegExp): Promise<void> {
   await page.getByRole('status').filter({ hasText: text }).waitFor();
 }
 
-/** The names that are shown, in order. */
+/** The displayed names, in order. */
 export function names(page: Page): Promise<string[]> {
   return page.locator('.packages .name').allTextContents();
 }
 
-/** Where the keyboard is: the name of the package, or the id of the element. */
+/** What has the keyboard focus: the name of the package, or the id of the element. */
 export function focused(page: Page): Promise<string> {
   return page.evaluate(() => {
     const { activeElement } = document;
@@ -109,13 +109,13 @@ export function focused(page: Page): Promise<string> {
   });
 }
 
-/** Keeps a picture of what can be seen. */
+/** Saves a screenshot of the viewport. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(PICTURES, { recursive: true });
   await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }
 
-/** Fails where axe finds that the page, as it is now, keeps somebody out. */
+/** Fails if axe finds accessibility violations in the page as it is now. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());

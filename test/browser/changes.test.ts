@@ -19,10 +19,10 @@ interface Change extends PackageEntry {
   change: string;
 }
 
-/** What the snapshot bar links to what changed, as it is read out. */
+/** The link to the changes in the snapshot bar, by its accessible name. */
 function barLink(page: Page, label: string) {
   return page
-    .getByRole('complementary', { name: 'What is searched' })
+    .getByRole('complementary', { name: 'Snapshot' })
     .getByRole('link', { name: `${label} since the previous snapshot`, exact: true });
 }
 
@@ -37,7 +37,7 @@ async function answerProblem(page: Page, path: string, status: number, body: obj
   );
 }
 
-describe('What changed, on the search page', function () {
+describe('The list of changes on the search page', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['alpha', 'beta', 'gamma', 'delta']));
   const browser = useBrowser();
@@ -51,7 +51,7 @@ describe('What changed, on the search page', function () {
     expect((await suite.service.rebuild()).status).to.equal(202);
   };
 
-  it('is nothing for the first snapshot, and the bar has no link to it', async () => {
+  it('is empty for the first snapshot, and the bar has no link to it', async () => {
     const page = await open();
     await page.getByText('4 packages').waitFor();
     await page.getByRole('heading', { name: HEADING }).waitFor();
@@ -87,7 +87,7 @@ describe('What changed, on the search page', function () {
       expect(expected).to.have.length(570);
     });
 
-    it('is a link in the bar, and a list with what happened to each package', async () => {
+    it('is linked from the bar, and shows what happened to each package', async () => {
       const page = await open('/');
       const link = barLink(page, LABEL);
       expect(await link.locator('[aria-hidden]').textContent()).to.equal('+520 \u221230');
@@ -111,7 +111,7 @@ describe('What changed, on the search page', function () {
       await screenshot(page, 'changes');
     });
 
-    it('shows all of it when asked to, and goes to the first new one', async () => {
+    it('shows all changes on request, and focuses the first new one', async () => {
       const page = await open();
       const more = page.getByRole('button', { name: 'Show more' });
       await more.focus();
@@ -125,7 +125,7 @@ describe('What changed, on the search page', function () {
       await screenshot(page, 'changes-end');
     });
 
-    it('can be shared by its address, and goes back and forward', async () => {
+    it('can be shared by its URL, and supports back and forward', async () => {
       const page = await open('/');
       await barLink(page, LABEL).click();
       await waitForText(page, '570 changes');
@@ -142,7 +142,7 @@ describe('What changed, on the search page', function () {
       await page.getByRole('heading', { name: HEADING }).waitFor();
     });
 
-    it('is used by the keyboard alone', async () => {
+    it('works with the keyboard alone', async () => {
       const page = await open('/');
       await barLink(page, LABEL).focus();
       await page.keyboard.press('Enter');
@@ -154,7 +154,7 @@ describe('What changed, on the search page', function () {
       expect(await focused(page)).to.equal(second);
       await page.keyboard.press('Escape');
       expect(await focused(page)).to.equal('query');
-      // Enter goes to the first one from the box, and opens it from there.
+      // Enter moves from the box to the first package, and opens it from there.
       const url = expected[0]?.url ?? '';
       await page.route(url, (route) => route.fulfill({ body: 'the package' }));
       await page.keyboard.press('Enter');
@@ -179,7 +179,7 @@ describe('What changed, on the search page', function () {
       expect(response.headers()['content-type']).to.match(/^application\/atom\+xml/);
     });
 
-    it('fits a phone, and is dark where that is wished for', async () => {
+    it('fits a phone, and supports dark mode', async () => {
       const phone = await open('/?changes', {
         viewport: { width: 320, height: 700 },
         hasTouch: true,
@@ -199,16 +199,16 @@ describe('What changed, on the search page', function () {
       await screenshot(dark, 'changes-dark');
     });
 
-    it('keeps what it shows where the rest is gone with the snapshot', async () => {
+    it('keeps its entries if the snapshot with the rest is gone', async () => {
       const page = await open();
       const gone = { code: 'snapshot_gone', detail: 'this snapshot is gone' };
       await answerProblem(page, '**/changes?*after=*', 410, gone);
       await page.getByRole('button', { name: 'Show more' }).click();
-      await page.getByText('The list of packages has been renewed since: reload the page.').waitFor();
+      await page.getByText('The list of packages has been updated: reload the page.').waitFor();
       expect(await names(page)).to.have.length(500);
     });
 
-    it('says so where the changes were not recorded, and tries again by itself', async () => {
+    it('shows an error if the changes were not recorded, and retries automatically', async () => {
       const page = await open('/');
       const unknown = {
         code: 'search_unavailable',
@@ -222,19 +222,19 @@ describe('What changed, on the search page', function () {
         .waitFor();
       await page
         .getByRole('timer')
-        .filter({ hasText: /Trying again by itself in \d+ seconds\./ })
+        .filter({ hasText: /Retrying in \d+ seconds\./ })
         .waitFor();
       await expectAccessible(page);
     });
 
-    it('tells how many there are as far as it knows, without /stats', async () => {
+    it('shows how many changes it has loaded if /stats is unavailable', async () => {
       const page = await browser.open(suite.service.url);
       await answerProblem(page, '**/stats', 503, { code: 'search_unavailable', detail: 'away' });
       await page.goto(`${suite.service.url}/?changes`);
       await waitForText(page, 'The first 500 changes; there are more.');
     });
 
-    it('is learnt anew within minutes, without the keyboard moving, where the number of packages stays the same', async () => {
+    it('is updated within minutes, without moving the focus, if the number of packages stays the same', async () => {
       const page = await open('/');
       await page.clock.install();
       await page.reload();
@@ -261,7 +261,7 @@ describe('What changed, on the search page', function () {
       expect(asked.filter((path) => path === '/stats')).to.have.length(1);
     });
 
-    it('is nothing where the next snapshot is the same', async () => {
+    it('is empty if the next snapshot is the same', async () => {
       const before = (await suite.service.get('/stats')).headers.get('X-Snapshot');
       await suite.service.rebuild();
       expect((await suite.service.get('/stats')).headers.get('X-Snapshot')).not.to.equal(before);
@@ -274,7 +274,7 @@ describe('What changed, on the search page', function () {
   });
 });
 
-describe('What changed, on the search page of a service that records no changes', function () {
+describe('The list of changes on the search page of a service that records no changes', function () {
   this.timeout(60_000);
   const suite = useService(
     () => packagesNamed(['alpha', 'beta']),
@@ -282,10 +282,10 @@ describe('What changed, on the search page of a service that records no changes'
   );
   const browser = useBrowser();
 
-  it('is said not to be recorded', async () => {
+  it('is replaced by an error message', async () => {
     await suite.service.rebuild();
     const page = await browser.open(`${suite.service.url}/?changes`);
-    await page.getByRole('alert').filter({ hasText: 'This service does not record what changes.' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'This service does not record changes.' }).waitFor();
     await page.getByText('2 packages').waitFor();
     expect(await page.locator('#snapshot a[href="?changes"]').count()).to.equal(0);
     await expectAccessible(page);

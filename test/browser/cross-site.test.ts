@@ -5,7 +5,7 @@ import { packagesNamed } from '../support/datasets.js';
 import { BYPASS_SECRET, logLines, REBUILD_SECRET, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-/** More than the wrong secrets that an address may send. */
+/** More wrong secrets than an address may send. */
 const ATTEMPTS = 15;
 
 describe('A web page of another site', function () {
@@ -23,12 +23,13 @@ describe('A web page of another site', function () {
   after(() => site.close());
 
   /**
-   * Opens a page of `localhost`, which is another site than 127.0.0.1.
-   * @returns the statuses of the requests that it causes, as the service logs them: the browser hides them from the page.
+   * Opens a page on `localhost`, which is a different site from 127.0.0.1.
+   * @returns the statuses of its requests from the service's log, because the page cannot see them.
    */
   async function visit(body: string, requests: number): Promise<unknown[]> {
     html = `<!DOCTYPE html><link rel="icon" href="data:,">${body}`;
-    const answered = () => logLines.filter(({ msg, path }) => msg === 'answered' && path === '/rebuild');
+    const answered = () =>
+      logLines.filter(({ msg, path }) => msg === 'request completed' && path === '/rebuild');
     const before = answered().length;
     const page = await browser.open(site.url.replace('127.0.0.1', 'localhost'));
     await waitFor(() => answered().length === before + requests, `${requests} requests of ${body}`);
@@ -40,7 +41,7 @@ describe('A web page of another site', function () {
 
   const rightSecret = async () => (await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`)).status;
 
-  it('cannot lock its visitor out of the secret endpoints by images', async () => {
+  it('cannot lock its visitor out of the secret endpoints with images', async () => {
     const images = Array.from(
       { length: ATTEMPTS },
       (_, i) => `<img src="${suite.service.url}/rebuild?secret=wrong${i}">`,
@@ -49,7 +50,7 @@ describe('A web page of another site', function () {
     expect(await rightSecret()).to.equal(200);
   });
 
-  it('cannot begin a rebuild, by a script, a style, a prefetch or a redirection', async () => {
+  it('cannot start a rebuild by a script, a style sheet, a prefetch or a redirect', async () => {
     const url = `${suite.service.url}/rebuild?secret=${REBUILD_SECRET}`;
     for (const body of [
       `<script src="${url}"></script>`,

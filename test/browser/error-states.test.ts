@@ -7,15 +7,15 @@ import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-const COUNTDOWN = /^Trying again by itself in (\d+) seconds?\.$/;
+const COUNTDOWN = /^Retrying in (\d+) seconds?\.$/;
 
-/** The seconds that the page still waits, as it says. */
+/** The remaining seconds that the page shows. */
 async function countdown(page: Page): Promise<number> {
   const timer = page.getByRole('timer').filter({ hasText: COUNTDOWN });
   return Number(COUNTDOWN.exec((await timer.textContent()) ?? '')?.[1]);
 }
 
-describe('The search page in trouble', function () {
+describe('The search page', function () {
   this.timeout(60_000);
   const browser = useBrowser();
 
@@ -25,15 +25,13 @@ describe('The search page in trouble', function () {
       () => ({ RATE_LIMIT_POINTS: '4', RATE_LIMIT_WINDOW_SECONDS: '5' }),
     );
 
-    it('says so, counts down, and goes on by itself', async () => {
+    it('shows an error with a countdown, and retries automatically', async () => {
       const page = await browser.open(suite.service.url);
       await waitUntilIdle(page);
-      // The page itself has asked twice.
+      // The page itself has sent two requests.
       for (const q of ['al', 'be', 'ga']) await suite.service.get(`/search?q=${q}`);
       await page.keyboard.type('alpha');
-      const trouble = page
-        .getByRole('alert')
-        .filter({ hasText: 'Too many requests have come from your address.' });
+      const trouble = page.getByRole('alert').filter({ hasText: 'Too many requests from your address.' });
       await trouble.waitFor();
       const seconds = await countdown(page);
       expect(seconds).to.be.within(1, 5);
@@ -47,17 +45,17 @@ describe('The search page in trouble', function () {
       expect(await trouble.isVisible()).to.equal(false);
     });
 
-    it('waits for longer pauses in typing where little is left', async () => {
+    it('waits for longer pauses in typing if little of the budget is left', async () => {
       const page = await browser.open(suite.service.url);
       await waitUntilIdle(page);
       const asked: string[] = [];
       page.on('request', (request) => asked.push(new URL(request.url()).search));
-      // The first one tells that there is nothing left after it; each of the next letters comes within the longer pause.
+      // The first response reports an empty budget; each of the next letters comes within the longer pause.
       await waitFor(async () => {
         await page.getByRole('searchbox').fill('gamm');
         await waitUntilIdle(page);
         return page.getByRole('status').filter({ hasText: 'gamm' }).isVisible();
-      }, 'an answer');
+      }, 'a response');
       asked.length = 0;
       await page.getByRole('searchbox').pressSequentially('axyz', { delay: 100 });
       expect(asked.filter((search) => search.startsWith('?q='))).to.deep.equal([]);
@@ -80,7 +78,7 @@ describe('The search page in trouble', function () {
       await dataset?.close();
     });
 
-    it('says so, and shows the packages as soon as they are there', async () => {
+    it('shows an error, and the packages as soon as they are loaded', async () => {
       const page = await browser.open(service?.url ?? '');
       await page
         .getByRole('alert')
@@ -96,23 +94,20 @@ describe('The search page in trouble', function () {
     });
   });
 
-  describe('while what it needs is away', () => {
+  describe('during an outage', () => {
     const suite = useService(
       () => packagesNamed(['alpha', 'beta', 'gamma']),
       () => ({ CACHE_MAX_BYTES: '0' }),
     );
 
-    it('says that the search engine does not answer, and goes on by itself when it does', async () => {
+    it('shows that the search engine does not respond, and retries automatically', async () => {
       const page = await browser.open(suite.service.url);
       await waitUntilIdle(page);
       const { elasticsearch } = await engines();
       await elasticsearch.pause();
       try {
         await page.keyboard.type('beta');
-        await page
-          .getByRole('alert')
-          .filter({ hasText: 'The search engine does not answer at the moment.' })
-          .waitFor();
+        await page.getByRole('alert').filter({ hasText: 'The search engine does not respond.' }).waitFor();
         await screenshot(page, 'unavailable');
       } finally {
         await elasticsearch.resume();
@@ -120,7 +115,7 @@ describe('The search page in trouble', function () {
       await waitForText(page, '1 package with “beta” in the name.');
     });
 
-    it('says that the service cannot be reached, and goes on by itself when it can', async () => {
+    it('shows that the service cannot be reached, and retries automatically', async () => {
       const page = await browser.open(suite.service.url);
       await waitUntilIdle(page);
       await page.context().setOffline(true);

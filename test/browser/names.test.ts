@@ -22,7 +22,7 @@ const WILD = [
   '\u202Eevitalbidi',
 ];
 
-describe('Names in the wild on the search page', function () {
+describe('Unusual names on the search page', function () {
   this.timeout(60_000);
   const packages: PackageEntry[] = packagesNamed(WILD).map((entry) => ({
     ...entry,
@@ -31,7 +31,7 @@ describe('Names in the wild on the search page', function () {
   const suite = useService(() => packages);
   const browser = useBrowser();
 
-  it('are shown to the letter, and link to where the registry has them', async () => {
+  it('are shown unchanged, and link to the registry', async () => {
     const page = await browser.open(suite.service.url);
     await waitUntilIdle(page);
     expect(await page.locator('.packages .name').allTextContents()).to.deep.equal(WILD);
@@ -42,7 +42,7 @@ describe('Names in the wild on the search page', function () {
     await screenshot(page, 'names');
   });
 
-  it('are found by themselves, and wholly marked, from the search box and from the address', async () => {
+  it('are found by their own text, fully highlighted, from the search box and from the URL', async () => {
     const page = await browser.open(suite.service.url);
     for (const { name } of packages) {
       const query = Array.from(name).slice(0, 100).join('').trim();

@@ -16,21 +16,21 @@ const LOAD_TIMEOUT_MS = 10 * 60_000;
 const VISITS = 7;
 const KEYSTROKE_GOAL_MS = 100;
 const ROUNDS = 3;
-/** Of each of five kinds, in a round; of a long name, no more is typed. */
+/** Queries per kind and round, for each of five kinds, and the maximum number of letters typed per query. */
 const QUERIES_PER_KIND = 5;
 const MOST_KEYSTROKES = 12;
-/** A quick typist's pause between two letters. */
+/** Pause between two letters of a fast typist. */
 const TYPING_MS = 150;
 
-/** What a script in the page has measured, in milliseconds. */
+/** Times measured by a script in the page, in milliseconds. */
 interface Measured {
-  /** From the beginning of the navigation until the first answer was drawn. */
+  /** From the start of the navigation until the first response was rendered. */
   readyMs: number;
-  /** From each key until the answer to what was in the box was drawn. */
+  /** From each key until the results for the text in the box were rendered. */
   keystrokesMs: number[];
 }
 
-/** Runs in the page, before its own scripts; nothing in it has a name that the compiler would keep. */
+/** Runs in the page before its own scripts; has no named functions, which the compiler would wrap. */
 function measure(): void {
   const measured: Measured = { readyMs: 0, keystrokesMs: [] };
   Object.assign(globalThis, { measured });
@@ -74,7 +74,7 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('is ready, its first answer shown, in less than a second, and sends less than 30 KB for it', async () => {
+  it('shows its first results in less than a second, and transfers less than 30 KB of files', async () => {
     const ready: number[] = [];
     let sent: [path: string, bytes: number][] = [];
     for (let visit = 0; visit < VISITS; visit++) {
@@ -95,21 +95,21 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
     const fileBytes = bytesOf(files);
     console.log(
       `      page ready: median ${median(ready).toFixed(0)} ms, longest ${Math.max(...ready).toFixed(0)} ms of ${VISITS} visits;` +
-        ` sent: ${fileBytes} bytes of ${files.length} files, ${bytesOf(sent) - fileBytes} bytes of answers`,
+        ` sent: ${fileBytes} bytes of ${files.length} files, ${bytesOf(sent) - fileBytes} bytes of responses`,
     );
     expect(median(ready)).to.be.lessThan(1000);
     expect(files.length).to.be.greaterThan(5);
     expect(fileBytes).to.be.within(1000, 30_000);
   });
 
-  it('shows results within 100 ms of a keystroke, of 95 in a hundred', async () => {
+  it('shows results within 100 ms of a keystroke in 95 % of cases', async () => {
     const page = await browser.open(url(), {}, measure);
     await waitUntilIdle(page);
     const queries = makeQueries(names, QUERIES_PER_KIND * ROUNDS).map(({ q }) =>
       Array.from(q).slice(0, MOST_KEYSTROKES).join(''),
     );
     let p95 = Infinity;
-    // Whatever else the machine does meanwhile is not the page's fault: one good round of a few shows what it can do.
+    // One good round is enough, because other load on the machine can slow down a round.
     for (let round = 0; round < ROUNDS && p95 >= KEYSTROKE_GOAL_MS; round++) {
       const typed = queries.slice((round * queries.length) / ROUNDS, ((round + 1) * queries.length) / ROUNDS);
       const before = (await page.evaluate(readMeasured)).keystrokesMs.length;

@@ -28,10 +28,10 @@ describe('The search page', function () {
     (await suite.service.get(`/search?${new URLSearchParams({ q, limit: String(limit) }).toString()}`)).body
       .results as { name: string; url: string; rank: number }[];
 
-  it('shows at first what is searched, and the first page of it', async () => {
+  it('shows initially what is searched, and the first page of packages', async () => {
     const page = await open();
     expect(await names(page)).to.deep.equal(packages.slice(0, 100).map(({ name }) => name));
-    const about = page.getByRole('complementary', { name: 'What is searched' });
+    const about = page.getByRole('complementary', { name: 'Snapshot' });
     await about.getByText('63,666 packages').waitFor();
     await about.getByText('The service is healthy').waitFor();
     await about.getByText(/^snapshot taken (this minute|\d+ minutes? ago)$/).waitFor();
@@ -41,7 +41,7 @@ describe('The search page', function () {
     await screenshot(page, 'empty');
   });
 
-  it('answers while one types, by rank, with the matched part marked and links to the registry', async () => {
+  it('searches while the user types, with results by rank, highlighted matches and links to the registry', async () => {
     const page = await open();
     await page.keyboard.type('redis', { delay: 60 });
     await waitForText(page, 'with “redis” in the name');
@@ -65,7 +65,7 @@ describe('The search page', function () {
     await screenshot(page, 'results');
   });
 
-  it('says so where nothing is found, and where a query is too short or too long', async () => {
+  it('shows a message if nothing is found, and if a query is too short or too long', async () => {
     const page = await open();
     await page.keyboard.type('no such name');
     await waitForText(page, 'No name contains “no such name”.');
@@ -80,7 +80,7 @@ describe('The search page', function () {
     await waitForText(page, 'No name contains “🚀');
   });
 
-  it('shows more of what there is when asked to', async () => {
+  it('shows more results on request', async () => {
     const page = await open('/?q=lib');
     await waitForText(page, 'The first 50 packages with “lib” in the name; there are more.');
     await page.getByRole('link', { name: 'Show up to 500' }).click();
@@ -89,7 +89,7 @@ describe('The search page', function () {
     expect(page.url()).to.equal(`${suite.service.url}/?q=lib&limit=500`);
   });
 
-  it('shows all there is, five hundred at a time, and goes to the first new one', async () => {
+  it('shows all results, five hundred at a time, and focuses the first new one', async () => {
     const all = packages.filter(({ name }) => name.toLowerCase().includes('java'));
     const page = await open('/?q=java&limit=500');
     const more = page.getByRole('button', { name: 'Show more' });
@@ -113,7 +113,7 @@ describe('The search page', function () {
     await expectAccessible(page);
   });
 
-  it('keeps what it shows where the rest is gone with the snapshot', async () => {
+  it('keeps its results if the snapshot with the rest is gone', async () => {
     const page = await open('/?q=java&limit=500');
     await page.route('**/search?*after=*', (route) =>
       route.fulfill({
@@ -123,11 +123,11 @@ describe('The search page', function () {
       }),
     );
     await page.getByRole('button', { name: 'Show more' }).click();
-    await page.getByText('The list of packages has been renewed since: reload the page.').waitFor();
+    await page.getByText('The list of packages has been updated: reload the page.').waitFor();
     expect(await names(page)).to.have.length(500);
   });
 
-  it('suggests names where nothing is found, and costs nothing more where something is', async () => {
+  it('suggests names if nothing is found, and sends no extra request otherwise', async () => {
     const page = await open();
     const asked: string[] = [];
     page.on('request', (request) => {
@@ -151,14 +151,14 @@ describe('The search page', function () {
     expect(await page.getByRole('searchbox').inputValue()).to.equal('redis-server');
     await page.goBack();
     await waitForText(page, '1 similar name.');
-    // Nothing similar: nothing to say.
+    // No similar names: no suggestions.
     await page.getByRole('searchbox').fill('no such name at all');
     await waitForText(page, 'No name contains “no such name at all”.');
     await page.waitForTimeout(500);
     expect(await page.getByRole('heading', { name: 'Did you mean' }).count()).to.equal(0);
   });
 
-  it('can be shared by its address, and goes back and forward', async () => {
+  it('can be shared by its URL, and supports back and forward', async () => {
     const page = await open();
     const box = page.getByRole('searchbox');
     await page.keyboard.type('zlib1g', { delay: 30 });
@@ -184,7 +184,7 @@ describe('The search page', function () {
     await waitForText(page, 'with “zlib1g” in the name');
   });
 
-  it('drops an answer that comes after that to a later query', async () => {
+  it('drops a response that arrives after that of a later query', async () => {
     const page = await open();
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -193,7 +193,7 @@ describe('The search page', function () {
       held++;
       const answer = await route.fetch();
       await released;
-      // The page has given up the request meanwhile.
+      // The page has aborted the request meanwhile.
       await route.fulfill({ response: answer }).catch(() => undefined);
     });
     const box = page.getByRole('searchbox');
@@ -208,7 +208,7 @@ describe('The search page', function () {
     await waitForText(page, 'with “redis” in the name');
   });
 
-  it('asks once for what is typed in one go', async () => {
+  it('sends one request for several letters typed at once', async () => {
     const page = await open();
     const asked: string[] = [];
     page.on('request', (request) => {
@@ -226,7 +226,7 @@ describe('The search page', function () {
     expect(asked).to.deep.equal(['?q=sqlite&limit=50']);
   });
 
-  it('is used by the keyboard alone', async () => {
+  it('works with the keyboard alone', async () => {
     const page = await open('/?q=redis');
     const [first = '', second = ''] = await names(page);
     await page.keyboard.press('ArrowDown');
@@ -249,7 +249,7 @@ describe('The search page', function () {
     await page.getByRole('heading', { name: 'All packages' }).waitFor();
     expect(await page.getByRole('searchbox').inputValue()).to.equal('');
 
-    // Enter waits for the answer to what was typed right before.
+    // Enter waits for the results of the text typed just before.
     await page.keyboard.type('zlib1g');
     await page.keyboard.press('Enter');
     await waitForText(page, 'with “zlib1g” in the name');
@@ -288,12 +288,12 @@ describe('The search page', function () {
     await shows(1, 0, 100);
 
     const past = await open('/?page=9999');
-    await past.getByText('There is no such page: it is past the end.').waitFor();
+    await past.getByText('This page is past the end.').waitFor();
     await past.getByRole('link', { name: 'Previous page' }).click();
     await past.getByText('Page 637 of 637').waitFor();
   });
 
-  it('fits a phone, and is dark where that is wished for', async () => {
+  it('fits a phone, and supports dark mode', async () => {
     const phone = await open('/?q=redis', {
       viewport: { width: 360, height: 740 },
       hasTouch: true,
@@ -315,7 +315,7 @@ describe('The search page', function () {
     await screenshot(dark, 'dark');
   });
 
-  it('works below a path, where a proxy takes that off', async () => {
+  it('works under a path that a proxy strips', async () => {
     const proxy = createServer(({ url = '', headers }, response) => {
       const path = url.replace(/^\/below/, '');
       if (path === url) response.writeHead(404).end();
@@ -346,7 +346,7 @@ describe('The search page', function () {
     }
   });
 
-  it('runs no code but its own files', async () => {
+  it('runs no code except its own files', async () => {
     const page = await open();
     const ran = await page.evaluate(() => {
       const script = document.createElement('script');

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.js';
 
 /** As in deploy/example.env. */
 const SECRET = 'change-me';
-/** The tests ask more often than a client may. */
+/** The tests send more requests than a client may, so limits are off. */
 const SETTINGS = { RATE_LIMIT_POINTS: '0', ELASTICSEARCH_HEAP: '512m', ELASTICSEARCH_MEMORY: '1g' };
 const TOTAL = bundledPackages().length;
 
@@ -36,7 +36,7 @@ describe('docker-compose.yml', function () {
     return { status: response.status, headers: response.headers, body: (await response.json()) as any }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
   }
 
-  /** Which generation each answer is of, asked so often that every replica has answered. */
+  /** The generations (ETags) in enough responses to reach every replica. */
   async function generations(at?: string): Promise<Set<string | null>> {
     const ask = () => get('/search?q=redis&limit=1', {}, at);
     const answers = await Promise.all(Array.from({ length: 20 }, ask));
@@ -45,9 +45,9 @@ describe('docker-compose.yml', function () {
 
   async function rebuild(): Promise<void> {
     const [before] = await generations();
-    // The one before may still be ending, although its snapshot is served.
+    // The previous rebuild may still be finishing, although its snapshot is live.
     const accepted = async () => (await get(`/rebuild?secret=${SECRET}`)).status === 202;
-    await waitFor(accepted, 'a rebuild to begin');
+    await waitFor(accepted, 'a rebuild to start');
     const again = await get(`/rebuild?secret=${SECRET}`);
     expect([again.status, again.body.code]).to.deep.equal([503, 'rebuilding']);
     const flipped = async () => {
@@ -57,14 +57,14 @@ describe('docker-compose.yml', function () {
     await waitFor(flipped, 'every replica to serve the new generation', 300_000);
   }
 
-  it('brings up a loaded service behind the proxy', async () => {
+  it('starts a loaded service behind the proxy', async () => {
     const health = await get('/health');
     expect(health.body).to.deep.equal({ status: 'ok', total_packages: TOTAL });
     const search = await get('/search?q=redis-server');
     expect(search.body.results[0]).to.include({ name: 'redis-server', rank: 0 });
   });
 
-  it('publishes the API alone, on loopback', async () => {
+  it('publishes only the API, on loopback', async () => {
     const containers = await compose.containers();
     expect(containers).to.have.length(4);
     const published = containers.flatMap(({ HostConfig }) =>
@@ -81,14 +81,14 @@ describe('docker-compose.yml', function () {
     }
   });
 
-  it('limits clients by the address that the proxy saw, whatever they claim', async () => {
+  it('limits clients by the address that the proxy saw, not by forged headers', async () => {
     const honest = await get('/debug-ip');
     const forged = await get('/debug-ip', { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
     expect(forged.body.ip).to.equal(honest.body.ip).and.not.equal(honest.body.peer);
     expect(forged.body.forwarded_for).to.deep.equal([honest.body.ip]);
   });
 
-  it('has the secrets of the env file', async () => {
+  it('uses the secrets of the env file', async () => {
     expect((await get(`/get-bypass?secret=${SECRET}`)).status).to.equal(200);
     expect((await get('/get-bypass?secret=other')).status).to.equal(403);
   });
@@ -98,7 +98,7 @@ describe('docker-compose.yml', function () {
     expect(output).to.match(/there is no generation before registry-packages-/);
   });
 
-  it('answers every request while two replicas restart one after the other', async () => {
+  it('serves every request during a rolling restart of two replicas', async () => {
     await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', 'proxy');
     await compose.healthy('api', 2);
     const load = new LoadGenerator(compose.url);
@@ -114,7 +114,7 @@ describe('docker-compose.yml', function () {
     expect(load.requests).to.be.greaterThan(1000);
   });
 
-  it('rebuilds through the proxy, for both replicas', rebuild);
+  it('flips both replicas after a rebuild through the proxy', rebuild);
 
   describe('with deploy/siblings.yml', () => {
     /** As in deploy/sibling.env. */
@@ -150,7 +150,7 @@ describe('docker-compose.yml', function () {
       });
     });
 
-    it('publishes the second one on loopback as well, and nothing else', async () => {
+    it('publishes the second registry on loopback only', async () => {
       const [proxy] = await compose.containers('sibling-proxy');
       const HostPort = new URL(compose.siblingUrl).port;
       expect(proxy?.HostConfig.PortBindings).to.deep.equal({
@@ -160,22 +160,22 @@ describe('docker-compose.yml', function () {
       expect(sibling?.HostConfig.PortBindings ?? {}).to.deep.equal({});
     });
 
-    it('gives each its own secrets', async () => {
+    it('gives each registry its own secrets', async () => {
       expect((await ofSibling(`/rebuild?secret=${SECRET}`)).status).to.equal(403);
       expect((await get(`/rebuild?secret=${SIBLING_SECRET}`)).status).to.equal(403);
     });
 
-    it('rebuilds the one, and leaves the other as it is', async () => {
+    it('rebuilds the first registry without affecting the second', async () => {
       const before = await generations(compose.siblingUrl);
       expect(before).to.have.property('size', 1);
       await rebuild();
       expect(await generations(compose.siblingUrl)).to.deep.equal(before);
     });
 
-    it('rebuilds the other, and leaves the one as it is', async () => {
+    it('rebuilds the second registry without affecting the first', async () => {
       const [ofBoth, before] = [await generations(), await generations(compose.siblingUrl)];
       const accepted = async () => (await ofSibling(`/rebuild?secret=${SIBLING_SECRET}`)).status === 202;
-      await waitFor(accepted, 'a rebuild to begin');
+      await waitFor(accepted, 'a rebuild to start');
       const flipped = async () => {
         const [seen] = await generations(compose.siblingUrl);
         return !before.has(seen ?? null);
@@ -194,7 +194,7 @@ describe('docker-compose.yml', function () {
       await compose.run('up', '-d', '--scale', 'api=2', ...services);
     });
 
-    /** Asks a node from inside its container, as none is published. */
+    /** Queries a node from inside its container, because none is published. */
     async function elasticsearch(path: string) {
       const curl = ['curl', '--fail', '--silent', `http://localhost:9200/${path}`];
       return JSON.parse(await compose.run('exec', '-T', 'elasticsearch', ...curl)) as unknown;
@@ -205,7 +205,7 @@ describe('docker-compose.yml', function () {
       return shards as { prirep: string; state: string; node: string }[];
     }
 
-    it('has three nodes, and a copy of the index on another one', async () => {
+    it('runs three nodes, with a copy of the index on a second one', async () => {
       const wait = '_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=120s';
       expect(await elasticsearch(wait)).to.include({ status: 'green', number_of_nodes: 3, timed_out: false });
       const shards = await copies();
@@ -225,7 +225,7 @@ describe('docker-compose.yml', function () {
   });
 });
 
-/** Whether containers have what Elasticsearch insists on where nodes meet. */
+/** Whether containers meet the limits that Elasticsearch requires of cluster nodes. */
 async function limitsSuffice(): Promise<boolean> {
   const ask = 'ulimit -Hn; cat /proc/sys/vm/max_map_count';
   const answer = await run('docker', ['run', '--rm', '--entrypoint', 'sh', ELASTICSEARCH_IMAGE, '-c', ask]);

@@ -26,16 +26,16 @@ const STEPS = 5;
 
 const NAMES = ['lib', 'LIB', 'Lib', 'LİB', 'li-b', 'lib\u{10FFFF}', '\uE000lib', '🚀', '🚀-LIB', '🚀-lib', '"', 'ſ', 'K', 'k', `x${'y'.repeat(511)}`, ...Array.from({ length: 25 }, (_, i) => `name-${i}`)]; // prettier-ignore
 
-/** What the test knows of a snapshot. */
+/** The expected state of a snapshot. */
 interface Known {
   packages: PackageEntry[];
-  /** The snapshots that led to it, the latest first. */
+  /** Earlier snapshots of its chain, latest first. */
   ancestors: string[];
 }
 
 type Random = () => number;
 
-describe('Comparing snapshots with the longest entries that there can be, after short ones', function () {
+describe('Comparing snapshots with the longest possible entries after short ones', function () {
   this.timeout(180_000);
   // Characters that JSON escapes: six bytes for one of a name, two for one of a URL.
   const longest = (i: number) => {
@@ -52,7 +52,7 @@ describe('Comparing snapshots with the longest entries that there can be, after 
   const packages = [...short, ...Array.from({ length: 6000 }, (_, i) => longest(i))];
   const suite = useService(() => packages);
 
-  it('has memory enough, and finds what differs', async () => {
+  it('does not run out of memory, and finds the differences', async () => {
     const { service, dataset } = suite;
     const since = service.server.generations.current?.snapshot;
     const changed = packages.map((entry, i) => (i % 1000 === 999 ? { ...entry, version: '2' } : entry));
@@ -65,7 +65,7 @@ describe('Comparing snapshots with the longest entries that there can be, after 
   });
 });
 
-describe('Comparing that does not come to an end', function () {
+describe('A comparison that does not finish', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => packagesNamed(['alpha', 'beta', 'gamma']));
   const step = {
@@ -75,11 +75,11 @@ describe('Comparing that does not come to an end', function () {
     onBytes: () => undefined,
   };
 
-  /** Records the changes of an empty build, with another way to read. @returns the reason in the log. */
+  /** Records the changes of an empty build, reading from `address`. @returns the logged reason. */
   async function record(address: string, limits: { stallMs: number; timeoutMs: number }): Promise<string> {
     const { alias, elasticsearch: client } = suite.service;
     const served = await findGeneration(client, alias);
-    if (served?.meta === undefined) throw new Error('nothing is served');
+    if (served?.meta === undefined) throw new Error('no generation is served');
     const index = newIndexName(alias, new Date());
     const build = { index, shards: 1, replicas: '0', meta: { ...served.meta, total: 0 } };
     await createIndex(client, 'packages', build, step.signal);
@@ -108,22 +108,22 @@ describe('Comparing that does not come to an end', function () {
     }
   }
 
-  it('starts a new chain if Elasticsearch stops answering', async () => {
+  it('starts a new chain if Elasticsearch stops responding', async () => {
     expect(await record('http://127.0.0.1:1', { stallMs: 1500, timeoutMs: 60_000 })).to.equal(
       'Elasticsearch did not respond for 1.5 seconds',
     );
   });
 
-  it('starts a new chain if all of it takes too long', async () => {
+  it('starts a new chain if it takes too long overall', async () => {
     const search = suite.proxy.hold('before', (_method, path) => path.includes('_msearch'));
     const recorded = record(suite.proxy.url, { stallMs: 60_000, timeoutMs: 1000 });
-    expect(await recorded.finally(() => search.release())).to.equal('not done within 1 s');
+    expect(await recorded.finally(() => search.release())).to.equal('timed out after 1 s');
   });
 });
 
-describe('/changes, through random histories of rebuilds, rollbacks and kills', function () {
+describe('/changes after random histories of rebuilds, rollbacks and kills', function () {
   this.timeout(SEQUENCES * 120_000);
-  // Without Redis the lock of a process that was killed ends with it.
+  // Without Redis, the lock of a killed process ends with it.
   const suite = useService(
     () => packagesNamed(['first', 'second']),
     () => ({ REDIS_URL: '', CHANGES_RETENTION: String(RETENTION), CACHE_MAX_BYTES: '0' }),
@@ -147,7 +147,7 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
 
   const packagesOf = (id: string) => known.get(id)?.packages ?? [];
 
-  /** Other packages, half of the time with few changes, and sometimes with so many that a new chain begins. */
+  /** Changes packages at random: often a few, sometimes so many that a new chain starts. */
   function evolve(random: Random, packages: readonly PackageEntry[]): PackageEntry[] {
     const share = pick(random, [0, 0.05, 0.1, 0.2, 0.8]);
     const byName = new Map(packages.map((entry) => [entry.name, entry]));
@@ -160,7 +160,7 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
       else if (kind === 1) byName.set(name, { ...entry, no: ++no });
       else if (kind === 2) byName.set(name, { ...entry, no: ++no, url: `https://r.example/${no}` });
       else if (!byName.has(name)) byName.set(name, { ...entry, no: ++no });
-      // Often the same again: A to B to A is no change.
+      // Few versions, so that some changes go from A to B and back to A.
       else byName.set(name, { ...entry, version: pick(random, ['1', '2', '3']) });
     }
     return byName.size === 0 ? packagesNamed(['only']) : [...byName.values()];
@@ -172,7 +172,7 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
     return generations.current?.snapshot ?? '';
   }
 
-  /** In this process, which starts none. */
+  /** Rebuilds in this process, without a worker. */
   async function rebuildHere(packages: PackageEntry[]): Promise<void> {
     await suite.dataset.write(toCsv(packages));
     const progress = new Progress(new Date());
@@ -181,7 +181,7 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
     await note(packages);
   }
 
-  /** Notes what became of a rebuild: also one whose process was killed may have gone live. */
+  /** Records the outcome of a rebuild, which may be live even if its process was killed. */
   async function note(packages: PackageEntry[]): Promise<void> {
     const served = await refresh();
     if (served === current) return;
@@ -220,7 +220,7 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
     expect(await refresh()).to.equal(current);
   }
 
-  /** Compares what `/changes` says of every snapshot that was ever served with what must be so. */
+  /** Compares `/changes` since every snapshot of this history with the expected changes. */
   async function check(random: Random): Promise<void> {
     const { ancestors = [] } = known.get(current) ?? {};
     const chain = [current, ...ancestors];
@@ -244,14 +244,14 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
   }
 
   for (let seed = 1; seed <= SEQUENCES; seed++) {
-    it(`says what changed since every snapshot of the chain, and of no other (seed ${seed})`, async () => {
+    it(`returns what changed since every snapshot of the chain, and of no other (seed ${seed})`, async () => {
       const random = seededRandom(seed);
       const beginning = packagesNamed(NAMES.filter(() => random() < 0.7));
       known = new Map();
       current = await refresh();
       previous = undefined;
       await rebuildHere(packagesNamed([`reset-${seed}`, `and-${seed}`]));
-      // Nothing that was served before this history can be asked for.
+      // Earlier snapshots are not part of this history.
       known = new Map([
         [current, { packages: packagesNamed([`reset-${seed}`, `and-${seed}`]), ancestors: [] }],
       ]);
@@ -270,7 +270,7 @@ describe('/changes, through random histories of rebuilds, rollbacks and kills', 
     });
   }
 
-  it('leaves nothing behind but what a rollback needs', async () => {
+  it('keeps only the indices that a rollback needs', async () => {
     await rebuildHere(packagesOf(current));
     const { elasticsearch, alias } = suite.service;
     const changes = Object.keys(await elasticsearch.indices.get({ index: `${alias}-changes-*` }));

@@ -10,13 +10,13 @@ import { waitFor } from '../support/wait-for.js';
 const OLD = bundledPackages().slice(0, 5000);
 const NEW = bundledPackages();
 
-/** Longer than any time-out of a search. */
+/** Longer than any search timeout. */
 const PAUSE_MS = 5000;
 
-/** How long a request that was under way at the promotion may take, in milliseconds. */
+/** Maximum time of a request in flight during the promotion, in milliseconds. */
 const SEARCH_MS = 2000;
 
-/** Gives a node enough indices for new ones to go to others. */
+/** Fills a node with indices, so that new ones are allocated to other nodes. */
 async function burden({ elasticsearch, slug }: Service, { name }: ClusterNode): Promise<void> {
   for (let i = 0; i < 6; i++) {
     await elasticsearch.indices.create({
@@ -26,11 +26,11 @@ async function burden({ elasticsearch, slug }: Service, { name }: ClusterNode): 
   }
 }
 
-describe('A node of a cluster that goes away while it is being loaded', function () {
+describe('A cluster node that fails during a load', function () {
   this.timeout(300_000);
   let cluster: Cluster;
   let first: ClusterNode;
-  /** The cluster goes on without it. */
+  /** The cluster keeps working without it. */
   let second: ClusterNode;
 
   before(async function () {
@@ -45,13 +45,13 @@ describe('A node of a cluster that goes away while it is being loaded', function
   const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
   before(async () => {
     const { elasticsearch, alias } = suite.service;
-    // Both nodes have a copy of what is served.
+    // Waits until both nodes have a copy of the served index.
     await elasticsearch.cluster.health({ index: alias, wait_for_status: 'green', timeout: '60s' });
     await burden(suite.service, first);
   });
   after(() => cluster.stop());
 
-  /** Begins a rebuild and waits until the second node, and it alone, is being loaded. */
+  /** Starts a rebuild and waits until it loads, on the second node only. */
   async function loadSecond(csv: string): Promise<void> {
     await suite.dataset.write(csv);
     const served = await suite.service.indices();
@@ -73,7 +73,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
     expect(await suite.service.indices()).to.have.length(2);
   }
 
-  it('stands still for a while, and the load goes on when it does', async () => {
+  it('may hang for a while: the load resumes afterwards', async () => {
     await loadSecond(toCsv(NEW));
     await second.pause();
     try {
@@ -84,7 +84,7 @@ describe('A node of a cluster that goes away while it is being loaded', function
     await expectRebuilt(NEW.length);
   });
 
-  it('is killed and started again, and the load goes on when it is back', async () => {
+  it('may be killed and restarted: the load resumes afterwards', async () => {
     await loadSecond(toCsv(NEW));
     await second.kill();
     await pause(1000);
@@ -95,10 +95,10 @@ describe('A node of a cluster that goes away while it is being loaded', function
   reading.itNoticesNothing();
 });
 
-describe('A node of three that is killed under load', function () {
+describe('A killed node of three', function () {
   this.timeout(300_000);
   let cluster: Cluster;
-  /** The first one. */
+  /** The first node that was killed. */
   let killed: ClusterNode | undefined;
 
   before(async function () {
@@ -112,7 +112,7 @@ describe('A node of three that is killed under load', function () {
   const reading = useBackgroundReader(suite, [OLD.length], 2);
   after(() => cluster.stop());
 
-  /** The nodes with a copy of what is served, that with the primary first. */
+  /** The nodes with a copy of the served index, the one with the primary first. */
   async function holders(): Promise<string[]> {
     const { elasticsearch, alias } = suite.service;
     const shards = await elasticsearch.cat.shards({
@@ -130,7 +130,7 @@ describe('A node of three that is killed under load', function () {
     return node;
   }
 
-  /** Kills a node, and waits until the others have noticed and searches have gone on for a while. */
+  /** Kills a node, waits for another primary, and lets searches continue for a while. */
   async function kill(node: ClusterNode): Promise<void> {
     const began = performance.now();
     const since = () => Math.round(performance.now() - began);
@@ -147,7 +147,7 @@ describe('A node of three that is killed under load', function () {
     const away = reading.away.filter((at) => at > began);
     const awayMs = Math.round((away.at(-1) ?? began) - began);
     console.log(
-      `      promotion after ${promotedMs} ms; ${away.length} answers 503, the last after ${awayMs} ms`,
+      `      promotion after ${promotedMs} ms; ${away.length} 503 responses, the last after ${awayMs} ms`,
     );
     expect(awayMs).to.be.at.most(promotedMs + SEARCH_MS);
   }
@@ -159,7 +159,7 @@ describe('A node of three that is killed under load', function () {
     expect(await holders(), 'a primary and its copy').to.have.length(2);
   }
 
-  it('and holds the primary: searches go on, and the next rebuild works on the two that are left', async () => {
+  it('with the primary does not stop searches or the next rebuild, on the other two', async () => {
     const [primary] = await holders();
     killed = nodeNamed(primary);
     await kill(killed);
@@ -168,7 +168,7 @@ describe('A node of three that is killed under load', function () {
     await killed.restart();
   });
 
-  it('gets copies again when it is back', async () => {
+  it('gets copies again after its restart', async () => {
     const { service } = suite;
     const { timed_out: timedOut } = await service.elasticsearch.cluster.health({
       wait_for_nodes: '3',
@@ -183,7 +183,7 @@ describe('A node of three that is killed under load', function () {
     expect(await holders()).to.include(killed?.name);
   });
 
-  it('and is the elected master: the same', async () => {
+  it('that is the elected master does not stop searches or the next rebuild', async () => {
     const [elected] = await suite.service.elasticsearch.cat.master({ format: 'json' });
     await kill(nodeNamed(elected?.node));
     await expectRebuilt();

@@ -13,13 +13,13 @@ import { discard, listBuilds } from '../../src/rebuild/prune.js';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { newIndexName, previousAliasOf } from '../../src/search/index-names.js';
 
-/** The indices behind the alias and behind that of the previous generation. */
+/** The indices behind the alias and the alias of the previous generation. */
 async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {
   const builds = [...(await listBuilds(elasticsearch, alias, new AbortController().signal))];
   return [alias, previousAliasOf(alias)].map((name) => builds.find(([, names]) => names.includes(name))?.[0]);
 }
 
-describe('A process that is suspended for longer than its lock lasts', function () {
+describe('A process that is suspended until its lock expires', function () {
   this.timeout(120_000);
   const suite = useService(
     () => bundledPackages().slice(0, 2000),
@@ -33,7 +33,7 @@ describe('A process that is suspended for longer than its lock lasts', function 
   });
   after(() => proxy.close());
 
-  /** Starts a process on the registry of the suite that reaches Elasticsearch through the proxy. */
+  /** Starts a process on the suite's registry that reaches Elasticsearch through the proxy. */
   async function start(script: string): Promise<SpawnedCli> {
     const { redis } = await engines();
     return new SpawnedCli(script, {
@@ -45,7 +45,7 @@ describe('A process that is suspended for longer than its lock lasts', function 
     });
   }
 
-  /** Deletes the lock of a suspended process. That it expires by itself is shown elsewhere. */
+  /** Deletes the lock of a suspended process. Other tests cover its expiry. */
   async function expireLock(): Promise<void> {
     const redis = new Redis((await engines()).redis.url);
     const expired = await redis.del(`${suite.service.slug}:rebuild:lock`);
@@ -55,7 +55,7 @@ describe('A process that is suspended for longer than its lock lasts', function 
 
   const isAliasChange = (_method: string, path: string) => path.startsWith('/_aliases');
 
-  it('between flip and prune deletes nothing that another process serves by then', async () => {
+  it('does not delete a newer generation if it resumes between flip and prune', async () => {
     const flipped = proxy.hold('after', isAliasChange);
     const sleeper = await start('src/cli/rebuild.ts');
     await flipped.arrived;
@@ -74,7 +74,7 @@ describe('A process that is suspended for longer than its lock lasts', function 
     expect((await suite.service.get('/search?q=lib')).status).to.equal(200);
   });
 
-  it('before a rollback changes nothing that another process serves by then', async () => {
+  it('does not replace a newer generation if it resumes before a rollback', async () => {
     const asked = proxy.hold('before', isAliasChange);
     const sleeper = await start('src/cli/rollback.ts');
     await asked.arrived;
@@ -92,7 +92,7 @@ describe('A process that is suspended for longer than its lock lasts', function 
   reading.itNoticesNothing();
 });
 
-describe('A build that is discarded', function () {
+describe('A discarded build', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['alpha', 'beta']));
   let proxy: EngineProxy;
@@ -102,17 +102,17 @@ describe('A build that is discarded', function () {
   });
   after(() => proxy.close());
 
-  /** A new, empty build. */
+  /** Creates an empty build. */
   async function build(): Promise<string> {
     const { alias, elasticsearch, server } = suite.service;
     const index = newIndexName(alias, new Date());
     const meta = server.generations.current?.meta;
-    if (meta === undefined) throw new Error('nothing is served');
+    if (meta === undefined) throw new Error('no generation is served');
     await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, new AbortController().signal);
     return index;
   }
 
-  it('cannot be served by a late flip any more', async () => {
+  it('cannot go live by a late flip', async () => {
     const { alias, elasticsearch } = suite.service;
     const index = await build();
     const [current] = await served(suite.service);
@@ -129,23 +129,23 @@ describe('A build that is discarded', function () {
     expect(await suite.service.indices()).to.deep.equal([current]);
   });
 
-  it('stays if it is served after all, because the response to its flip was lost', async () => {
+  it('is kept if it is live because only the response to its flip was lost', async () => {
     const { alias, elasticsearch } = suite.service;
     const [current] = await served(suite.service);
     const index = await build();
     await flip(elasticsearch, alias, current, index);
     await discard(elasticsearch, index);
     expect(await served(suite.service)).to.deep.equal([index, current]);
-    // That one was empty.
+    // Replaces the empty build.
     await suite.service.rebuild('&force=true');
   });
 
-  it('never is the previous generation, not even after the current index was deleted by hand', async () => {
+  it('is never the previous generation, even if the current index was deleted by hand', async () => {
     const { elasticsearch, server } = suite.service;
     await suite.service.rebuild();
     const [current = '', previous] = await served(suite.service);
     await elasticsearch.indices.delete({ index: current });
-    // The next look finds no index, and the cold start builds one.
+    // The next check finds no index, and a cold start builds one.
     await waitFor(() => server.rebuilds.progress !== undefined, 'a cold start');
     await suite.service.idle();
     const [rebuilt, kept] = await served(suite.service);

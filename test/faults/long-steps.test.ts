@@ -17,10 +17,10 @@ import { newSlug, REBUILD, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const PACKAGES = bundledPackages();
-/** How often the bundled packages are loaded, under other numbers, so that their merge takes some seconds. */
+/** Copies of the bundled packages, under other numbers, so that the merge takes some seconds. */
 const COPIES = 4;
 
-describe('A step that takes longer than any request may', function () {
+describe('A step that outlasts the request timeout', function () {
   this.timeout(180_000);
   const index = newIndexName(newSlug(), new Date());
   const total = PACKAGES.length * COPIES;
@@ -78,7 +78,7 @@ describe('A step that takes longer than any request may', function () {
     await Promise.all([client.close(), impatient.close(), proxy.close()]);
   });
 
-  it('fails when it makes no progress: a merge that never starts', async () => {
+  it('fails if it makes no progress: a merge that never starts', async () => {
     const requested = proxy.hold('before', (_method, path) => path.includes('_forcemerge'));
     const viaProxy = new Client({ node: proxy.url, requestTimeout: 10_000, maxRetries: 0 });
     const failure = await seal(viaProxy, index, total, { ...step, stallMs: 3000 }).catch(
@@ -92,13 +92,13 @@ describe('A step that takes longer than any request may', function () {
 
   it('succeeds as long as it makes progress: a merge', async () => {
     const began = performance.now();
-    // The previous test may have left a merge request that is under way.
+    // The previous test may have left a merge request in flight.
     await seal(impatient, index, total, step);
     expect(performance.now() - began, 'milliseconds of the merge').to.be.greaterThan(1000);
     await waitForReplicas(impatient, index, '0', step);
   });
 
-  it('fails when it makes no progress: a copy that no node can hold', async () => {
+  it('fails if it makes no progress: a copy that no node can hold', async () => {
     const failure = await waitForReplicas(impatient, index, '1', { ...step, stallMs: 1000 }).catch(
       (error: unknown) => error,
     );
@@ -125,7 +125,7 @@ describe('A merge', function () {
   const reading = useBackgroundReader(suite, [20_000]);
   after(() => proxy.close());
 
-  it('is shown by /rebuild in bytes', async () => {
+  it('is reported by /rebuild in bytes', async () => {
     const merge = proxy.hold('before', isMerge);
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
     await merge.arrived;
@@ -155,7 +155,7 @@ describe('A merge', function () {
     expect(await suite.service.indices()).to.deep.equal(served);
   });
 
-  it('goes on after Elasticsearch was killed and started again in the middle of it', async () => {
+  it('continues after Elasticsearch was killed and restarted during it', async () => {
     const { elasticsearch } = await engines();
     const merge = proxy.hold('after', isMerge);
     expect((await suite.service.get(REBUILD)).status).to.equal(202);

@@ -5,7 +5,7 @@ import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD_SECRET, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-describe('Elasticsearch killed under the server', function () {
+describe('A killed Elasticsearch', function () {
   this.timeout(180_000);
   const suite = useService(() => packagesNamed(['alpha', 'beta']));
   const get = (path: string) => suite.service.get(path);
@@ -14,7 +14,7 @@ describe('Elasticsearch killed under the server', function () {
     await (await engines()).elasticsearch.kill();
   });
 
-  it('is answered 503 search_unavailable within two seconds', async () => {
+  it('causes 503 search_unavailable within two seconds', async () => {
     for (const path of ['/search?q=alpha', '/browse']) {
       const began = Date.now();
       const answer = await get(path);
@@ -23,7 +23,7 @@ describe('Elasticsearch killed under the server', function () {
     }
   });
 
-  it('is told by /health and /rebuild; /ping and /stats answer all the while', async () => {
+  it('is reported by /health and /rebuild, while /ping and /stats keep working', async () => {
     await waitFor(async () => (await get('/health')).status === 503, '/health to notice', 3000);
     const health = await get('/health');
     expect(health.body).to.deep.equal({ status: 'unavailable', total_packages: 2 });
@@ -33,7 +33,7 @@ describe('Elasticsearch killed under the server', function () {
     expect((await get('/stats')).status).to.equal(200);
   });
 
-  it('is served again as soon as it is back, with nothing done by anyone', async () => {
+  it('is used again as soon as it is back, without intervention', async () => {
     await (await engines()).elasticsearch.restart();
     await waitFor(async () => (await get('/search?q=alpha')).status === 200, 'searches to work', 30_000);
     await waitFor(async () => (await get('/health')).status === 200, '/health to recover', 3000);
@@ -41,14 +41,14 @@ describe('Elasticsearch killed under the server', function () {
   });
 });
 
-describe('Redis killed under the server', function () {
+describe('A killed Redis', function () {
   this.timeout(60_000);
   const suite = useService(
     () => packagesNamed(['alpha']),
     () => ({ RATE_LIMIT_POINTS: '3' }),
   );
 
-  it('fails no request: the process counts by itself until it is back', async () => {
+  it('fails no request: the process counts by itself', async () => {
     const { redis } = await engines();
     expect((await suite.service.get('/stats')).status).to.equal(200);
     await redis.kill();

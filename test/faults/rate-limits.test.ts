@@ -6,7 +6,7 @@ import { expectProblem } from '../support/expect-problem.js';
 import { flood, FLOOD_POINTS, useReplicas } from '../support/flood.js';
 import { useService, type Service } from '../support/service.js';
 
-describe('Rate limits on a Redis that is slow or away', function () {
+describe('Rate limits on a slow or unavailable Redis', function () {
   this.timeout(60_000);
   const POINTS = 20;
   const suite = useService(
@@ -23,7 +23,7 @@ describe('Rate limits on a Redis that is slow or away', function () {
 
   const statsAs = (ip: string) => suite.service.get('/stats', { headers: { 'X-Forwarded-For': ip } });
 
-  it('delay no request by more than 50 ms, and block nobody who has something left', async () => {
+  it('delay no request by more than 50 ms, and reject no client within its budget', async () => {
     const client = '198.51.100.20';
     for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
     await redis.client('PAUSE', 2000, 'ALL');
@@ -39,24 +39,24 @@ describe('Rate limits on a Redis that is slow or away', function () {
     await redis.ping();
   });
 
-  it('hold in this process meanwhile, and are shared again after', async () => {
+  it('are applied by each process meanwhile, and shared again afterwards', async () => {
     const client = '198.51.100.21';
     await redis.client('PAUSE', 3000, 'ALL');
     for (let i = 0; i < POINTS; i++) expect((await statsAs(client)).status).to.equal(200);
     expectProblem(await statsAs(client), 429, 'rate_limited');
     await redis.ping();
-    // What Redis was asked for meanwhile, it has counted, too.
+    // A new client, because Redis has also counted the requests that it received meanwhile.
     const { headers } = await statsAs('198.51.100.22');
     expect(headers.get('RateLimit')).to.contain(`r=${POINTS - 1};`);
     expect(await redis.get(`${suite.service.slug}:limit:reading:198.51.100.22`)).to.equal('1');
   });
 });
 
-describe('A flood through two replicas while Redis is killed and started again', function () {
+describe('A flood through two replicas during a restart of Redis', function () {
   this.timeout(120_000);
   const replicas = useReplicas({ TRUSTED_PROXIES: '127.0.0.1' });
 
-  it('fails no request, holds the budget in each process, and shares it again after', async () => {
+  it('fails no request: each process applies the budget, and they share it again afterwards', async () => {
     const { redis } = await engines();
     const as = (ip: string) => ({ 'X-Forwarded-For': ip });
     const end = new AbortController();
@@ -74,7 +74,7 @@ describe('A flood through two replicas while Redis is killed and started again',
     end.abort();
     const statuses = await floods;
     expect(Object.keys(statuses).sort()).to.deep.equal(['200', '429']);
-    // What each of the two processes counts for itself, and what Redis counts before and, as it has forgotten, after.
+    // Each process counts by itself during the restart; Redis counts before and, with its data lost, after.
     expect(statuses['200']).to.be.within(FLOOD_POINTS, 4 * FLOOD_POINTS);
 
     const [first, second] = replicas();

@@ -11,15 +11,15 @@ import { REBUILD, REBUILD_SECRET, request, useService } from '../support/service
 import { waitFor } from '../support/wait-for.js';
 import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
 
-/** Longer than a lock outlives the process that had it. */
+/** Longer than a lock outlives its process. */
 const LOCK_TIMEOUT_MS = 15_000;
 
 const OLD = bundledPackages().slice(0, 3000);
 const NEW = bundledPackages().slice(0, 20_000);
 
 /**
- * As many rows as take seconds to check. Made in pieces, because the service that is read runs in this process, too: a
- * search that is answered while the event loop is blocked for 1.5 s counts as not answered.
+ * Enough rows to take seconds to check. Generated in pieces, because the service under test runs in this
+ * process, too: its searches time out if the event loop is blocked for 1.5 s.
  */
 async function longCsv(): Promise<string> {
   const pieces = ['name,url\n'];
@@ -34,10 +34,10 @@ async function longCsv(): Promise<string> {
   return pieces.join('');
 }
 
-/** What is killed: a replica with its worker, as a machine that fails; the worker alone; or the server alone. */
+/** What is killed: a replica with its worker, like a failing machine; only the worker; or only the server. */
 const KILLED = ['replica', 'worker', 'server'] as const;
 
-describe('A rebuild is killed', function () {
+describe('A killed rebuild', function () {
   this.timeout(90_000);
   const suite = useService(
     () => OLD,
@@ -70,7 +70,7 @@ describe('A rebuild is killed', function () {
     return hold;
   }
 
-  /** Begins a rebuild in a process of its own, which can be killed when `there` resolves. */
+  /** Starts a rebuild in a child process. */
   async function beginRebuild(datasetUrl: string): Promise<SpawnedCli> {
     const { redis } = await engines();
     const builder = new SpawnedCli('src/main.ts', {
@@ -86,7 +86,7 @@ describe('A rebuild is killed', function () {
     return builder;
   }
 
-  /** @returns the process of the rebuild. */
+  /** Kills processes of a rebuild. @returns the process id of the worker. */
   async function kill(builder: SpawnedCli, killed: (typeof KILLED)[number]): Promise<number> {
     const [worker = NaN, ...others] = workersOf(builder.pid);
     expect(others).to.deep.equal([]);
@@ -96,7 +96,7 @@ describe('A rebuild is killed', function () {
     return worker;
   }
 
-  /** Removes the lock of a killed process now: the replica that is killed while it downloads shows that it expires. */
+  /** Deletes the lock of a killed process. The kill of a replica during the download covers its expiry. */
   async function endLock(): Promise<void> {
     const redis = new Redis((await engines()).redis.url);
     const ended = await redis.del(`${suite.service.slug}:rebuild:lock`);
@@ -104,23 +104,23 @@ describe('A rebuild is killed', function () {
     expect(ended).to.equal(1);
   }
 
-  /** The next rebuild, on another replica, goes through, and nothing of the killed one is left. */
+  /** Asserts that the next rebuild, on another replica, succeeds and leaves nothing of the killed one. */
   async function expectRecovery(builder: SpawnedCli, worker: number): Promise<void> {
-    await waitFor(() => !isRunning(worker), 'the end of the worker', 10_000);
+    await waitFor(() => !isRunning(worker), 'the worker to exit', 10_000);
     await waitFor(
       async () => (await suite.service.get(`${REBUILD}&force=true`)).status === 202,
-      'the lock to end',
+      'the lock to expire',
       LOCK_TIMEOUT_MS,
     );
     await suite.service.idle();
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
     expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
-    // What is served, and the generation before it.
+    // The current and the previous generation.
     expect(await suite.service.indices()).to.have.length(2);
     expect(await temporaryFilesOf(worker)).to.deep.equal([]);
   }
 
-  /** A server whose worker was killed goes on serving, and says why the rebuild failed. */
+  /** Asserts that a server whose worker was killed keeps serving, and reports why the rebuild failed. */
   async function expectReport(builder: SpawnedCli, worker: number): Promise<void> {
     const url = await builder.url();
     let failure: { reason: string } | null = null;
@@ -129,9 +129,9 @@ describe('A rebuild is killed', function () {
       failure = body.last_failure as typeof failure;
       return failure !== null;
     }, 'the report');
-    expect(failure).to.include({ reason: 'the process of the rebuild ended unexpectedly (SIGKILL)' });
+    expect(failure).to.include({ reason: 'the rebuild process ended unexpectedly (SIGKILL)' });
     expect((await request(`${url}/health`)).status).to.equal(200);
-    expect(builder.stdout).to.contain('"msg":"the rebuild failed; the previous snapshot stays in service"');
+    expect(builder.stdout).to.contain('"msg":"the rebuild failed; the current snapshot stays in service"');
     await waitFor(
       async () => (await temporaryFilesOf(worker)).length === 0,
       'the server to remove temporary files',
@@ -139,7 +139,7 @@ describe('A rebuild is killed', function () {
   }
 
   for (const killed of KILLED) {
-    it(`while it downloads: the ${killed}`, async () => {
+    it(`does not block the next one (${killed}, during the download)`, async () => {
       const held = heldBack(() => toCsv(NEW));
       const origin = await datasetServer(held.listener);
       const builder = await beginRebuild(origin.url);
@@ -155,7 +155,7 @@ describe('A rebuild is killed', function () {
     });
   }
 
-  it('while it checks: the replica', async () => {
+  it('does not block the next one (replica, during the check)', async () => {
     const long = await datasetFile(await longCsv());
     try {
       const builder = await beginRebuild(long.url);
@@ -163,7 +163,7 @@ describe('A rebuild is killed', function () {
       await waitFor(
         async () =>
           ((await (await fetch(`${url}${REBUILD}`)).json()) as { phase: string }).phase === 'checking',
-        'the check',
+        'the check to start',
       );
       const worker = await kill(builder, 'replica');
       await endLock();
@@ -181,25 +181,25 @@ describe('A rebuild is killed', function () {
   ][] = [
     [
       ['replica', 'worker'],
-      'before its index is there',
+      'before its index is created',
       'before',
       (method, path) => method === 'PUT' && path.includes('-packages-'),
     ],
     [
       ['replica', 'server'],
-      'when its index is there',
+      'after its index is created',
       'after',
       (method, path) => method === 'PUT' && path.includes('-packages-'),
     ],
-    [['replica'], 'before it loads', 'before', (_method, path) => path.includes('_bulk')],
-    [['replica', 'worker'], 'while it loads', 'after', (_method, path) => path.includes('_bulk')],
-    [['replica', 'server'], 'while it merges', 'after', (_method, path) => path.includes('_forcemerge')],
-    [['replica', 'worker'], 'while it verifies', 'before', (_method, path) => path.includes('_count')],
+    [['replica'], 'before the load', 'before', (_method, path) => path.includes('_bulk')],
+    [['replica', 'worker'], 'during the load', 'after', (_method, path) => path.includes('_bulk')],
+    [['replica', 'server'], 'during the merge', 'after', (_method, path) => path.includes('_forcemerge')],
+    [['replica', 'worker'], 'during verification', 'before', (_method, path) => path.includes('_count')],
     [['replica', 'worker'], 'before the flip', 'before', (_method, path) => path.startsWith('/_aliases')],
   ];
   for (const [kinds, what, when, matches] of steps) {
     for (const killed of kinds) {
-      it(`${what}: the ${killed}; the old data is served, and the next rebuild goes through`, async () => {
+      it(`keeps the old data in service, and does not block the next one (${killed}, ${what})`, async () => {
         const hold = holdNext(when, matches);
         const builder = await beginRebuild(dataset.url);
         await hold.arrived;
@@ -222,7 +222,7 @@ describe('A rebuild is killed', function () {
   }
 
   for (const killed of KILLED) {
-    it(`right after the flip: the ${killed}; the new data is served, and the next rebuild goes through`, async () => {
+    it(`serves the new data, and does not block the next one (${killed}, right after the flip)`, async () => {
       const hold = holdNext('after', (_method, path) => path.startsWith('/_aliases'));
       const builder = await beginRebuild(dataset.url);
       await hold.arrived;
@@ -234,7 +234,7 @@ describe('A rebuild is killed', function () {
         3000,
       );
       if (killed === 'worker') {
-        await builder.prints(/the process of the rebuild ended after its snapshot was served/, 5000);
+        await builder.prints(/the rebuild process crashed after the flip; its snapshot is served/, 5000);
         const { body } = await request(`${await builder.url()}${REBUILD}`);
         expect(body).to.include({ code: 'rebuilding', last_failure: null });
       }
@@ -246,7 +246,7 @@ describe('A rebuild is killed', function () {
   reading.itNoticesNothing();
 });
 
-describe('A rebuild that meets a fault', function () {
+describe('A rebuild whose index rejects writes', function () {
   this.timeout(90_000);
   const suite = useService(
     () => OLD,
@@ -254,7 +254,7 @@ describe('A rebuild that meets a fault', function () {
   );
   const reading = useBackgroundReader(suite, [OLD.length]);
 
-  /** A rebuild in which the new index is changed while it is loaded. */
+  /** Rebuilds, and changes settings of the new index during the load. @returns the reason of the failure. */
   async function rebuildDisturbed(settings: object): Promise<string | undefined> {
     const { elasticsearch, server, alias } = suite.service;
     const served = await suite.service.indices();
@@ -272,19 +272,19 @@ describe('A rebuild that meets a fault', function () {
     return server.rebuilds.lastFailure?.reason;
   }
 
-  it('stops at a block on writes, and leaves nothing behind', async () => {
+  it('stops at a write block, and cleans up', async () => {
     expect(await rebuildDisturbed({ 'index.blocks.write': true })).to.match(
-      /Elasticsearch refused a document: cluster_block_exception/,
+      /Elasticsearch rejected a document: cluster_block_exception/,
     );
   });
 
-  it('stops at a document that is refused, and leaves nothing behind', async () => {
+  it('stops at a rejected document, and cleans up', async () => {
     expect(await rebuildDisturbed({ 'index.final_pipeline': 'missing' })).to.match(
-      /Elasticsearch refused a document: illegal_argument_exception: pipeline with id \[missing\]/,
+      /Elasticsearch rejected a document: illegal_argument_exception: pipeline with id \[missing\]/,
     );
   });
 
-  it('stops at the block of a full disk, and leaves nothing behind', async () => {
+  it('stops at the block of a full disk, and cleans up', async () => {
     expect(await rebuildDisturbed({ 'index.blocks.read_only_allow_delete': true })).to.match(
       /cluster_block_exception/,
     );
@@ -293,7 +293,7 @@ describe('A rebuild that meets a fault', function () {
   reading.itNoticesNothing();
 });
 
-describe('A rebuild under which an engine goes away', function () {
+describe('A rebuild during an outage of an engine', function () {
   this.timeout(120_000);
   const suite = useService(
     () => OLD,
@@ -301,7 +301,7 @@ describe('A rebuild under which an engine goes away', function () {
   );
   const reading = useBackgroundReader(suite, [OLD.length, bundledPackages().length]);
 
-  /** Begins to load a snapshot that takes some seconds. */
+  /** Starts to load a snapshot that takes some seconds. */
   async function load(): Promise<void> {
     await suite.dataset.write(toCsv(bundledPackages()));
     expect((await suite.service.get(REBUILD)).status).to.equal(202);
@@ -315,7 +315,7 @@ describe('A rebuild under which an engine goes away', function () {
     expect(await suite.service.indices()).to.have.length(2);
   }
 
-  /** The only Elasticsearch answers nobody meanwhile; readers are told so, and get no wrong answer. */
+  /** Takes down the only Elasticsearch. Readers may get 503 meanwhile, but no wrong response. */
   async function elasticsearchAway(away: () => Promise<void>): Promise<void> {
     const answers = async () => (await suite.service.get('/search?q=lib')).status === 200;
     const healthy = async () => (await suite.service.get('/health')).status === 200;
@@ -325,7 +325,7 @@ describe('A rebuild under which an engine goes away', function () {
     reading.engineMayBeAway = false;
   }
 
-  it('Elasticsearch stands still: the load goes on when it does', async () => {
+  it('resumes its load after Elasticsearch hung', async () => {
     const { elasticsearch } = await engines();
     await load();
     await elasticsearchAway(async () => {
@@ -335,7 +335,7 @@ describe('A rebuild under which an engine goes away', function () {
     await expectRebuilt();
   });
 
-  it('Elasticsearch is killed and started again: the load goes on when it is back', async () => {
+  it('resumes its load after Elasticsearch was killed and restarted', async () => {
     const { elasticsearch } = await engines();
     await load();
     await elasticsearchAway(async () => {
@@ -345,7 +345,7 @@ describe('A rebuild under which an engine goes away', function () {
     await expectRebuilt();
   });
 
-  it('Redis is killed and started again, without the lock: the rebuild stops before the flip', async () => {
+  it('stops before the flip after Redis was killed and restarted without the lock', async () => {
     const { redis } = await engines();
     const served = await suite.service.indices();
     await load();

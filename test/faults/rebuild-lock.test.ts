@@ -26,7 +26,7 @@ describe('The lock of a rebuild', function () {
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     redis = new Redis((await engines()).redis.url);
-    // Some of these tests take Redis away.
+    // Some of these tests stop Redis.
     redis.on('error', () => undefined);
   });
 
@@ -34,7 +34,7 @@ describe('The lock of a rebuild', function () {
     redis.disconnect();
   });
 
-  /** A second replica on a dataset that is held back, with a rebuild of it begun. */
+  /** Starts a second replica and its rebuild, on a dataset that is held back. */
   async function heldRebuild() {
     const held = heldBack(() => toCsv(packagesNamed(['gamma', 'delta', 'epsilon'])));
     const origin = await datasetServer(held.listener);
@@ -48,7 +48,7 @@ describe('The lock of a rebuild', function () {
     return { held, replica, end };
   }
 
-  it('ends the rebuild before the flip when it is lost', async () => {
+  it('stops the rebuild before the flip if it is lost', async () => {
     const { held, replica, end } = await heldRebuild();
     try {
       const served = await servedIndex(suite.service);
@@ -65,7 +65,7 @@ describe('The lock of a rebuild', function () {
     }
   });
 
-  it('is lost where Redis stays away for longer than it lasts; the next rebuild goes through', async () => {
+  it('is lost if Redis is down for longer than it lasts; the next rebuild succeeds', async () => {
     const { held, replica, end } = await heldRebuild();
     const engine = (await engines()).redis;
     try {
@@ -91,17 +91,17 @@ describe('The lock of a rebuild', function () {
     }
   });
 
-  it('is free again as soon as a rebuild has ended, well or not', async () => {
+  it('is released when a rebuild ends', async () => {
     for (let i = 0; i < 2; i++) expect((await suite.service.rebuild()).status).to.equal(202);
     expect(await redis.exists(`${suite.service.slug}:rebuild:lock`)).to.equal(0);
   });
 
-  it('is not lost any more once it is released, be a renewal under way or not', async () => {
+  it('is not reported lost after its release, even with a renewal in flight', async () => {
     const lockMs = 800;
     const lock = new RedisLock(redis, newSlug(), createLogger('silent', false), lockMs);
     const held = await lock.acquire();
-    if (held === undefined) throw new Error('another has the lock');
-    // Redis answers nobody for a moment, in which the first renewal is asked for.
+    if (held === undefined) throw new Error('the lock is held');
+    // Redis does not respond for a moment, in which the first renewal is sent.
     await redis.client('PAUSE', lockMs / 2, 'ALL');
     await pause(lockMs / 3);
     await held.release();
@@ -112,7 +112,7 @@ describe('The lock of a rebuild', function () {
     await next?.release();
   });
 
-  it('is not left behind by a rebuild that was refused because Redis answered too late', async () => {
+  it('is released after an acquisition that timed out', async () => {
     const { slug } = suite.service;
     const lock = new RedisLock(redis, slug, createLogger('silent', false));
     const impatient = redis.duplicate({ commandTimeout: 300 });
@@ -128,7 +128,7 @@ describe('The lock of a rebuild', function () {
     impatient.disconnect();
   });
 
-  it('cannot be had while Redis is away: /rebuild says so', async () => {
+  it('is unavailable while Redis is down: /rebuild returns 503', async () => {
     const engine = (await engines()).redis;
     await engine.kill();
     try {
@@ -149,7 +149,7 @@ describe('The lock of a rebuild', function () {
   reading.itNoticesNothing();
 });
 
-describe('A replica that sleeps through the time of its lock', function () {
+describe('A replica that is suspended until its lock expires', function () {
   this.timeout(180_000);
   let dataset: DatasetFile;
   const suite = useService(
@@ -163,7 +163,7 @@ describe('A replica that sleeps through the time of its lock', function () {
   });
   after(() => dataset.remove());
 
-  it('does not flip over another one that has rebuilt meanwhile, and cleans up', async () => {
+  it('does not replace the generation of a replica that has rebuilt meanwhile, and cleans up', async () => {
     const { elasticsearch, redis } = await engines();
     const sleeper = new SpawnedCli('src/main.ts', {
       PORT: '0',
@@ -179,7 +179,7 @@ describe('A replica that sleeps through the time of its lock', function () {
       expect((await fetch(rebuild)).status).to.equal(202);
       await waitFor(
         async () => ((await (await fetch(rebuild)).json()) as { phase: string }).phase === 'loading',
-        'the load',
+        'the load to start',
       );
       const [worker = NaN] = workersOf(sleeper.pid);
       process.kill(worker, 'SIGSTOP');
@@ -197,16 +197,16 @@ describe('A replica that sleeps through the time of its lock', function () {
       await waitFor(async () => {
         for (const index of await suite.service.indices()) seen.add(index);
         return sleeper.stdout.includes('the rebuild failed');
-      }, 'the sleeper to notice');
+      }, 'the sleeper to fail');
       expect(await servedIndex(suite.service)).to.equal(flipped);
-      // The one that is served and the one before it. The sleeper's was removed meanwhile, and its load, which goes on
-      // where it stopped, makes none anew.
+      // The current and the previous generation. The index of the sleeper was removed meanwhile, and its
+      // load, which resumes, does not create another one.
       expect(left).to.have.length(2);
       expect([...seen]).to.deep.equal(left);
       expect(await suite.service.indices()).to.deep.equal(left);
       expect((await suite.service.get('/health')).body.total_packages).to.equal(2000);
       const { body } = await suite.service.get(REBUILD);
-      expect(body.last_failure, 'of the rebuild that succeeded later').to.equal(null);
+      expect(body.last_failure, 'cleared by the later success').to.equal(null);
       await suite.service.idle();
     } finally {
       sleeper.signal('SIGCONT');

@@ -25,7 +25,7 @@ describe('The process of a rebuild', function () {
   const held = () => heldBack(() => toCsv(OTHERS));
   let origin: DatasetServer;
   let answer: ReturnType<typeof held>;
-  /** Those that a test has found. */
+  /** Indices before the test. */
   let indices: string[];
 
   before(async () => {
@@ -37,13 +37,13 @@ describe('The process of a rebuild', function () {
   });
   after(() => origin.close());
 
-  /** A replica of the suite's service that downloads until the test releases the dataset. */
+  /** Starts a replica of the suite's service that downloads until the test releases the dataset. */
   async function rebuilding(env: Record<string, string> = {}): Promise<[Service, worker: number]> {
     const before = new Set(workersOf());
     const replica = await startService({ DATASET_URL: origin.url, ...env }, suite.service.slug);
     await waitFor(
       async () => (await replica.get(REBUILD)).status === 202,
-      'the lock of a killed one to expire',
+      'the lock of a killed worker to expire',
       15_000,
     );
     const [worker = NaN, ...others] = workersOf().filter((pid) => !before.has(pid));
@@ -57,13 +57,13 @@ describe('The process of a rebuild', function () {
     expect((await replica.get('/search?q=lib&limit=1')).status).to.equal(200);
   }
 
-  it('gives way to searches, and is the first to go where memory runs out', async () => {
-    // Also beside a server that gives way to others itself.
+  it('has a lower priority than searches, and is killed first if memory runs out', async () => {
+    // Relative to the niceness of the server.
     const niceness = getPriority();
     setPriority(niceness + 3);
     const [replica, worker] = await rebuilding();
     expect(getPriority(worker)).to.equal(niceness + 3 + 5);
-    // Only root may take it back; otherwise the rest of the run keeps it.
+    // Only root can undo this; otherwise the rest of the run keeps it.
     if (process.getuid?.() === 0) setPriority(niceness);
     expect(Number(await readFile(`/proc/${worker}/oom_score_adj`, 'utf8'))).to.equal(500);
     expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--max-old-space-size=');
@@ -72,7 +72,7 @@ describe('The process of a rebuild', function () {
     await expectNothingLeft(suite.service, worker);
   });
 
-  it('is stopped by signals as the server is, and cleans up', async () => {
+  it('stops on signals like the server, and cleans up', async () => {
     const [replica, worker] = await rebuilding();
     process.kill(worker, 'SIGTERM');
     await replica.idle();
@@ -85,11 +85,11 @@ describe('The process of a rebuild', function () {
     ['with', {}],
     ['without', { REDIS_URL: '' }],
   ] as const) {
-    it(`may be killed, ${what} Redis: the reason is told, and the next rebuild goes through`, async () => {
+    it(`may be killed, ${what} Redis: the reason is reported, and the next rebuild succeeds`, async () => {
       const [replica, worker] = await rebuilding(env);
       process.kill(worker, 'SIGKILL');
       await replica.idle();
-      const reason = 'the process of the rebuild ended unexpectedly (SIGKILL)';
+      const reason = 'the rebuild process ended unexpectedly (SIGKILL)';
       expect(replica.server.rebuilds.lastFailure?.reason).to.equal(reason);
       await expectNothingLeft(replica, worker);
       answer.release();
@@ -115,7 +115,7 @@ describe('The process of a rebuild', function () {
     // A path that is too long: Node throws this error instead of emitting it.
     ['throws', `/${'x'.repeat(5000)}`],
   ] as const) {
-    it(`may be impossible to start, which Node ${how}: /rebuild says so, and the server goes on`, async () => {
+    it(`may fail to start with an error that Node ${how}: /rebuild reports it, and the server keeps running`, async () => {
       const { execPath } = process;
       process.execPath = program;
       const failed = suite.service.server.rebuilds.counts.failed;
@@ -123,13 +123,13 @@ describe('The process of a rebuild', function () {
         const refused = await suite.service.get(REBUILD);
         expectProblem(refused, 503, 'search_unavailable');
         expect(refused.headers.get('Retry-After')).to.equal('5');
-        expect(refused.body.detail).to.equal('the process of the rebuild could not be started');
+        expect(refused.body.detail).to.equal('the rebuild process could not be started');
       } finally {
         process.execPath = execPath;
       }
       expect(suite.service.server.rebuilds.counts.failed).to.equal(failed + 1);
       const { reason = '' } = suite.service.server.rebuilds.lastFailure ?? {};
-      expect(reason).to.match(/^the process of the rebuild could not be started/);
+      expect(reason).to.match(/^the rebuild process could not be started/);
       expect(reason.length).to.be.at.most(500);
       expect((await suite.service.rebuild()).status).to.equal(202);
       expect(suite.service.server.rebuilds.lastFailure).to.equal(undefined);
@@ -142,14 +142,14 @@ describe('The process of a rebuild', function () {
     const began = performance.now();
     await replica.stop();
     expect(performance.now() - began).to.be.lessThan(9_500);
-    await waitFor(() => !isRunning(worker), 'its end', 1000);
+    await waitFor(() => !isRunning(worker), 'the worker to exit', 1000);
   });
 
   it('is killed if it has not responded for half a minute', async () => {
     const [replica, worker] = await rebuilding();
     process.kill(worker, 'SIGSTOP');
     const began = performance.now();
-    // Another replica takes over when the lock has expired.
+    // Another replica takes over once the lock has expired.
     await waitFor(
       async () => (await suite.service.get(REBUILD)).status === 202,
       'the lock to expire',
@@ -157,12 +157,12 @@ describe('The process of a rebuild', function () {
     );
     await suite.service.idle();
     indices = await suite.service.indices();
-    await waitFor(() => !isRunning(worker), 'its end', SILENCE_MS + 10_000);
+    await waitFor(() => !isRunning(worker), 'the worker to exit', SILENCE_MS + 10_000);
     expect(performance.now() - began).to.be.greaterThan(SILENCE_MS - 2000);
     await replica.idle();
     expect(replica.server.rebuilds.lastFailure?.reason).to.contain('SIGKILL');
     await expectNothingLeft(replica, worker);
-    // The last rebuild of all replicas is the one that has succeeded meanwhile.
+    // The latest rebuild of all replicas has succeeded.
     expect((await suite.service.get(REBUILD)).body.last_failure).to.equal(null);
     await suite.service.idle();
     await replica.stop();

@@ -12,25 +12,25 @@ import { isolatedRedis, type IsolatedRedis } from '../support/isolated-redis.js'
 
 const COMPOSE = new URL('../../docker-compose.yml', import.meta.url);
 
-/** Longer than a lock lives that is not renewed, in milliseconds. */
+/** Longer than a lock lives without renewal, in milliseconds. */
 const FLOOD_MS = 14_000;
 
-/** For an answer of the flooded Redis, in milliseconds. */
+/** Timeout of requests to the flooded Redis, in milliseconds. */
 const PATIENCE_MS = 5000;
 
-/** As a client is counted, in seconds. */
+/** Rate-limit window, in seconds. */
 const WINDOW_SECONDS = 60;
 
-/** Clients that come at once, each for the first and last time. */
+/** New clients per pipeline; each sends one request. */
 const BATCH = 1000;
 
-/** How much memory fits into what `mem_limit: 128m` and `--maxmemory 64mb` say, in bytes. */
+/** Converts a size such as `128m` or `64mb` to bytes. */
 function bytesOf(size: string): number {
   const [, number = '', unit = ''] = /^(\d+)([km]?)b?$/.exec(size) ?? [];
   return Number(number) * { '': 1, k: 2 ** 10, m: 2 ** 20 }[unit as '' | 'k' | 'm'];
 }
 
-/** What the file says of Redis: the options of its command line, and the memory of its container in bytes. */
+/** Redis in the file: its command-line options, and the memory of its container in bytes. */
 function composed(): { options: Record<string, string>; memoryBytes: number } {
   const { services } = parse(readFileSync(COMPOSE, 'utf8'), { merge: true }) as {
     services: { redis: { command: string[]; mem_limit: string } };
@@ -44,7 +44,7 @@ function composed(): { options: Record<string, string>; memoryBytes: number } {
   };
 }
 
-describe('A Redis as docker-compose.yml starts it, with more clients than fit into its memory', function () {
+describe('The Redis of docker-compose.yml, with more clients than fit into its memory,', function () {
   this.timeout(180_000);
   const { options, memoryBytes } = composed();
   const log = createLogger('silent', false);
@@ -52,11 +52,11 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
   let service: Redis;
   let isFlooded = true;
   let flood: Promise<void> | undefined;
-  /** What Redis refused to store. */
+  /** Errors of rejected writes. */
   const refused: string[] = [];
   let clients = 0;
 
-  /** Counts one request of each client, by the commands of the limiter's script, until `isEnough`. */
+  /** Counts one request per new client, with the commands of the limiter's script, until `isEnough`. */
   async function flooding(isEnough: () => boolean | Promise<boolean>): Promise<void> {
     while (!(await isEnough()) && refused.length === 0) {
       const pipeline = redis.client.pipeline();
@@ -86,18 +86,18 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
     await redis.stop();
   });
 
-  it('is given a limit that its container can hold', () => {
+  it('has a memory limit that fits into its container', () => {
     expect(bytesOf(options['maxmemory'] ?? '0')).to.be.within(16 * 2 ** 20, memoryBytes / 2);
   });
 
-  it('evicts clients that have gone, and keeps the lock, the state of rebuilds and the counts of those that come again', async () => {
-    expect(await info('memory', 'maxmemory'), 'or it never has to').to.be.greaterThan(0);
+  it('evicts idle clients, and keeps the lock, the state of rebuilds and the counts of active clients', async () => {
+    expect(await info('memory', 'maxmemory'), 'evicts only with a limit').to.be.greaterThan(0);
     await flooding(async () => (await info('stats', 'evicted_keys')) > 0);
     flood = flooding(() => !isFlooded);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
     const evictedBefore = await info('stats', 'evicted_keys');
     const held = await new RedisLock(service, 'registry', log).acquire();
-    if (held === undefined) throw new Error('nobody else has the lock');
+    if (held === undefined) throw new Error('the lock is held');
     const status = new StatusStore(service, 'registry', log);
     const failure = { at: new Date().toISOString(), reason: 'a reason' };
     await status.end(failure);
@@ -110,9 +110,9 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
     let counted = 0;
     const end = performance.now() + FLOOD_MS;
     while (performance.now() < end) {
-      // More than the usual 50 ms: what is asked here is not how quick a flooded Redis is.
+      // Longer than the usual 50 ms: this test does not measure the latency of a flooded Redis.
       const { consumed } = await limiter.consume('198.51.100.1', 1, performance.now() + PATIENCE_MS);
-      expect(consumed, 'a client that comes again').to.equal(++counted);
+      expect(consumed, 'an active client').to.equal(++counted);
       expect(held.lost.aborted, 'the lock').to.equal(false);
       expect(await status.progress()).to.deep.equal(report);
       most = Math.max(most, await info('memory', 'used_memory_rss'));
@@ -120,7 +120,7 @@ describe('A Redis as docker-compose.yml starts it, with more clients than fit in
     }
     const evicted = (await info('stats', 'evicted_keys')) - evictedBefore;
     console.log(
-      `      ${clients} clients, ${evicted} of them evicted beside the lock, at most ${Math.round(most / 2 ** 20)} MB`,
+      `      ${clients} clients, ${evicted} evicted while the lock was held, at most ${Math.round(most / 2 ** 20)} MB`,
     );
     expect(evicted, 'evicted').to.be.greaterThan(50_000);
     expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');

@@ -20,7 +20,7 @@ const LEVELS = ['info', 'trace'];
 
 const PROGRAMS_AT_ONCE = 3;
 
-/** What the operator has set, and neither the log nor standard error may tell. */
+/** Secrets of the operator, which must not appear in the log or on standard error. */
 const REDIS_PASSWORD = keepSecret('redis/pass"word-change-me');
 const WRONG_PASSWORD = keepSecret('wrong@password-change-me');
 const DATASET_PASSWORD = keepSecret('dataset:password-change-me');
@@ -30,7 +30,7 @@ const ALL = [
   REDIS_PASSWORD, WRONG_PASSWORD, DATASET_PASSWORD, DATASET_TOKEN, KIBANA_KEY, REBUILD_SECRET, BYPASS_SECRET,
 ]; // prettier-ignore
 
-/** Fails where one of them was printed, in any encoding. */
+/** Fails if one of them was printed, in any encoding. */
 function expectNoSecrets({ stdout, stderr }: SpawnedCli): void {
   for (const secret of ALL) {
     for (const form of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]) {
@@ -45,7 +45,7 @@ describe('Secrets', function () {
   let dataset: DatasetFile;
   let redis: IsolatedRedis;
   let web: DatasetServer;
-  /** What the web server for datasets does next. */
+  /** How the dataset server responds next. */
   let answer: Parameters<typeof datasetServer>[0];
 
   before(async function () {
@@ -86,8 +86,8 @@ describe('Secrets', function () {
   }
 
   for (const level of LEVELS) {
-    describe(`in the log at level ${level}`, () => {
-      it('are none where the password of Redis is right', async () => {
+    describe(`at log level ${level}`, () => {
+      it('are not logged if the Redis password is right', async () => {
         const program = new SpawnedCli('src/main.ts', await environment({ LOG_LEVEL: level }));
         const url = await program.url();
         await waitFor(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
@@ -98,12 +98,12 @@ describe('Secrets', function () {
         expectNoSecrets(program);
       });
 
-      it('are none where it is changed', async () => {
+      it('are not logged if the Redis password changes', async () => {
         const program = new SpawnedCli('src/main.ts', await environment({ LOG_LEVEL: level }));
         await program.url();
         await redis.configure({ requirepass: 'another-change-me' });
         try {
-          // Who is connected already is not asked again.
+          // Redis does not check the password of open connections again.
           await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
           await program.prints(/WRONGPASS/, 10_000);
         } finally {
@@ -114,7 +114,7 @@ describe('Secrets', function () {
         expectNoSecrets(program);
       });
 
-      it('are none where it is wrong, but why it is refused', async () => {
+      it('are not logged if the Redis password is wrong, but the reason is', async () => {
         const env = await environment({
           LOG_LEVEL: level,
           REDIS_URL: withPassword(redis.url, WRONG_PASSWORD, 'default'),
@@ -132,19 +132,19 @@ describe('Secrets', function () {
       });
 
       const broken: [what: string, listener: typeof answer, reason: RegExp][] = [
-        ['refuses', (_request, response) => response.writeHead(403).end(), /answered 403/],
+        ['returns 403', (_request, response) => response.writeHead(403).end(), /responded with 403/],
         [
-          'redirects to nowhere',
+          'redirects to an unreachable address',
           (incoming, response) =>
             response
               .writeHead(302, { Location: `http://u:${DATASET_PASSWORD}@127.0.0.1:1${incoming.url}` })
               .end(),
           /ECONNREFUSED/,
         ],
-        ['breaks off', (incoming) => incoming.socket.destroy(), /the dataset could not be downloaded/],
+        ['disconnects', (incoming) => incoming.socket.destroy(), /the dataset could not be downloaded/],
       ];
       for (const [what, listener, reason] of broken) {
-        it(`are none where the server of the dataset ${what}`, async () => {
+        it(`are not logged if the dataset server ${what}`, async () => {
           answer = listener;
           const url = withPassword(web.url, DATASET_PASSWORD, 'reader');
           const env = await environment({
@@ -175,7 +175,7 @@ describe('Secrets', function () {
       env: () => Record<string, string>,
       args: () => string[],
     ][] = [
-      ['npm start with a wrong password of Redis', 'src/dev/start.ts', withWrongPassword, () => []],
+      ['npm start with a wrong Redis password', 'src/dev/start.ts', withWrongPassword, () => []],
       ['npm start without its dataset', 'src/dev/start.ts', () => ({ DATASET_URL: DATASET() }), () => []],
       [
         'npm run rebuild without its dataset',
@@ -183,7 +183,7 @@ describe('Secrets', function () {
         () => ({}),
         () => ['--dataset', DATASET()],
       ],
-      ['npm run rollback with a wrong password of Redis', 'src/cli/rollback.ts', withWrongPassword, () => []],
+      ['npm run rollback with a wrong Redis password', 'src/cli/rollback.ts', withWrongPassword, () => []],
       [
         'npm run kibana:setup with a wrong key',
         'src/cli/kibana-setup.ts',
@@ -194,7 +194,7 @@ describe('Secrets', function () {
     const itConcurrently = concurrentTests(PROGRAMS_AT_ONCE);
     for (const [what, script, env, args] of commands) {
       for (const level of ['', 'trace']) {
-        itConcurrently(`are none of ${what}, at ${level || 'its own'} level`, async () => {
+        itConcurrently(`are not printed by ${what}, at ${level || 'the default'} level`, async () => {
           answer = (_request, response) => response.writeHead(401).end();
           const program = new SpawnedCli(script, await environment({ LOG_LEVEL: level, ...env() }), args());
           expect(await program.exit()).to.equal(1);

@@ -28,14 +28,14 @@ interface Keys {
   ELASTICSEARCH_REBUILD_API_KEY: string;
 }
 
-/** A request that is tried: method, path, and body where there is one. */
+/** A request to try: method, path, and optional body. */
 type Attempt = [method: string, path: string, body?: object];
 
-describe('An Elasticsearch that asks who is there', function () {
+describe('An Elasticsearch with security', function () {
   this.timeout(120_000);
   const slug = newSlug();
   const alias = `${slug}-packages`;
-  /** Of registries whose names begin alike, or that are no builds. */
+  /** Indices of registries with similar names, and indices that are not builds. */
   const others = [
     newIndexName(`${alias}-b-packages`, new Date()),
     newIndexName(`${newSlug()}-packages`, new Date()),
@@ -82,7 +82,7 @@ describe('An Elasticsearch that asks who is there', function () {
     return { code, stdout: program.stdout, stderr: program.stderr };
   }
 
-  /** From now on they are secrets, and so is what they are made of. */
+  /** Parses the keys, and registers them and their parts as secrets. */
   function readKeys(stdout: string): Keys {
     const [, reader = '', builder = ''] =
       /^ELASTICSEARCH_API_KEY=(\S+)\nELASTICSEARCH_REBUILD_API_KEY=(\S+)\n$/.exec(stdout) ?? [];
@@ -93,7 +93,7 @@ describe('An Elasticsearch that asks who is there', function () {
     return { ELASTICSEARCH_API_KEY: reader, ELASTICSEARCH_REBUILD_API_KEY: builder };
   }
 
-  /** A server on the same registry, as a process of its own. */
+  /** Starts a server on the same registry in a child process. */
   async function server(env: Record<string, string>): Promise<SpawnedCli> {
     const { redis } = await engines();
     return new SpawnedCli('src/main.ts', {
@@ -112,14 +112,14 @@ describe('An Elasticsearch that asks who is there', function () {
     return Object.keys(await administrator.indices.getAlias({ name }))[0] ?? '';
   }
 
-  /** Everything that there is, to be compared with what there is later. */
+  /** All indices and the number of documents, to detect changes. */
   async function everything(): Promise<unknown> {
     const indices = await administrator.indices.get({ index: '*' });
     const { count } = await administrator.count({ index: '*' });
     return { indices, count };
   }
 
-  /** The statuses that a key gets. */
+  /** The statuses of attempts with a key. */
   async function statuses(apiKey: string, attempts: Attempt[]): Promise<Record<string, number>> {
     const client = new Client({ node: engine.url, auth: { apiKey }, maxRetries: 0 });
     const got: Record<string, number> = {};
@@ -162,7 +162,7 @@ describe('An Elasticsearch that asks who is there', function () {
     ['DELETE', '/_security/api_key', { name: `${alias}-builder` }],
   ];
 
-  /** What can be done with an index. */
+  /** Ways to change an index. */
   function changesOf(index: string): Attempt[] {
     return [
       ['POST', `/${index}/_doc`, { name: 'mine' }],
@@ -196,7 +196,7 @@ describe('An Elasticsearch that asks who is there', function () {
     ];
   }
 
-  it('is served from with the two keys that the command makes, from a cold start', async () => {
+  it('serves from a cold start with the two keys that the command creates', async () => {
     expect((await suite.service.get('/health')).body).to.deep.equal({
       status: 'ok',
       total_packages: PACKAGES.length,
@@ -206,7 +206,7 @@ describe('An Elasticsearch that asks who is there', function () {
     expect((await suite.service.get('/stats')).status).to.equal(200);
   });
 
-  it('is rebuilt in with them, and of the generations two are kept', async () => {
+  it('allows rebuilds with them, which keep two generations', async () => {
     const first = await served();
     for (let i = 0; i < 2; i++) {
       expect((await suite.service.rebuild()).status).to.equal(202);
@@ -217,7 +217,7 @@ describe('An Elasticsearch that asks who is there', function () {
     expect(indices.filter((index) => !others.includes(index))).to.have.length(2);
   });
 
-  it('records changes with them, and is read', async () => {
+  it('allows recording and reading changes with them', async () => {
     const { service, dataset } = suite;
     const since = snapshotIdOf(await served());
     await dataset.write(toCsv(PACKAGES.map((entry, i) => (i === 0 ? { ...entry, version: '2' } : entry))));
@@ -229,7 +229,7 @@ describe('An Elasticsearch that asks who is there', function () {
     expect((await service.rebuild()).status).to.equal(202);
   });
 
-  it('lets the command line roll back with them', async () => {
+  it('allows a rollback by the command line with them', async () => {
     const newer = await served();
     const { redis } = await engines();
     const env = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url, REGISTRY_SLUG: slug, ...keys };
@@ -238,7 +238,7 @@ describe('An Elasticsearch that asks who is there', function () {
     expect(await served()).not.to.equal(newer);
   });
 
-  it('lets the key for reading change nothing', async () => {
+  it('lets the read key change nothing', async () => {
     const index = await served();
     await expectRefused(keys.ELASTICSEARCH_API_KEY, [
       ...ofCluster,
@@ -250,7 +250,7 @@ describe('An Elasticsearch that asks who is there', function () {
     ]);
   });
 
-  it('lets the key for reading see its registry alone', async () => {
+  it('lets the read key see only its registry', async () => {
     const key = keys.ELASTICSEARCH_API_KEY;
     await expectRefused(key, others.flatMap(readsOf));
     const client = new Client({ node: engine.url, auth: { apiKey: key } });
@@ -265,7 +265,7 @@ describe('An Elasticsearch that asks who is there', function () {
     await client.close();
   });
 
-  it('lets the key for rebuilding do nothing outside of its builds, nor with the cluster', async () => {
+  it('lets the rebuild key do nothing outside its builds, or with the cluster', async () => {
     await expectRefused(keys.ELASTICSEARCH_REBUILD_API_KEY, [
       ...ofCluster,
       ...others.flatMap(changesOf),
@@ -277,7 +277,7 @@ describe('An Elasticsearch that asks who is there', function () {
     ]);
   });
 
-  it('lets the key for rebuilding write to no build that is complete', async () => {
+  it('does not let the rebuild key write to a complete build', async () => {
     const index = await served();
     await expectRefused(keys.ELASTICSEARCH_REBUILD_API_KEY, [
       ['POST', `/${index}/_doc`, { name: 'mine' }],
@@ -288,7 +288,7 @@ describe('An Elasticsearch that asks who is there', function () {
     ]);
   });
 
-  it('is said to refuse a wrong key: in the log, and by 503 until it is mended', async () => {
+  it('rejects a wrong key: the log says so, and requests get 503', async () => {
     const wrong = keepSecret(Buffer.from('an-id-change-me:a-secret-change-me').toString('base64'));
     const program = await server({ ELASTICSEARCH_API_KEY: wrong });
     try {
@@ -315,7 +315,7 @@ describe('An Elasticsearch that asks who is there', function () {
   });
 
   for (const level of ['info', 'trace']) {
-    it(`refuses a user and a password that the log at level ${level} does not tell`, async () => {
+    it(`rejects a wrong password, which does not appear in the log at level ${level}`, async () => {
       const password = keepSecret('wrong/password-change-me');
       const encoded = encodeURIComponent(password);
       const program = await server({
@@ -337,10 +337,10 @@ describe('An Elasticsearch that asks who is there', function () {
     });
   }
 
-  it('is served from with the key for reading alone; a rebuild fails, says why, and changes nothing', async () => {
+  it('serves with only the read key; a rebuild fails, reports why, and changes nothing', async () => {
     const before = await everything();
     const program = await server({ ELASTICSEARCH_API_KEY: keys.ELASTICSEARCH_API_KEY });
-    const reason = 'ELASTICSEARCH_REBUILD_API_KEY does not give the right to indices:admin/create';
+    const reason = 'ELASTICSEARCH_REBUILD_API_KEY does not allow indices:admin/create';
     try {
       const url = await program.url();
       expect((await request(url + REBUILD)).status).to.equal(202);
@@ -353,7 +353,7 @@ describe('An Elasticsearch that asks who is there', function () {
     expect(await everything()).to.deep.equal(before);
   });
 
-  it('is served from with a key of an earlier release, whose previous snapshot only who has served it knows', async () => {
+  it('serves with a key of an earlier release, and the previous snapshot only on replicas that have served it', async () => {
     const role = readerRole(slug);
     const indices = role.indices?.filter(({ names }) => !names.includes(previousAliasOf(alias))) ?? [];
     expect(indices).to.have.length(2);
@@ -377,7 +377,7 @@ describe('An Elasticsearch that asks who is there', function () {
       for (const program of [first, fresh]) expect(await search(program, now)).to.equal(200);
       expect(await search(first, before)).to.equal(200);
       expect(await search(fresh, before)).to.equal(410);
-      // With the key that the command makes, all know it.
+      // With the keys of this release, every replica finds it.
       expect((await suite.service.get(`/search?q=lib&snapshot=${snapshotIdOf(before)}`)).status).to.equal(
         200,
       );
@@ -386,7 +386,7 @@ describe('An Elasticsearch that asks who is there', function () {
     }
   });
 
-  it('is rebuilt in and served from with keys of an earlier release, but for changes, which the log says', async () => {
+  it('allows rebuilding and serving with keys of an earlier release, but not changes, as the log reports', async () => {
     const isOlder = (name: string) => !name.includes('-changes-');
     const env: Record<string, string> = {};
     for (const [variable, role] of [
@@ -394,7 +394,7 @@ describe('An Elasticsearch that asks who is there', function () {
       ['ELASTICSEARCH_REBUILD_API_KEY', builderRole(slug)],
     ] as const) {
       const indices = role.indices?.map(({ names, privileges }) => ({
-        // What loads write to was given by a shorter expression.
+        // Earlier releases used a shorter expression for the indices of loads.
         names: [names]
           .flat()
           .filter(isOlder)
@@ -412,21 +412,21 @@ describe('An Elasticsearch that asks who is there', function () {
     try {
       const url = await program.url();
       const before = await served();
-      // Recorded by others: the key for reading may not read it.
+      // From the current snapshot there is nothing to read; changes recorded earlier are not readable.
       expect((await request(`${url}/changes?since=${snapshotIdOf(before)}`)).status).to.equal(200);
       expectProblem(await request(`${url}/changes`), 503, 'search_unavailable');
       expect((await request(`${url}${REBUILD}`)).status).to.equal(202);
       await waitFor(async () => (await served()) !== before, 'the rebuild', 60_000);
       await waitFor(
         async () => (await request(`${url}/stats`)).headers.get('X-Snapshot') !== snapshotIdOf(before),
-        'the replica to see it',
+        'the replica to see the flip',
       );
       expect((await request(`${url}/search?q=lib`)).body.count).to.be.greaterThan(0);
       for (const path of ['/changes', `/changes?since=${snapshotIdOf(before)}`, '/changes.atom']) {
         expectProblem(await request(url + path), 503, 'search_unavailable');
       }
       for (const variable of Object.keys(env)) {
-        expect(program.stdout).to.include(`${variable} lacks rights that /changes needs`);
+        expect(program.stdout).to.include(`${variable} lacks privileges that /changes needs`);
       }
       expect(program.stdout).to.include('/changes is unavailable');
     } finally {
@@ -438,11 +438,11 @@ describe('An Elasticsearch that asks who is there', function () {
     expect((await suite.service.get('/changes')).status).to.equal(200);
   });
 
-  describe('npm run keys', () => {
-    it('leaves the keys made before, and revokes them when it is told which to keep', async () => {
+  describe('lets npm run keys', () => {
+    it('keep older keys, and revoke them with --revoke-others and the keys to keep', async () => {
       const again = await runKeys(['--expiration', '1d']);
       expect(again.code, again.stderr).to.equal(0);
-      expect(again.stderr).to.equal('2 older keys of this registry are valid still: see --revoke-others\n');
+      expect(again.stderr).to.equal('2 older keys of this registry are still valid: see --revoke-others\n');
       const newer = readKeys(again.stdout);
       const search: Attempt[] = [['GET', `/${alias}/_search`]];
       const status = async (key: string) => Object.values(await statuses(key, search))[0];
@@ -450,7 +450,9 @@ describe('An Elasticsearch that asks who is there', function () {
 
       const aimless = await runKeys(['--revoke-others']);
       expect(aimless.code).to.equal(2);
-      expect(aimless.stderr).to.match(/^ELASTICSEARCH_API_KEY must be a valid key .*: nothing is revoked\n$/);
+      expect(aimless.stderr).to.match(
+        /^ELASTICSEARCH_API_KEY must be a valid key .*: nothing was revoked\n$/,
+      );
       expect(await status(newer.ELASTICSEARCH_API_KEY)).to.equal(200);
 
       const revoked = await runKeys(['--revoke-others'], { ...keys });
@@ -474,14 +476,14 @@ describe('An Elasticsearch that asks who is there', function () {
         ],
         ['no cluster', [], { ELASTICSEARCH_URL: '' }, 2, /^ELASTICSEARCH_URL is required, such as \S+\n$/],
         [
-          'a cluster that does not answer',
+          'a cluster that does not respond',
           [],
           { ELASTICSEARCH_URL: 'http://127.0.0.1:1' },
           1,
-          /^Elasticsearch does not answer at ELASTICSEARCH_URL \(.*ECONNREFUSED.*\): start it, or correct the address\n$/,
+          /^Elasticsearch does not respond at ELASTICSEARCH_URL \(.*ECONNREFUSED.*\): start it, or correct the address\n$/,
         ],
-        ['a wrong time', ['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
-        ['a wrong option', ['--password', 'x'], {}, 2, /usage: npm run --silent keys/],
+        ['an invalid expiration', ['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
+        ['an unknown option', ['--password', 'x'], {}, 2, /usage: npm run --silent keys/],
         [
           'a wrong password',
           [],
@@ -491,7 +493,7 @@ describe('An Elasticsearch that asks who is there', function () {
         ],
       ];
     for (const [why, args, env, code, line] of refused) {
-      it(`makes no keys, and says why, with ${why}`, async () => {
+      it(`create no keys, and report why, with ${why}`, async () => {
         const ended = await runKeys(args, env);
         expect(ended.stderr).to.match(line);
         expect(ended).to.include({ code, stdout: '' });
@@ -499,26 +501,30 @@ describe('An Elasticsearch that asks who is there', function () {
     }
   });
 
-  describe('npm start', () => {
+  describe('lets npm start', () => {
     const withUser = (password: string) => {
       const url = new URL(engine.url);
       return Object.assign(url, { username: ADMINISTRATOR.user, password }).href;
     };
     const refused: [why: string, env: () => Record<string, string>, line: RegExp][] = [
-      ['no credentials', () => ({}), /^Elasticsearch asks who is there: make keys .*ELASTICSEARCH_API_KEY$/],
+      [
+        'no credentials',
+        () => ({}),
+        /^Elasticsearch requires authentication: make keys .*ELASTICSEARCH_API_KEY$/,
+      ],
       [
         'a wrong key',
         () => ({ ELASTICSEARCH_API_KEY: 'wrong' }),
         /^Elasticsearch does not accept .*_API_KEY: .*$/,
       ],
       [
-        'a wrong password in the address',
+        'a wrong password in the URL',
         () => ({ ELASTICSEARCH_URL: withUser('change-me') }),
         /^Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them$/,
       ],
     ];
     for (const [why, env, line] of refused) {
-      it(`ends with one line with ${why}`, async () => {
+      it(`exit with one line for ${why}`, async () => {
         const { redis } = await engines();
         const urls = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url };
         const program = new SpawnedCli('src/dev/start.ts', { ...urls, PORT: '0', ...env() });
@@ -527,7 +533,7 @@ describe('An Elasticsearch that asks who is there', function () {
       });
     }
 
-    it('serves with the keys, or with a user and a password in the address', async () => {
+    it('serve with the keys, or with a user and a password in the URL', async () => {
       const { redis } = await engines();
       for (const env of [keys, { ELASTICSEARCH_URL: withUser(ADMINISTRATOR.password) }]) {
         const program = new SpawnedCli('src/dev/start.ts', {

@@ -13,18 +13,18 @@ import { rawRequest } from '../support/raw-request.js';
 import { newSlug, REBUILD, REBUILD_SECRET, request, startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-/** What a container engine waits for before it kills, in milliseconds. */
+/** Time between SIGTERM and SIGKILL of a container engine, in milliseconds. */
 const GRACE_MS = 10_000;
 
-/** The beginning of a request that never goes on. */
+/** The start of a request that is never completed. */
 const HALF_A_REQUEST = 'GET /ping HTTP/1.1\r\nHost: registry.example\r\n';
 
-describe('A server that is told to stop', function () {
+describe('A server that receives SIGTERM', function () {
   this.timeout(90_000);
   const suite = useService(() => bundledPackages().slice(0, 1000));
   let large: DatasetFile;
   let proxy: EngineProxy;
-  /** Where its temporary files would be. */
+  /** Folder for its temporary files. */
   let temporary: string;
 
   before(async () => {
@@ -38,7 +38,7 @@ describe('A server that is told to stop', function () {
     await rm(temporary, { recursive: true, force: true });
   });
 
-  /** Another replica of the suite's service, as a process of its own. */
+  /** Starts another replica of the suite's service in a child process. */
   async function replica(): Promise<{ program: SpawnedCli; url: string }> {
     const { redis } = await engines();
     const program = new SpawnedCli('src/main.ts', {
@@ -54,7 +54,7 @@ describe('A server that is told to stop', function () {
     return { program, url: await program.url() };
   }
 
-  /** One that has begun a rebuild and come to this phase of it. */
+  /** Starts a replica and a rebuild, and waits for this phase. */
   async function rebuilding(phase: string): Promise<SpawnedCli> {
     const { program, url } = await replica();
     expect((await request(`${url}${REBUILD}&force=true`)).status).to.equal(202);
@@ -62,27 +62,27 @@ describe('A server that is told to stop', function () {
     return program;
   }
 
-  /** Begins a request that never ends. @returns its end, when the server gives it up. */
+  /** Sends an incomplete request. @returns its end, when the server closes the connection. */
   async function neverEnding(url: string): Promise<{ end: Promise<unknown> }> {
     const end = rawRequest(url, [HALF_A_REQUEST]);
-    // Until it is there.
+    // Until the server has received it.
     await pause(500);
     return { end };
   }
 
-  /** Tells it to stop. @returns the exit code and the time that it took, in milliseconds. */
+  /** Sends SIGTERM. @returns the exit code, and the time until the exit in milliseconds. */
   async function stop(program: SpawnedCli): Promise<{ code: number | null; ms: number }> {
     const began = performance.now();
     const code = await program.stop();
     return { code, ms: performance.now() - began };
   }
 
-  /** Those of the service: what runs TypeScript keeps some of its own there. */
+  /** Temporary files of the service, without those of tsx. */
   async function temporaryFiles(): Promise<string[]> {
     return (await readdir(temporary)).filter((name) => name.startsWith('package-registry-search-'));
   }
 
-  /** Nothing is left of a rebuild, and another replica can begin one at once. */
+  /** Asserts that nothing is left of a rebuild, and that another replica can start one at once. */
   async function expectCleanedUp(served: string[]): Promise<void> {
     expect(await suite.service.indices()).to.deep.equal(served);
     expect(await temporaryFiles()).to.deep.equal([]);
@@ -90,7 +90,7 @@ describe('A server that is told to stop', function () {
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
   }
 
-  it('answers the requests under way, accepts no more, and ends with 0', async () => {
+  it('completes requests in flight, accepts no more, and exits with 0', async () => {
     const { program, url } = await replica();
     const held = proxy.hold('before', (_method, path) => path.includes('_msearch'));
     const answer = request(`${url}/search?q=lib`);
@@ -107,7 +107,7 @@ describe('A server that is told to stop', function () {
     expect(program.stdout).to.contain('"msg":"stopped"');
   });
 
-  it('waits for nobody longer than it is waited for', async () => {
+  it('exits within the grace period despite an incomplete request', async () => {
     const { program, url } = await replica();
     const { end } = await neverEnding(url);
     const { code, ms } = await stop(program);
@@ -116,18 +116,18 @@ describe('A server that is told to stop', function () {
     await end;
   });
 
-  it('ends at once when it is told so again', async () => {
+  it('exits at once on a second signal', async () => {
     const { program, url } = await replica();
     const { end } = await neverEnding(url);
     program.signal('SIGTERM');
     await program.prints(/"msg":"stopping"/, 1000);
     const { code, ms } = await stop(program);
-    expect(code, 'ended by the signal').to.equal(null);
+    expect(code, 'killed by the signal').to.equal(null);
     expect(ms).to.be.lessThan(2000);
     await end;
   });
 
-  it('ends in good order when it is told so while it starts', async () => {
+  it('stops gracefully during startup', async () => {
     const silent = createServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const program = new SpawnedCli('src/main.ts', {
@@ -146,7 +146,7 @@ describe('A server that is told to stop', function () {
     }
   });
 
-  it('stops a rebuild that loads, and leaves nothing of it', async () => {
+  it('stops a rebuild that is loading, and cleans up', async () => {
     const served = await suite.service.indices();
     const { code, ms } = await stop(await rebuilding('loading'));
     expect(code).to.equal(0);
@@ -154,7 +154,7 @@ describe('A server that is told to stop', function () {
     await expectCleanedUp(served);
   });
 
-  it('stops a rebuild whose merge has no end, and leaves nothing of it', async () => {
+  it('stops a rebuild whose merge does not finish, and cleans up', async () => {
     const served = await suite.service.indices();
     const merge = proxy.hold('before', (_method, path) => path.includes('_forcemerge'));
     const program = await rebuilding('merging');
@@ -166,7 +166,7 @@ describe('A server that is told to stop', function () {
     await expectCleanedUp(served);
   });
 
-  it('waits no longer for an Elasticsearch that stands still, says so, and leaves the rest to the next rebuild', async () => {
+  it('does not wait for a hanging Elasticsearch, reports it, and leaves the cleanup to the next rebuild', async () => {
     const served = await suite.service.indices();
     const program = await rebuilding('loading');
     const { elasticsearch } = await engines();
@@ -175,7 +175,7 @@ describe('A server that is told to stop', function () {
       const { code, ms } = await stop(program);
       expect(code).to.equal(1);
       expect(ms).to.be.lessThan(GRACE_MS);
-      expect(program.stdout).to.contain('stopped with something left undone');
+      expect(program.stdout).to.contain('stopped before cleanup was complete');
     } finally {
       await elasticsearch.resume();
     }
@@ -191,7 +191,7 @@ describe('A server that stops', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['alpha']));
 
-  it('answers what is under way, and tells its clients to go elsewhere', async () => {
+  it('completes requests in flight, with Connection: close', async () => {
     const { elasticsearch } = await engines();
     const proxy = await EngineProxy.start(elasticsearch.url);
     const replica = await startService({ ELASTICSEARCH_URL: proxy.url }, suite.service.slug);

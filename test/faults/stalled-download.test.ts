@@ -28,7 +28,7 @@ describe('A dataset server that stalls', function () {
     ['sends one byte a second', trickled(CSV.slice(0, 1000), 1, 1000)],
   ];
   for (const [what, stalled] of slow) {
-    it(`fails the rebuild after half a minute if it ${what}; the old snapshot is served, the lock is free`, async () => {
+    it(`fails the rebuild after half a minute if it ${what}; the old snapshot stays in service, the lock is released`, async () => {
       const { service } = suite;
       const served = await service.indices();
       listener = stalled;

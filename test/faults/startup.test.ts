@@ -13,7 +13,7 @@ import { SpawnedCli } from '../support/spawn-cli.js';
 import { newSlug, request, removeIndices } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-describe('The processes', function () {
+describe('On startup,', function () {
   this.timeout(60_000);
   const slugs: string[] = [];
   let dataset: DatasetFile;
@@ -84,7 +84,7 @@ describe('The processes', function () {
         /^DATASET_URL must have [^\n]+$/,
       ],
       [
-        'its host has no address',
+        'HOST has no address',
         {
           ELASTICSEARCH_URL: 'http://127.0.0.1:1',
           HOST: 'no-such-host.invalid',
@@ -94,7 +94,7 @@ describe('The processes', function () {
       ],
     ];
     for (const [why, env, line] of refused) {
-      it(`ends with one line when ${why}`, async () => {
+      it(`exits with one line if ${why}`, async () => {
         const program = new SpawnedCli('src/main.ts', { PORT: '0', ...env });
         expect(await program.exit()).to.equal(1);
         expect(program.stderr.trimEnd()).to.match(line);
@@ -102,7 +102,7 @@ describe('The processes', function () {
       });
     }
 
-    it('ends with one line when its port is taken', async () => {
+    it('exits with one line if its port is taken', async () => {
       const program = new SpawnedCli('src/main.ts', {
         ...(await environment()),
         PORT: takenPort,
@@ -114,7 +114,7 @@ describe('The processes', function () {
       );
     });
 
-    it('serves, logs JSON lines, and stops in good order on SIGTERM', async () => {
+    it('serves, logs JSON lines, and stops gracefully on SIGTERM', async () => {
       const program = new SpawnedCli('src/main.ts', await environment());
       const url = await program.url();
       await waitFor(
@@ -131,7 +131,7 @@ describe('The processes', function () {
       expect(messages.at(-1)).to.equal('stopped');
     });
 
-    describe('while it looks for the first time what Elasticsearch has', () => {
+    describe('before the first response of Elasticsearch', () => {
       let proxy: EngineProxy;
       let program: SpawnedCli;
       let look: Hold;
@@ -148,14 +148,14 @@ describe('The processes', function () {
 
       afterEach(() => proxy.close());
 
-      it('lets nobody in', async () => {
+      it('accepts no connections', async () => {
         await rejects(fetch(`http://127.0.0.1:${port}/ping`));
         look.release();
         expect((await request(`${await program.url()}/ping`)).status).to.equal(200);
         await program.stop();
       });
 
-      it('heeds SIGTERM', async () => {
+      it('stops on SIGTERM', async () => {
         program.signal('SIGTERM');
         look.release();
         expect(await program.exit()).to.equal(0);
@@ -165,7 +165,7 @@ describe('The processes', function () {
   });
 
   describe('npm start', () => {
-    it('uses the addresses that are given, loads the snapshot, and greets', async () => {
+    it('uses the given addresses, loads the snapshot, and prints the address of the API', async () => {
       const env = await environment();
       const program = new SpawnedCli('src/dev/start.ts', env);
       const [, url] = await program.prints(
@@ -173,13 +173,13 @@ describe('The processes', function () {
         30_000,
       );
       expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
-      // As npm, which hands on the Ctrl-C that the terminal has sent to both.
+      // npm forwards the Ctrl-C that the terminal has already sent to both, so there are two signals.
       program.signal('SIGINT');
       expect(await program.stop('SIGINT')).to.equal(0);
       expect(program.stdout).to.contain('Stopping');
       expect(program.stderr).to.equal('');
       const { elasticsearch } = await engines();
-      expect((await fetch(elasticsearch.url)).status, 'what was given goes on').to.equal(200);
+      expect((await fetch(elasticsearch.url)).status, 'the given Elasticsearch keeps running').to.equal(200);
 
       const again = new SpawnedCli('src/dev/start.ts', env);
       await again.prints(/The API is at/, 10_000);
@@ -200,35 +200,35 @@ describe('The processes', function () {
         /^port \d+ of 127\.0\.0\.1 is taken by another program: .* METRICS_PORT=0 npm start$/,
       ],
       [
-        'HOST is no address of this machine',
+        'HOST is not an address of this machine',
         () => ({ HOST: '203.0.113.1' }),
         /^the service cannot listen \(.*EADDRNOTAVAIL.*\): set PORT and HOST to a port and an address of this machine$/,
       ],
       ['a variable is malformed', () => ({ INDEX_SHARDS: 'many' }), /^INDEX_SHARDS must be a whole number/],
       [
-        'the given Elasticsearch does not answer',
+        'the given Elasticsearch does not respond',
         () => ({ ELASTICSEARCH_URL: `http://127.0.0.1:1` }),
-        /^Elasticsearch does not answer at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
+        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
       ],
       [
-        'something else answers at ELASTICSEARCH_URL',
+        'something else responds at ELASTICSEARCH_URL',
         () => ({ ELASTICSEARCH_URL: webSite.url }),
-        /^ELASTICSEARCH_URL leads to something else: set it to an Elasticsearch of version 9$/,
+        /^ELASTICSEARCH_URL points to another product: set it to an Elasticsearch of version 9$/,
       ],
       [
-        'the given Redis does not answer',
+        'the given Redis does not respond',
         () => ({ REDIS_URL: 'redis://127.0.0.1:1' }),
-        /^Redis does not answer at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
+        /^Redis does not respond at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
       ],
       [
-        'something else answers at REDIS_URL',
+        'something else responds at REDIS_URL',
         () => ({ REDIS_URL: `redis://${new URL(webSite.url).host}` }),
-        /^Redis does not answer at REDIS_URL \(.+\): start it/,
+        /^Redis does not respond at REDIS_URL \(.+\): start it/,
       ],
       [
         'the given Redis has no such database',
         async () => ({ REDIS_URL: `${(await engines()).redis.url}/99` }),
-        /^Redis does not answer at REDIS_URL \(ERR DB index is out of range\): start it, or correct the address$/,
+        /^Redis does not respond at REDIS_URL \(ERR DB index is out of range\): start it, or correct the address$/,
       ],
       [
         'the dataset cannot be loaded',
@@ -237,7 +237,7 @@ describe('The processes', function () {
       ],
     ];
     for (const [why, env, line] of refused) {
-      it(`ends with one line when ${why}`, async () => {
+      it(`exits with one line if ${why}`, async () => {
         const program = new SpawnedCli('src/dev/start.ts', {
           ...(await environment()),
           ...(await env()),

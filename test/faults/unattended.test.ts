@@ -19,11 +19,11 @@ const PACKAGES = bundledPackages()
   .slice(0, 3000)
   .map((entry, i) => ({ ...entry, no: i + 1 }));
 
-describe('Three replicas that refresh by themselves from a dataset that changes every few seconds', function () {
+describe('Three replicas with periodic refreshes of a dataset that changes every few seconds', function () {
   this.timeout((UNATTENDED_SECONDS + 120) * 1000);
   let origin: DatasetServer;
   let csv = toCsv(PACKAGES);
-  /** Requests that the origin answered with the dataset, and with 304. */
+  /** Responses of the origin with the dataset, and with 304. */
   const answered = { dataset: 0, unchanged: 0 };
 
   before(async function () {
@@ -54,7 +54,7 @@ describe('Three replicas that refresh by themselves from a dataset that changes 
     for (let i = integer(random, 1, 40); i > 0; i--) {
       const entry = pick(random, [...packages.values()]);
       const kind = integer(random, 0, 2);
-      // As many are removed as added in the long run, and the names that readers look for stay.
+      // Removes about as many as it adds, and keeps the names that readers search for.
       if (kind === 0 && !entry.name.includes('lib')) packages.delete(entry.name);
       else if (kind === 1) {
         const no = Math.max(...[...packages.values()].map((one) => one.no)) + 1;
@@ -71,7 +71,7 @@ describe('Three replicas that refresh by themselves from a dataset that changes 
     return new Map(entries.map((entry) => [entry.name, entry]));
   }
 
-  it(`serve every change for ${UNATTENDED_SECONDS} seconds, without a read that fails`, async () => {
+  it(`serve every change for ${UNATTENDED_SECONDS} seconds, without a failed read`, async () => {
     const random = seededRandom(19);
     const replicas = [suite.service, ...others];
     const end = performance.now() + UNATTENDED_SECONDS * 1000;
@@ -85,7 +85,7 @@ describe('Three replicas that refresh by themselves from a dataset that changes 
       }
     };
 
-    // Has all packages once, and from then on goes by changes alone.
+    // Reads all packages once, then only applies changes.
     let held = '';
     let packages = new Map<string, PackageEntry>();
     const followed = { flips: 0, changes: 0, compared: 0 };
@@ -111,7 +111,7 @@ describe('Three replicas that refresh by themselves from a dataset that changes 
       }
     };
 
-    // Walks through all matches of a search again and again; each must be from one snapshot.
+    // Walks through all matches of a search repeatedly; each walk must be from one snapshot.
     let walks = 0;
     const followMatches = async () => {
       while (!isOver()) {
@@ -126,10 +126,10 @@ describe('Three replicas that refresh by themselves from a dataset that changes 
 
     await Promise.all([changing(), followChanges(), followMatches()]);
     console.log(
-      `    ${followed.flips} flips with ${followed.changes} changes, ${followed.compared} times equal; ${walks} walks; ` +
+      `    ${followed.flips} flips with ${followed.changes} changes, ${followed.compared} equal comparisons; ${walks} walks; ` +
         `the origin sent its dataset ${answered.dataset} times, and 304 ${answered.unchanged} times`,
     );
-    // On a machine that does other things, too, a rebuild takes ten seconds.
+    // On a busy machine, a rebuild takes ten seconds.
     expect(followed.flips).to.be.at.least(UNATTENDED_SECONDS / 20);
     expect(walks).to.be.greaterThan(UNATTENDED_SECONDS / 10);
     for (const { server } of replicas) {
@@ -139,7 +139,7 @@ describe('Three replicas that refresh by themselves from a dataset that changes 
 
   reading.itNoticesNothing();
 
-  it('leave no more behind than what a rollback and CHANGES_RETENTION need', async () => {
+  it('keep only the indices that a rollback and CHANGES_RETENTION need', async () => {
     for (const replica of [suite.service, ...others]) await replica.idle();
     expect(await suite.service.indices()).to.have.length(2);
     const { elasticsearch, alias } = suite.service;

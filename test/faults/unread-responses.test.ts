@@ -10,36 +10,36 @@ import { getRequest, RawConnection } from '../support/raw-connection.js';
 import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-/** Names whose long addresses make a page of 500 a megabyte. */
+/** Packages whose long URLs make a page of 500 a megabyte. */
 const PACKAGES = packagesNamed(Array.from({ length: 600 }, (_, i) => `name-${i}`)).map((entry) => ({
   ...entry,
   url: `${entry.url}?${'x'.repeat(2000)}`,
 }));
 
-/** What each client pipelines: as much as fits into 64 KB. */
+/** Size of the pipelined requests of each client. */
 const BURST_BYTES = 64 * 1024;
-/** That the replicas accept: more than all clients of most of these tests. */
+/** Connection limit of the replica: more than most of these tests open. */
 const MAX_CONNECTIONS = 500;
 const MAX_GROWTH_MB = 100;
 /**
- * What V8 takes by itself in the container of docker-compose.yml, which has 512 MB, on Node 20 and 24. On a machine with
- * more memory it leaves more garbage lying about before it collects it.
+ * The heap limits that V8 chooses in the container of docker-compose.yml (512 MB), on Node 20 and 24.
+ * On a machine with more memory, it collects garbage later.
  */
 const HEAP_OF_CONTAINER = '--max-old-space-size=256 --max-semi-space-size=1';
 const MAX_PING_MS = 100;
-/** Attacks until one meets it: other programs on the machine delay everything. */
+/** Attempts to stay below `MAX_PING_MS`, because other programs can delay responses. */
 const ROUNDS = 5;
 const MAX_OPEN_MS = 30_000;
 const CONNECTION_CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
-/** A replica of the suite's service, as a process of its own. */
+/** A replica of the suite's service in a child process. */
 interface Replica {
   program: SpawnedCli;
   url: string;
   metricsUrl: string;
 }
 
-/** What its process takes. */
+/** Resident memory of the process, in megabytes. */
 function memoryOf({ program }: Replica): number {
   const status = readFileSync(`/proc/${program.pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
@@ -56,7 +56,7 @@ function socketsOf({ program }: Replica): number {
   }).length;
 }
 
-/** A client of a replica that reads what it asks for, in a loop, on new and on kept connections. */
+/** A client that sends requests and reads the responses in loops, on new and on keep-alive connections. */
 class NormalReader {
   readonly times: number[] = [];
   readonly failures: string[] = [];
@@ -80,7 +80,7 @@ class NormalReader {
     await Promise.all(this.#agents.map((agent) => agent.close()));
   }
 
-  /** Of all its requests so far, in milliseconds. */
+  /** Of all its latencies so far, in milliseconds. */
   get p99(): number {
     const sorted = this.times.toSorted((a, b) => a - b);
     return sorted[Math.floor(sorted.length * 0.99)] ?? NaN;
@@ -141,7 +141,7 @@ describe('Clients that do not read', function () {
     return one.repeat(Math.floor(BURST_BYTES / one.length));
   };
 
-  /** Attacks with unread connections beside normal readers. @returns p99 of the latency of `/ping`, in milliseconds. */
+  /** Attacks with unread connections, next to normal readers. @returns p99 of `/ping`, in milliseconds. */
   async function attack(connections: number, path: string): Promise<number> {
     const pings = new NormalReader(replica, '/ping');
     const searches = new NormalReader(replica, '/search?q=name-1&limit=5');
@@ -181,7 +181,7 @@ describe('Clients that do not read', function () {
     [3 * MAX_CONNECTIONS, '/openapi.json'],
   ];
   for (const [connections, path] of unread) {
-    it(`take little memory, disturb nobody and are disconnected: ${connections}, with 64 KB of GET ${path} each`, async () => {
+    it(`take little memory, disturb no other client and are disconnected: ${connections} with 64 KB of GET ${path} each`, async () => {
       let p99 = Infinity;
       for (let round = 0; round < ROUNDS && p99 >= MAX_PING_MS; round++) {
         p99 = Math.min(p99, await attack(connections, path));
@@ -190,7 +190,7 @@ describe('Clients that do not read', function () {
     });
   }
 
-  it('take little memory if they send bodies that nobody reads', async () => {
+  it('take little memory if they send bodies that are not read', async () => {
     const memory = memoryOf(replica);
     const body = 'x'.repeat(BURST_BYTES);
     const post = `POST /browse HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -203,11 +203,11 @@ describe('Clients that do not read', function () {
     expect(peak - memory).to.be.lessThan(MAX_GROWTH_MB);
   });
 
-  it('are disconnected on the port of the metrics, too, and keep nobody from it', async () => {
+  it('are disconnected on the metrics port, too, and do not block it', async () => {
     const memory = memoryOf(replica);
     await openUnread(100, burst('/metrics'), replica.metricsUrl);
     let peak = memory;
-    // While more connections are being served than may be open, new ones are refused; Prometheus tries again.
+    // New connections are rejected while too many are open; Prometheus retries.
     const scraped = async () =>
       (await fetch(`${replica.metricsUrl}/metrics`).catch(() => undefined))?.status === 200;
     for (let i = 0; i < 50; i++) {
@@ -228,7 +228,7 @@ describe('Clients that do not read', function () {
 
 describe('A client that reads slowly', function () {
   this.timeout(120_000);
-  /** More than the kernel takes from the server at once, and than the client reads in the time after which it is disconnected. */
+  /** Larger than socket buffers plus what the client reads within the timeout of unread responses. */
   const LARGE = Buffer.alloc(14 * 2 ** 20, 'x');
   const server = new HttpServer((_request, response) => {
     response.writeHead(200, { 'Content-Length': LARGE.length }).end(LARGE);
@@ -239,7 +239,7 @@ describe('A client that reads slowly', function () {
   });
   after(() => server.stop());
 
-  it('gets the whole of a large response; one that reads a byte every now and then is disconnected', async () => {
+  it('receives a large response completely; one that reads a byte now and then is disconnected', async () => {
     const slow = await RawConnection.openUnread(url);
     const trickling = await RawConnection.openUnread(url);
     for (const client of [slow, trickling]) client.send(getRequest('/'));
@@ -247,10 +247,10 @@ describe('A client that reads slowly', function () {
     trickling.readAt(1);
     await waitFor(
       () => server.connections.closed.unread === 1,
-      'the trickling client to be gone',
+      'the trickling client to be disconnected',
       MAX_OPEN_MS,
     );
-    await waitFor(() => slow.responses.length === 1, 'the slow reader to have it all', 80_000);
+    await waitFor(() => slow.responses.length === 1, 'the slow reader to finish', 80_000);
     expect(slow.error).to.equal(undefined);
     expect(slow.responses[0]?.text).to.have.length(LARGE.length);
     expect(server.connections.closed).to.deep.equal({ unread: 1, evicted: 0, refused: 0 });

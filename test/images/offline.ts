@@ -9,21 +9,22 @@ import { findPaths } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';
 
 /**
- * `npm run images:offline`: the images that the containers of this project are made of, for a machine that cannot pull
- * them. Each one that is neither there nor can be pulled is built under the same name from the packages of Debian, npm and
- * Maven Central. They behave like the real ones as far as this project uses them, and bear a label that says what they are.
+ * `npm run images:offline` provides the images of this project's containers on a machine that cannot pull
+ * them. An image that is missing and cannot be pulled is built under the same name from packages of Debian,
+ * npm and Maven Central. It behaves like the real one as far as this project uses it, and has a label with
+ * its origin.
  */
 
-/** The Debian release that all of them are built on: its HAProxy and its Redis have the versions of the tags. */
+/** The Debian release of all images: its HAProxy and Redis have the versions of the tags. */
 const DEBIAN = 'trixie';
 const PACKAGES = ['ca-certificates', 'curl', 'haproxy', 'redis-server', 'tcc', 'tini', 'wget'];
 const BASE_IMAGE = `package-registry-search-offline-base:${DEBIAN}`;
 
-const LABEL = 'package-registry-search.origin=npm run images:offline; not the image of its makers';
-/** A build that takes longer is stuck, in milliseconds. */
+const LABEL = 'package-registry-search.origin=npm run images:offline; not the official image';
+/** A build that takes longer is considered stuck. In milliseconds. */
 const BUILD_TIMEOUT_MS = 10 * 60_000;
 
-/** What goes into the image beside the files of its folder. */
+/** Adds files to the build context, beyond those of the image's folder. */
 type Fill = (context: string) => Promise<unknown>;
 
 const images: Record<string, { folder: string; fill?: Fill }> = {
@@ -40,7 +41,7 @@ async function addElasticsearch(context: string): Promise<void> {
     recursive: true,
     filter: (path) => path !== join(home, 'config'),
   });
-  // Distributions of the JDK link to files elsewhere on the machine.
+  // Packaged JDKs link to files elsewhere on the machine.
   await run('cp', ['-rL', await findJdk(process.env, undefined), join(context, 'jdk')]);
   await mkdir(join(context, 'config'));
   writeBasicConfiguration(home, join(context, 'config'));
@@ -51,7 +52,7 @@ function addNode(context: string): Promise<string> {
   return run('npm', ['install', '--prefix', context, '--no-save', '--ignore-scripts', ...packages]);
 }
 
-/** One root file system for all: Debian's, with the authorities that this machine trusts. */
+/** The base of all images: a minimal Debian with the certificate authorities that this machine trusts. */
 async function buildBase(): Promise<void> {
   say(`Building ${BASE_IMAGE} …`);
   await inScratch(async (folder) => {
@@ -68,7 +69,7 @@ async function buildBase(): Promise<void> {
 
 async function build(image: string): Promise<void> {
   const { folder, fill } = images[image] ?? {};
-  if (folder === undefined) throw new Error(`nothing is known of ${image}`);
+  if (folder === undefined) throw new Error(`unknown image: ${image}`);
   if (!(await isThere(BASE_IMAGE))) await buildBase();
   say(`Building ${image} …`);
   await inScratch(async (context) => {
@@ -105,10 +106,10 @@ function say(line: string): void {
   console.log(line);
 }
 
-// Says at once where there is no Docker engine.
+// Fails at once if there is no Docker engine.
 await run('docker', ['version']);
 for (const image of Object.keys(images)) {
   if ((await isThere(image)) || (await succeeds(['pull', '--quiet', image]))) continue;
   await build(image);
 }
-say(`There are ${Object.keys(images).join(', ')}.`);
+say(`Available: ${Object.keys(images).join(', ')}.`);

@@ -10,7 +10,7 @@ const OLD = bundledPackages().slice(0, 3000);
 const CSV = toCsv(OLD);
 const LENGTH = Buffer.byteLength(CSV);
 
-/** Sends a part of the snapshot. */
+/** Sends the first bytes of the snapshot, then disconnects. */
 const cutAt =
   (bytes: number, headers: Record<string, string>): RequestListener =>
   (_request, response) => {
@@ -22,7 +22,7 @@ const answer =
   (_request, response) =>
     response.writeHead(status).end(body);
 
-/** A snapshot whose last row is another one. */
+/** The snapshot with an additional last row. */
 const withRow = (row: string | Buffer) =>
   answer(Buffer.concat([Buffer.from(CSV), Buffer.from(row), Buffer.from('\n')]));
 
@@ -32,19 +32,19 @@ const URL_OF_ROW = 'https://registry.example/a';
 
 const downloads: [what: string, listener: RequestListener, reason: RegExp][] = [
   ['is cut off in the middle', cutAt(LENGTH / 2, { 'Content-Length': String(LENGTH) }), CUT],
-  ['is cut off in the middle, its length being unknown', cutAt(LENGTH / 2, {}), CUT],
+  ['is cut off in the middle, without a length', cutAt(LENGTH / 2, {}), CUT],
   ['is cut off at the last byte', cutAt(LENGTH - 1, { 'Content-Length': String(LENGTH) }), CUT],
-  ['is cut off at the last byte, its length being unknown', cutAt(LENGTH - 1, {}), CUT],
+  ['is cut off at the last byte, without a length', cutAt(LENGTH - 1, {}), CUT],
   [
     'was cut off at its origin',
     answer(CSV.slice(0, -1)),
     /^line 3001: the last record does not end with a line end, so the file may be cut off/,
   ],
-  ['is not there', answer('no such file', 404), /^the dataset's server answered 404 instead of 200$/],
-  ['meets a broken server', answer(CSV, 500), /^the dataset's server answered 500 instead of 200$/],
+  ['is missing', answer('no such file', 404), /^the dataset's server responded with 404 instead of 200$/],
+  ['gets a server error', answer(CSV, 500), /^the dataset's server responded with 500 instead of 200$/],
   ['is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), /this is an HTML page$/],
   ['is empty', answer(''), /^the dataset is empty$/],
-  ['is gzip that is cut off', answer(gzipSync(CSV).subarray(0, -1)), /^the gzip is cut off or damaged: ./],
+  ['is truncated gzip', answer(gzipSync(CSV).subarray(0, -1)), /^the gzip is cut off or damaged: ./],
   ['is gzip of nothing', answer(gzipSync('')), /^the dataset is empty$/],
 ];
 
@@ -78,9 +78,9 @@ const rows: [what: string, row: string | Buffer, reason: string][] = [
   [
     'repeats a name',
     `9999999,${OLD[0]?.name},1,${URL_OF_ROW}`,
-    `name "${OLD[0]?.name}" was on line 2 already`,
+    `name "${OLD[0]?.name}" is already on line 2`,
   ],
-  ['repeats a number', `${OLD[0]?.no},a,1,${URL_OF_ROW}`, `package_no ${OLD[0]?.no} was on line 2 already`],
+  ['repeats a number', `${OLD[0]?.no},a,1,${URL_OF_ROW}`, `package_no ${OLD[0]?.no} is already on line 2`],
 ];
 
 /** Length of the longest reason, or error with its stack, that a failed rebuild has logged. */
@@ -124,17 +124,17 @@ describe('A bad snapshot', function () {
   }
 
   for (const [what, bad, reason] of downloads) {
-    it(`that ${what} is refused, and the old one is served`, () => expectRefused(bad, reason));
+    it(`that ${what} is rejected, and the old one stays in service`, () => expectRefused(bad, reason));
   }
 
   for (const [what, row, reason] of rows) {
-    it(`of which a row ${what} is refused by its line, and the old one is served`, () =>
+    it(`with a row that ${what} is rejected with its line, and the old one stays in service`, () =>
       expectRefused(withRow(row), `line ${LINE}: ${reason}`));
   }
 
   const half = answer(toCsv(OLD.slice(0, OLD.length / 2)));
 
-  it('that is half as large is refused, and the old one is served', () =>
+  it('that is half as large is rejected, and the old one stays in service', () =>
     expectRefused(half, /^the snapshot has 1500 packages, the one before 3000: smaller by more than 10 %/));
 
   it('that is half as large is accepted with force=true', async () => {
@@ -144,7 +144,7 @@ describe('A bad snapshot', function () {
     expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length / 2);
   });
 
-  it('without a single package is refused even then', async () => {
+  it('without packages is rejected even with force=true', async () => {
     listener = answer(toCsv(packagesNamed([])));
     await suite.service.rebuild('&force=true');
     expect(suite.service.server.rebuilds.lastFailure?.reason).to.equal(
@@ -169,7 +169,7 @@ describe('A dataset that is not downloaded within DATASET_DOWNLOAD_TIMEOUT_SECON
   );
   after(() => origin.close());
 
-  it('fails the rebuild, keeps the old snapshot, and frees the lock for the next rebuild', async () => {
+  it('fails the rebuild, keeps the old snapshot, and releases the lock for the next rebuild', async () => {
     // Fast enough not to count as stalled.
     listener = trickled(CSV, 10_000, 50);
     const began = performance.now();
@@ -193,7 +193,7 @@ describe('A row at the bounds of the contract', () => {
   ]; // prettier-ignore
   const suite = useService(() => rows);
 
-  it('is loaded and served as it is', async () => {
+  it('is loaded and served unchanged', async () => {
     for (const { name, version, url } of rows) {
       expect([name, version, url].map((text) => Buffer.byteLength(text))).to.deep.equal([512, 256, 2048]);
     }

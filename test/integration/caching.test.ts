@@ -10,7 +10,7 @@ describe('Caching', function () {
   const old = bundledPackages().slice(0, 5000);
   const suite = useService(() => old);
 
-  it('labels answers for shared caches and for the next request', async () => {
+  it('sets ETag, Cache-Control and Vary', async () => {
     for (const path of ['/search?q=lib', '/browse?page=2']) {
       const { headers } = await suite.service.get(path);
       expect(headers.get('ETag')).to.match(/^W\/"[\w-]+"$/);
@@ -21,7 +21,7 @@ describe('Caching', function () {
     }
   });
 
-  it('answers 304 to a client that has it, however it asks, and 200 to one that has another', async () => {
+  it('responds with 304 to any matching If-None-Match, and with 200 to others', async () => {
     for (const path of ['/search?q=lib&limit=500', '/browse?limit=500']) {
       const etag = (await suite.service.get(path)).headers.get('ETag') as string;
       const opaque = etag.slice(2);
@@ -36,7 +36,7 @@ describe('Caching', function () {
     }
   });
 
-  it('gives equal requests one ETag, however they are written, and different ones different', async () => {
+  it('gives equivalent requests the same ETag, and different requests different ones', async () => {
     const etagOf = async (path: string) => (await suite.service.get(path)).headers.get('ETag');
     expect(await etagOf('/search?q=lib')).to.equal(await etagOf('/search?limit=250&q=%20l%69b&x=y'));
     expect(await etagOf('/browse')).to.equal(await etagOf('/browse?limit=0200&page=1'));
@@ -50,7 +50,7 @@ describe('Caching', function () {
     expect(new Set(await Promise.all(different.map(etagOf))).size).to.equal(different.length);
   });
 
-  it('lets caches keep /stats, and ask each time whether it is still current', async () => {
+  it('lets caches store /stats, and revalidate it each time', async () => {
     const first = await suite.service.get('/stats');
     expect(first.headers.get('Cache-Control')).to.equal('no-cache');
     expect(first.headers.get('Last-Modified')).to.match(/ GMT$/);
@@ -63,24 +63,24 @@ describe('Caching', function () {
     }
     const other = await suite.service.get('/stats', { headers: { 'If-None-Match': 'W/"other"' } });
     expect(other).to.include({ status: 200, text: first.text });
-    // Older than what a client has from before a rollback would count as current.
+    // After a rollback, the current snapshot is older than a cached one, which must not count as current.
     const since = new Date(Date.now() + 60_000).toUTCString();
     const later = await suite.service.get('/stats', { headers: { 'If-Modified-Since': since } });
     expect(later.status).to.equal(200);
   });
 
-  it('labels the answer to HEAD as that to GET', async () => {
+  it('sets the same headers for HEAD as for GET', async () => {
     for (const path of ['/stats', '/search?q=lib', '/browse?page=2', '/ping', '/health', '/openapi.json']) {
       const [get, head] = [await suite.service.get(path), await suite.service.get(path, { method: 'HEAD' })];
       expect(head).to.include({ status: 200, text: '' });
-      // `fetch` asks with another connection for each HEAD.
+      // `fetch` uses another connection for each HEAD.
       const others = ['connection', 'date', 'keep-alive', 'x-request-id'];
       const labels = ({ headers }: TestResponse) => [...headers].filter(([name]) => !others.includes(name));
       expect(labels(head), path).to.deep.equal(labels(get));
     }
   });
 
-  it('answers the second time what it answered the first time, truncation included', async () => {
+  it('repeats the same response, including the truncation header', async () => {
     const [first, second] = [
       await suite.service.get('/search?q=-de&limit=20'),
       await suite.service.get('/search?q=-de&limit=20'),
@@ -89,7 +89,7 @@ describe('Caching', function () {
     expect(second.headers.get('X-Results-Truncated')).to.equal('true');
   });
 
-  it('compresses where the client can read it', async () => {
+  it('compresses if the client accepts it', async () => {
     const path = '/search?q=python';
     const plain = (await suite.service.get(path)).text;
     const decoders = { gzip: gunzipSync, br: brotliDecompressSync, identity: (body: Buffer) => body };
@@ -108,7 +108,7 @@ describe('Caching', function () {
     }
   });
 
-  it('never serves an answer of the old generation under an ETag of the new one, on any replica', async () => {
+  it('never serves a response of the old generation with an ETag of the new one, on any replica', async () => {
     const paths = ['/search?q=-dev&limit=50', '/browse?limit=50', '/search?q=zz-only-new', '/stats'];
     const second = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
     try {
@@ -132,7 +132,7 @@ describe('Caching', function () {
       const rebuilt = suite.service.rebuild();
       const state = { done: false };
       void rebuilt.finally(() => (state.done = true));
-      // The condition of the old generation is sent all the while: a 304 to it must end with the flip, too.
+      // Requests with the old ETag continue: they must stop getting 304 with the flip, too.
       while (!state.done) {
         for (const service of [suite.service, second]) {
           await Promise.all(
@@ -158,9 +158,9 @@ describe('Caching', function () {
           expect((await ask(service, path, before[i]?.headers.get('ETag') ?? '')).status).to.equal(200);
         }
       }
-      // The ETag of /stats changes with the age that it tells, too.
+      // The ETag of /stats also changes with the age of the snapshot.
       expect(seen.size).to.be.at.least(2 * paths.length);
-      for (const texts of seen.values()) expect(texts.size, 'one ETag, one answer').to.equal(1);
+      for (const texts of seen.values()) expect(texts.size, 'one ETag, one response').to.equal(1);
     } finally {
       await second.stop();
     }
@@ -170,7 +170,7 @@ describe('Caching', function () {
 describe('The format of responses', () => {
   const suite = useService(() => packagesNamed(['alpha', 'alphabet', 'beta']));
 
-  /** Byte for byte, as the constant stands for these bytes in every ETag; a time is written as `TIME`, an age as `AGE`. */
+  /** Exact bytes, which FORMAT_VERSION represents in every ETag, with `TIME` for times and `AGE` for ages. */
   const EXPECTED: Record<string, (slug: string) => string> = {
     '/search?q=ALPHA&limit=2': () =>
       '{"query":"ALPHA","count":2,"results":[' +
@@ -184,7 +184,7 @@ describe('The format of responses', () => {
   };
 
   for (const [path, expected] of Object.entries(EXPECTED)) {
-    it(`is that of FORMAT_VERSION at ${path}`, async () => {
+    it(`is that of FORMAT_VERSION for ${path}`, async () => {
       const { text } = await suite.service.get(path);
       const written = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME').replace(/, [\w ]+ ago\./, ', AGE.');
       expect(written, 'raise FORMAT_VERSION with every change').to.equal(expected(suite.service.slug));
@@ -192,7 +192,7 @@ describe('The format of responses', () => {
   }
 });
 
-/** A request whose answer is not decoded. */
+/** Sends a request without decoding the response. */
 function raw(url: string, acceptEncoding: string): Promise<{ body: Buffer; headers: IncomingHttpHeaders }> {
   return new Promise((resolve, reject) => {
     const request = rawRequest(url, { headers: { 'Accept-Encoding': acceptEncoding } }, (response) => {

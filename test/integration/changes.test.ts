@@ -11,7 +11,7 @@ import { logLines, startService, useService, type Service, type SuiteService } f
 
 const CASE_VARIANTS = ['lib', 'LIB', 'Lib', 'li-b', 'LİB', 'lib\u{10FFFF}', '\uE000lib', '🚀-lib', '🚀-LIB', `lib${'x'.repeat(509)}`, '"lib', '<b>&amp;']; // prettier-ignore
 
-/** Serves the snapshot before. */
+/** Rolls back to the previous snapshot, which must be `id`. */
 async function rollBackTo({ server, elasticsearch, alias }: Service, id: string | undefined): Promise<void> {
   await rollBack(elasticsearch, alias, new AbortController().signal);
   await server.generations.refresh();
@@ -42,7 +42,7 @@ async function allChanges(service: Service, params: string): Promise<ChangeResul
   return answers.flatMap(({ body }) => body.results as ChangeResult[]);
 }
 
-/** Some packages added, removed, and changed in every way. */
+/** Adds, removes and changes some packages at random. */
 function mutate(packages: readonly PackageEntry[], seed: number, share: number): PackageEntry[] {
   const random = seededRandom(seed);
   let no = Math.max(...packages.map((entry) => entry.no));
@@ -92,7 +92,7 @@ describe('/changes', function () {
       });
 
       for (const limit of [1000, 100, 37]) {
-        it(`has the net changes since each snapshot, ${limit} to a page`, async () => {
+        it(`returns the net changes since each snapshot, ${limit} per page`, async () => {
           for (const [i, id] of ids.entries()) {
             const changes = await allChanges(suite.service, `since=${id}&limit=${limit}`);
             expect(changes).to.deep.equal(changesBetween(snapshots.slice(i)));
@@ -102,7 +102,7 @@ describe('/changes', function () {
         });
       }
 
-      it('begins at the snapshot before without since, and names both in the response', async () => {
+      it('starts from the previous snapshot without since, and names both snapshots', async () => {
         const answer = await suite.service.get('/changes?limit=3');
         expect(answer.body).to.deep.equal({
           from: ids.at(-2),
@@ -117,14 +117,14 @@ describe('/changes', function () {
         expect(next.get('limit')).to.equal('3');
       });
 
-      it('has nothing since the current snapshot', async () => {
+      it('returns nothing since the current snapshot', async () => {
         const id = ids.at(-1);
         const answer = await suite.service.get(`/changes?since=${id}`);
         expect(answer.body).to.deep.equal({ from: id, to: id, count: 0, results: [] });
         expect(answer.headers.get('Link')).to.equal(null);
       });
 
-      it('selects the snapshot before as its end, which it must be or the current one', async () => {
+      it('can end at the previous snapshot, but at no earlier one', async () => {
         const previous = ids.at(-2);
         const changes = await allChanges(suite.service, `since=${ids[1]}&snapshot=${previous}`);
         expect(changes).to.deep.equal(changesBetween(snapshots.slice(1, -1)));
@@ -133,7 +133,7 @@ describe('/changes', function () {
         expectProblem(later, 410, 'snapshot_gone');
       });
 
-      it('refuses other snapshots, cursors and limits', async () => {
+      it('rejects other snapshots, cursors and limits', async () => {
         const { service } = suite;
         expectProblem(await service.get(`/changes?since=${NO_SUCH_SNAPSHOT}`), 410, 'snapshot_gone');
         const page = await service.get(`/changes?since=${ids[0]}&limit=1`);
@@ -154,7 +154,7 @@ describe('/changes', function () {
         expect(most.status).to.equal(200);
       });
 
-      it('is the same for a client that has it already', async () => {
+      it('returns 304 to a client that has the response', async () => {
         const path = `/changes?since=${ids[0]}`;
         const etag = (await suite.service.get(path)).headers.get('ETag') ?? '';
         const again = await suite.service.get(path, { headers: { 'If-None-Match': etag } });
@@ -162,7 +162,7 @@ describe('/changes', function () {
         expect(again.headers.get('X-Snapshot')).to.equal(ids.at(-1));
       });
 
-      it('follows next to its end while others go live', async () => {
+      it('can be followed to the end while other snapshots go live', async () => {
         const { service } = suite;
         const since = ids[0] ?? '';
         const expected = changesBetween(snapshots);
@@ -204,7 +204,7 @@ describe('The chain of snapshots', function () {
   };
   const status = async (since: string) => (await suite.service.get(`/changes?since=${since}`)).status;
 
-  it('begins with a snapshot that has no changes', async () => {
+  it('starts with a snapshot that has no changes', async () => {
     const id = currentId(suite.service);
     expect((await suite.service.get('/changes')).body).to.deep.equal({
       from: id,
@@ -215,12 +215,12 @@ describe('The chain of snapshots', function () {
     expect(await changesIndices()).to.deep.equal([]);
   });
 
-  it('is as long as CHANGES_RETENTION, also after a rollback, and no longer', async () => {
+  it('is as long as CHANGES_RETENTION, even after a rollback', async () => {
     const ids = [currentId(suite.service)];
     for (let i = 0; i < 6; i++) ids.push(await publish(suite, version(`2.${i}`)));
     const statuses = await Promise.all(ids.map(status));
     expect(statuses).to.deep.equal([410, 410, 410, 200, 200, 200, 200]);
-    // One more than that: the snapshot before has three, too.
+    // One more, because the previous snapshot also has three.
     expect(await changesIndices()).to.have.length(4);
     await rollBackTo(suite.service, ids[5]);
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 410, 200, 200, 200, 200, 410]);
@@ -231,7 +231,7 @@ describe('The chain of snapshots', function () {
     expect(await changesIndices()).to.have.length(4);
   });
 
-  it('begins anew where more than half of all names changed, and says so in the log', async () => {
+  it('starts anew if more than half of all names changed, and logs it', async () => {
     const since = currentId(suite.service);
     logLines.length = 0;
     await publish(suite, toCsv(packages.map((entry, i) => (i < 5 ? { ...entry, version: 'new' } : entry))));
@@ -248,7 +248,7 @@ describe('The chain of snapshots', function () {
     expect((await suite.service.get('/changes')).body.count).to.equal(2);
   });
 
-  it('begins anew where the snapshot before is closed, which is not waited for', async () => {
+  it('starts anew if the previous index is closed, without waiting for it', async () => {
     const { elasticsearch, server } = suite.service;
     const index = server.generations.current?.index ?? '';
     const since = currentId(suite.service);
@@ -258,7 +258,7 @@ describe('The chain of snapshots', function () {
     expectProblem(await suite.service.get(`/changes?since=${since}`), 410, 'snapshot_gone');
   });
 
-  it('is gone where somebody deleted its index', async () => {
+  it('is gone if its index was deleted', async () => {
     const since = currentId(suite.service);
     const id = await publish(suite, version('x'));
     const { elasticsearch, alias } = suite.service;
@@ -266,7 +266,7 @@ describe('The chain of snapshots', function () {
     expectProblem(await suite.service.get(`/changes?since=${since}&limit=3`), 410, 'snapshot_gone');
   });
 
-  it('is unknown where a snapshot was not compared, until the next rebuild', async () => {
+  it('is unavailable if the snapshot was not compared, until the next rebuild', async () => {
     const { elasticsearch, server } = suite.service;
     const { index = '', snapshot = '' } = server.generations.current ?? {};
     const { mappings } = (await elasticsearch.indices.getMapping({ index }))[index] ?? {};
@@ -290,7 +290,7 @@ describe('The chain of snapshots', function () {
     }
   });
 
-  it('counts numbers that are positions as no change', async () => {
+  it('does not count changed numbers that are only positions', async () => {
     const csv = (names: string) =>
       ['name,url', ...Array.from(names, (name) => `${name},https://r.example/${name}`), ''].join('\n');
     const since = await publish(suite, csv('bcdefgh'));
@@ -307,7 +307,7 @@ describe('A replica that has not seen a flip yet', function () {
   const packages = packagesNamed(['alpha', 'beta', 'gamma', 'delta']);
   const suite = useService(() => packages);
 
-  it('knows the changes since the snapshot that another replica serves', async () => {
+  it('knows the snapshot that another replica serves', async () => {
     const replica = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
     try {
       for (let i = 0; i < 5; i++) {
@@ -320,12 +320,12 @@ describe('A replica that has not seen a flip yet', function () {
   });
 });
 
-describe('A replica with CHANGES_RETENTION=0 beside one that records changes', function () {
+describe('A replica with CHANGES_RETENTION=0 next to one that records changes', function () {
   this.timeout(60_000);
   const packages = packagesNamed(['alpha', 'beta', 'gamma', 'delta']);
   const suite = useService(() => packages);
 
-  it('counts no changes', async () => {
+  it('reports no changes', async () => {
     await publish(suite, toCsv(packages.slice(1)));
     const counted = await suite.service.get('/stats');
     expect(counted.headers.get('X-Snapshot-Changes')).to.equal('added=0, removed=1, updated=0');
@@ -351,7 +351,7 @@ describe('CHANGES_RETENTION=0', function () {
     () => ({ CHANGES_RETENTION: '0' }),
   );
 
-  it('leaves /changes and the feed out, compares nothing, and removes what was recorded', async () => {
+  it('disables /changes and the feed, compares nothing, and removes recorded changes', async () => {
     const { elasticsearch, alias } = suite.service;
     await elasticsearch.indices.create({ index: `${alias}-changes-${NO_SUCH_SNAPSHOT}` });
     await publish(suite, toCsv(packages.slice(1)));
@@ -387,12 +387,12 @@ describe('/changes.atom', function () {
     expect(title).to.equal('New packages of registry.example');
   });
 
-  it('has the packages that were added, newest first, with ids that stay', async () => {
+  it('lists added packages, newest first, with permanent ids', async () => {
     const strange = ['<script>alert(1)</script>', 'a\u0001b', '🚀', 'x\uFFFEy', '&amp;', ']]>', 'tab\there'];
     const one = added(strange);
     await publish(suite, toCsv([...packages, ...one]));
     const before = await feed();
-    // The parser leaves a title as the HTML that it is.
+    // The parser does not decode the HTML of titles.
     expect(
       before.items.map(({ title = '' }) => title.replace(/&lt;/g, '<').replace(/&amp;/g, '&')),
     ).to.deep.equal(
@@ -410,7 +410,7 @@ describe('/changes.atom', function () {
     const after = await feed();
     expect(after.items).to.have.length(100);
     expect(after.items[0]?.title).to.match(/^later-94 /);
-    // The last five were added by the snapshot before and not removed since.
+    // The last five were added by the previous snapshot and not removed since.
     expect(after.items.slice(95)).to.deep.equal(before.items.slice(0, 5));
     const again = await fetch(`${suite.service.url}/changes.atom`, {
       headers: {

@@ -16,7 +16,7 @@ describe('An index that an operator closes', function () {
 
   const health = async () => (await suite.service.get('/health')).body.status as string;
 
-  it('is unavailable, not a defect, and served again once it is opened', async () => {
+  it('causes 503, not 500, and is served again once it is opened', async () => {
     const { elasticsearch, server } = suite.service;
     const index = server.generations.current?.index ?? '';
     await elasticsearch.indices.close({ index });
@@ -42,7 +42,7 @@ describe('An index that an operator closes', function () {
     expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
   });
 
-  it('is not gone back to', async () => {
+  it('is not selected by a rollback', async () => {
     const { elasticsearch, redis } = await engines();
     const command = new SpawnedCli('src/cli/rollback.ts', {
       ELASTICSEARCH_URL: elasticsearch.url,

@@ -15,7 +15,7 @@ describe('A cold start', () => {
     this.timeout(ENGINES_TIMEOUT_MS);
     dataset = await datasetServer(origin.listener);
     service = await startService({ DATASET_URL: dataset.url });
-    await waitFor(() => service.server.rebuilds.progress !== undefined, 'the first build to begin');
+    await waitFor(() => service.server.rebuilds.progress !== undefined, 'the first build to start');
   });
 
   after(async () => {
@@ -24,33 +24,33 @@ describe('A cold start', () => {
     await dataset?.close();
   });
 
-  it('answers /health 503 initializing, in its own shape', async () => {
+  it('returns 503 initializing for /health, in its own format', async () => {
     const answer = await service.get('/health');
     expect(answer.status).to.equal(503);
     expect(answer.headers.get('Retry-After')).to.equal('2');
     expect(answer.body).to.deep.equal({ status: 'initializing', total_packages: 0 });
   });
 
-  it('answers reads 503 initializing, and wrong parameters 400 all the same', async () => {
+  it('returns 503 initializing for reads, but still 400 for invalid parameters', async () => {
     for (const path of ['/stats', '/browse', '/search?q=alpha']) {
       expectProblem(await service.get(path), 503, 'initializing');
     }
     expectProblem(await service.get('/search?q=a'), 400, 'invalid_parameter');
   });
 
-  it('answers /ping and /debug-ip', async () => {
+  it('serves /ping and /debug-ip', async () => {
     expect((await service.get('/ping')).status).to.equal(200);
     expect((await service.get('/debug-ip')).status).to.equal(200);
   });
 
-  it('answers /rebuild 503 rebuilding with the progress of the first build', async () => {
+  it('returns 503 rebuilding for /rebuild, with the progress of the first build', async () => {
     const answer = await service.get(`/rebuild?secret=${REBUILD_SECRET}`);
     expectProblem(answer, 503, 'rebuilding');
     expect(answer.body).to.include({ phase: 'downloading', rows: 0, last_failure: null });
     expect(Date.parse(answer.body.started_at)).to.be.closeTo(Date.now(), 60_000);
   });
 
-  it('becomes ready by itself', async () => {
+  it('becomes ready automatically', async () => {
     origin.release();
     await waitFor(async () => (await service.get('/health')).status === 200, 'the service to be ready');
     expect((await service.get('/health')).body).to.deep.equal({ status: 'ok', total_packages: 3 });
@@ -58,10 +58,10 @@ describe('A cold start', () => {
   });
 });
 
-describe('A cold start with a dataset that is wrong at first', function () {
+describe('A cold start with a dataset that is invalid at first', function () {
   this.timeout(30_000);
 
-  it('stays initializing, says why at /rebuild, and is mended by one', async () => {
+  it('stays initializing, reports why at /rebuild, and recovers with a rebuild', async () => {
     let csv = 'package_no,name\n1,alpha\n';
     const dataset = await datasetServer((_request, response) => response.end(csv));
     const service = await startService({ DATASET_URL: dataset.url });

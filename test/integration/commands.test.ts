@@ -47,14 +47,14 @@ describe('The command line', function () {
     );
   }
 
-  it('has nothing to go back to before there was a rebuild', async () => {
+  it('cannot roll back before the first rebuild', async () => {
     const { code, stderr } = await run('rollback');
     expect(code).to.equal(1);
     expect(stderr).to.match(/^there is no generation before \S+\n$/);
     await serves(['alpha', 'beta', 'gamma']);
   });
 
-  it('rebuilds from a file, and says each phase in a line where there is no terminal', async () => {
+  it('rebuilds from a file, and prints each phase on a line without a terminal', async () => {
     const dataset = await datasetFile(toCsv(packagesNamed(['delta', 'epsilon', 'zeta'])));
     const { code, stdout, stderr } = await run('rebuild', ['--dataset', new URL(dataset.url).pathname]);
     await dataset.remove();
@@ -66,7 +66,7 @@ describe('The command line', function () {
     await serves(['delta', 'epsilon', 'zeta']);
   });
 
-  it('goes back to the generation before, and forward again', async () => {
+  it('rolls back to the previous generation, and forward again', async () => {
     const { code, stdout } = await run('rollback');
     expect(code).to.equal(0);
     expect(stdout).to.match(/^Serving \S+ now\.\n$/);
@@ -75,7 +75,7 @@ describe('The command line', function () {
     await serves(['delta', 'epsilon', 'zeta']);
   });
 
-  it('fails with the reason in one line, and leaves what is served', async () => {
+  it('fails with the reason in one line, and keeps the current snapshot', async () => {
     const smaller = await datasetFile(toCsv(packagesNamed(['eta'])));
     const shrunken = await run('rebuild', ['--dataset', smaller.url]);
     expect(shrunken.code).to.equal(1);
@@ -88,7 +88,7 @@ describe('The command line', function () {
     await smaller.remove();
   });
 
-  it('says how it is to be used', async () => {
+  it('prints its usage', async () => {
     const expectUsage = async (args: string[]) => {
       const { code, stderr } = await run('rebuild', args);
       expect(code, args.join(' ')).to.equal(2);
@@ -102,7 +102,7 @@ describe('The command line', function () {
     await Promise.all([...[['--what'], ['--dataset'], ['file.csv']].map(expectUsage), expectVariableNamed()]);
   });
 
-  it('waits for no other rebuild, and stops by itself on SIGTERM, leaving nothing behind', async () => {
+  it('does not wait for another rebuild, and stops on SIGTERM without leftovers', async () => {
     const held = heldBack(() => toCsv(bundledPackages()));
     const origin = await datasetServer(held.listener);
     const first = await program('rebuild', ['--dataset', origin.url]);
@@ -113,10 +113,10 @@ describe('The command line', function () {
         run('rollback'),
       ]);
       expect(second.code).to.equal(3);
-      expect(second.stderr).to.match(/^another rebuild is running since \S+: downloading, 0 rows\n$/);
+      expect(second.stderr).to.match(/^another rebuild has been running since \S+: downloading, 0 rows\n$/);
       expect(rollback.code).to.equal(3);
       expect(await first.stop()).to.equal(130);
-      expect(first.stderr).to.equal('stopped; what was served before is served on\n');
+      expect(first.stderr).to.equal('stopped; the current snapshot stays in service\n');
     } finally {
       held.release();
       await origin.close();
@@ -125,17 +125,17 @@ describe('The command line', function () {
     expect(await suite.service.indices()).to.have.length(2);
   });
 
-  it('says in one line that Elasticsearch or Redis does not answer', async () => {
+  it('reports in one line that Elasticsearch or Redis does not respond', async () => {
     const env = { REGISTRY_SLUG: newSlug() };
     const [without, nowhere] = await Promise.all([
       run('rebuild', [], { ...env, REDIS_URL: 'redis://127.0.0.1:1' }),
       run('rollback', [], { ...env, ELASTICSEARCH_URL: 'http://127.0.0.1:1' }),
     ]);
     expect(without.code).to.equal(1);
-    expect(without.stderr).to.equal('Redis does not answer: it tells whether another rebuild is running\n');
+    expect(without.stderr).to.equal('Redis does not respond: the rebuild lock cannot be acquired\n');
     expect(nowhere.code).to.equal(1);
     expect(nowhere.stderr).to.match(
-      /^Elasticsearch does not answer at ELASTICSEARCH_URL \(.*\): start it, or correct the address\n$/,
+      /^Elasticsearch does not respond at ELASTICSEARCH_URL \(.*\): start it, or correct the address\n$/,
     );
   });
 });

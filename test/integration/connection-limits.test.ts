@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.js';
 
 const MAX_CONNECTIONS = 30;
 
-describe('A service whose connections are all taken', function () {
+describe('A service at its connection limit', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => packagesNamed(['alpha', 'beta']), {
     ...UNCACHED,
@@ -22,7 +22,7 @@ describe('A service whose connections are all taken', function () {
     for (const connection of opened) connection.destroy();
   });
 
-  /** Takes all connections, each with the same bytes. */
+  /** Opens as many connections as are allowed, and sends the same bytes on each. */
   async function take(bytes: string, isRead = false): Promise<void> {
     for (let i = 0; i < MAX_CONNECTIONS; i++) {
       const { url } = suite.service;
@@ -33,7 +33,7 @@ describe('A service whose connections are all taken', function () {
     await pause(100);
   }
 
-  /** Asks on new connections, which stay open. @returns the statuses, and the longest time in milliseconds. */
+  /** Sends requests on new connections, which stay open. @returns statuses and the longest time in ms. */
   async function ask(path: string, times: number): Promise<{ statuses: Set<number>; longest: number }> {
     const statuses = new Set<number>();
     let longest = 0;
@@ -72,7 +72,7 @@ describe('A service whose connections are all taken', function () {
     ],
   ];
   for (const [who, bytes] of useless) {
-    it(`serves new clients at once if they are taken by ${who}`, async () => {
+    it(`serves new clients at once if its connections are taken by ${who}`, async () => {
       await take(bytes);
       const evicted = await metric('connections_closed_total', 'reason="evicted"');
       for (const path of ['/ping', '/search?q=alpha']) {
@@ -86,7 +86,7 @@ describe('A service whose connections are all taken', function () {
     });
   }
 
-  it('serves clients that ask, however many others connect at the same moment', async () => {
+  it('serves a client that sends a request, however many others connect at the same time', async () => {
     const { url } = suite.service;
     const others = Array.from({ length: 10 * MAX_CONNECTIONS }, () => RawConnection.openUnread(url));
     const asking = await RawConnection.open(url);
@@ -96,7 +96,7 @@ describe('A service whose connections are all taken', function () {
     expect(asking.error).to.equal(undefined);
   });
 
-  it('keeps clients that use their connection, whoever connects and sends nothing or pipelines without an end', async () => {
+  it('keeps active clients connected while others connect and send nothing or pipeline endlessly', async () => {
     const user = await RawConnection.open(suite.service.url);
     opened.push(user);
     for (let i = 1; i <= 10; i++) {
@@ -108,7 +108,7 @@ describe('A service whose connections are all taken', function () {
     expect(user.error).to.equal(undefined);
   });
 
-  it('refuses new clients at once while all others are being served, and loses none of those', async () => {
+  it('rejects new clients at once while all connections have requests in flight, and completes those', async () => {
     const refused = await metric('connections_closed_total', 'reason="refused"');
     const holds = Array.from({ length: MAX_CONNECTIONS + 1 }, () =>
       suite.proxy.hold('before', (_method, path) => path.includes('_msearch')),

@@ -3,24 +3,24 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-describe('The endpoints, on the bundled snapshot', () => {
+describe('With the bundled snapshot,', () => {
   const packages = bundledPackages();
   const suite = useService(() => packages);
   const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
 
-  it('GET /ping answers pong', async () => {
+  it('GET /ping returns pong', async () => {
     const { status, body } = await get('/ping');
     expect(status).to.equal(200);
     expect(body).to.deep.equal({ ping: 'pong' });
   });
 
-  it('GET /health says ok and how many packages there are', async () => {
+  it('GET /health returns ok and the number of packages', async () => {
     const { status, body } = await get('/health');
     expect(status).to.equal(200);
     expect(body).to.deep.equal({ status: 'ok', total_packages: 63_666 });
   });
 
-  it('GET /stats names the field by the slug, the registry by its website, and the time of the snapshot', async () => {
+  it('GET /stats returns a field named after the slug, the website of the registry, and the time of the snapshot', async () => {
     const { status, body } = await get('/stats');
     expect(status).to.equal(200);
     expect(body).to.have.all.keys(`total_${suite.service.slug}_packages`, 'source', 'note');
@@ -30,27 +30,27 @@ describe('The endpoints, on the bundled snapshot', () => {
   });
 
   describe('GET /browse', () => {
-    it('answers the first page of 200 by default, by number, without ranks', async () => {
+    it('returns the first page of 200 by default, by number, without ranks', async () => {
       const { status, body, headers } = await get('/browse');
       expect(status).to.equal(200);
       expect(headers.get('Content-Type')).to.equal('application/json; charset=utf-8');
       expect(body).to.deep.equal({ page: 1, limit: 200, results: packages.slice(0, 200) });
     });
 
-    it('answers the last 66 on page 319', async () => {
+    it('returns the last 66 on page 319', async () => {
       const { body } = await get('/browse?page=319&limit=200');
       expect(body.results).to.have.length(66);
       expect(body.results).to.deep.equal(packages.slice(-66));
     });
 
-    it('uses the maximum for a limit above it, however large, and echoes it', async () => {
+    it('caps limit at the maximum, and echoes it', async () => {
       for (const limit of ['501', '99999999999999999999999999']) {
         const { body } = await get(`/browse?page=2&limit=${limit}`);
         expect(body).to.deep.equal({ page: 2, limit: 500, results: packages.slice(500, 1000) });
       }
     });
 
-    it('answers an empty page past the end, also far past it', async () => {
+    it('returns an empty page past the end, even far past it', async () => {
       for (const page of [320, Number.MAX_SAFE_INTEGER]) {
         const { status, body } = await get(`/browse?page=${page}`);
         expect(status).to.equal(200);
@@ -76,19 +76,19 @@ describe('The endpoints, on the bundled snapshot', () => {
       for (const rank of [1, 2]) expect(tier(rank)).to.deep.equal(tier(rank).sort());
     });
 
-    it('answers 250 by default and says that more match', async () => {
+    it('returns 250 by default, and reports that more match', async () => {
       const { body, headers } = await get('/search?q=lib');
       expect(body.count).to.equal(250);
       expect(body.results).to.have.length(250);
       expect(headers.get('X-Results-Truncated')).to.equal('true');
     });
 
-    it('uses 500 for a limit above it', async () => {
+    it('caps limit at 500', async () => {
       const { body } = await get('/search?q=lib&limit=501');
       expect(body.count).to.equal(500);
     });
 
-    it('echoes the trimmed query, its case kept', async () => {
+    it('echoes the trimmed query with its case', async () => {
       for (const q of ['%20%09ReDiS%C2%A0', '%C2%85ReDiS%E3%80%80']) {
         const { body } = await get(`/search?q=${q}`);
         expect(body.query).to.equal('ReDiS');
@@ -104,13 +104,13 @@ describe('The endpoints, on the bundled snapshot', () => {
       expect(body).to.deep.equal({ query: rockets, count: 0, results: [] });
     });
 
-    it('ignores parameters that it does not know', async () => {
+    it('ignores unknown parameters', async () => {
       const { status } = await get('/search?q=redis&colour=red&colour=blue&__proto__=x');
       expect(status).to.equal(200);
     });
   });
 
-  it('HEAD answers as GET does, without the body', async () => {
+  it('HEAD responds like GET, without the body', async () => {
     for (const path of ['/ping', '/health', '/stats', '/browse', '/search?q=redis', '/debug-ip']) {
       const head = await get(path, { method: 'HEAD' });
       expect(head.status, path).to.equal(200);
@@ -173,14 +173,14 @@ describe('GET /stats', () => {
   const clock = Date.now;
   afterEach(() => (Date.now = clock));
 
-  /** Moves the clock of the service, which is that of this process, until the snapshot has this age. */
+  /** Sets the clock of this process, which the service shares, so that the snapshot has this age. */
   function setAge(ageMs: number): void {
     const takenAt = Date.parse(suite.service.server.generations.current?.meta.taken_at ?? '');
     const began = performance.now();
     Date.now = () => takenAt + ageMs + (performance.now() - began);
   }
 
-  it('says the age of the snapshot in words', async () => {
+  it('states the age of the snapshot in words', async () => {
     const { taken_at: takenAt } = suite.service.server.generations.current?.meta ?? {};
     for (const [ageMs, words] of [
       [-HOUR_MS, 'less than a minute ago'],
@@ -200,7 +200,7 @@ describe('GET /stats', () => {
     }
   });
 
-  it('has another ETag when the age reads otherwise, and the same as long as it does not', async () => {
+  it('changes its ETag only when the age in words changes', async () => {
     setAge(2 * MINUTE_MS);
     const first = await get();
     const condition = { 'If-None-Match': first.headers.get('ETag') };
@@ -213,7 +213,7 @@ describe('GET /stats', () => {
     expect((await get({ 'If-None-Match': second.headers.get('ETag') })).status).to.equal(304);
   });
 
-  it('counts in a header what changed since the previous snapshot, also for scripts of other origins', async () => {
+  it('reports the numbers of changes in a header, which scripts of other origins can read', async () => {
     const others = packagesNamed(names)
       .slice(2)
       .map((entry) => (entry.no === 10 ? { ...entry, version: '2.0.0' } : entry));
@@ -230,7 +230,7 @@ describe('GET /stats', () => {
     expect((await get()).headers.get(CHANGES)).to.equal('added=0, removed=0, updated=0');
   });
 
-  it('does not count where the snapshot was not compared with one', async () => {
+  it('has no such header if the snapshot was not compared', async () => {
     const bare = await startService({ DATASET_URL: suite.dataset.url, CHANGES_RETENTION: '0' });
     try {
       await waitFor(async () => (await bare.get('/health')).status === 200, 'the first snapshot');

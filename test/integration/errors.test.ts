@@ -4,7 +4,7 @@ import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { useService } from '../support/service.js';
 
-describe('Errors of requests', () => {
+describe('Invalid requests get', () => {
   const suite = useService(() => packagesNamed(['alpha', 'beta']));
 
   const invalid: [path: string, detail: RegExp][] = [
@@ -55,18 +55,18 @@ describe('Errors of requests', () => {
     }
   });
 
-  it('answers an error to HEAD without a body', async () => {
+  it('errors without a body for HEAD', async () => {
     const answer = await suite.service.get('/search', { method: 'HEAD' });
     expect(answer.status).to.equal(400);
     expect(answer.text).to.equal('');
   });
 
-  it('400 invalid_parameter for a query that is not UTF-8, but not for one that has U+FFFD', async () => {
+  it('400 invalid_parameter for a query that is not UTF-8, but not for one with U+FFFD', async () => {
     expectProblem(await suite.service.get('/search?q=%FF%FEalpha'), 400, 'invalid_parameter');
     expect((await suite.service.get('/search?q=%EF%BF%BDalpha')).body.count).to.equal(0);
   });
 
-  it('ignores unknown parameters whatever they contain', async () => {
+  it('no error for unknown parameters, whatever they contain', async () => {
     for (const unknown of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%zz', 'q[]=%FF']) {
       const { status, body } = await suite.service.get(`/search?q=%EF%BF%BDab&${unknown}`);
       expect(status, unknown).to.equal(200);
@@ -74,7 +74,7 @@ describe('Errors of requests', () => {
     }
   });
 
-  it('answers a raw path that is no valid URL', async () => {
+  it('404 for a raw path that is not a valid URL', async () => {
     const status = await new Promise((resolve, reject) => {
       rawRequest({ port: new URL(suite.service.url).port, path: '//?#%' }, (response) => {
         response.resume();

@@ -13,7 +13,7 @@ const AWKWARD_NAMES = [
   '🚀'.repeat(128), 'Mixed.Case', 'mixed.case', 'MIXED.CASE', 'null', 'true', '0',
 ]; // prettier-ignore
 
-/** Not in the dataset, and near to names that are. */
+/** Not in the dataset, but similar to names that are. */
 const MISSING_NAMES = [
   'b',
   'É',
@@ -44,7 +44,7 @@ describe('Exact names', function () {
 
   it('are found by /packages, code point for code point', async () => {
     for (const entry of packages.slice(0, AWKWARD_NAMES.length)) {
-      // A client would take these for the way up.
+      // Clients normalize these path segments.
       if (['.', '..'].includes(entry.name)) continue;
       const { status, body, headers } = await suite.service.get(
         `/packages/${encodeURIComponent(entry.name)}`,
@@ -80,7 +80,7 @@ describe('Exact names', function () {
     }
   });
 
-  it('may be a hundred in one request', async () => {
+  it('can be looked up a hundred at a time', async () => {
     const names = packages.slice(-100).map(({ name }) => name);
     const query = names.map((name) => `name=${encodeURIComponent(name)}`);
     const { body } = await suite.service.get(`/lookup?${query.join('&')}`);
@@ -88,10 +88,10 @@ describe('Exact names', function () {
     expect((body.results as { name: string }[]).map(({ name }) => name)).to.deep.equal(names);
     const more = await suite.service.get(`/lookup?${[...query, 'name=a'].join('&')}`);
     expectProblem(more, 400, 'invalid_parameter');
-    expect(more.body.detail).to.equal('name must be given 100 times at most');
+    expect(more.body.detail).to.equal('name must be given at most 100 times');
   });
 
-  it('that do not fit into the head of a request are refused with 431', async () => {
+  it('are rejected with 431 if they do not fit into the request head', async () => {
     const query = Array.from({ length: 40 }, () => `name=${'x'.repeat(512)}`).join('&');
     expectProblem(await request(`${suite.service.url}/lookup?${query}`), 431, 'headers_too_large');
   });
@@ -122,14 +122,14 @@ describe('Exact names', function () {
       if (name !== undefined) expect(answer.body.name, path).to.equal(name);
       else expect(answer.status, path).to.be.oneOf([400, 404]);
     }
-    // No browser sends this: the path of the request ends where its query begins, not at a fragment.
+    // A request target has no fragment, so `#` belongs to the name. Browsers do not send this.
     const raw = await rawRequest(suite.service.url, [
       'GET /packages/c# HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
     ]);
     expect(JSON.parse(raw.text)).to.include({ name: 'c#' });
   });
 
-  it('are of 1 to 512 bytes of UTF-8', async () => {
+  it('must have 1 to 512 bytes of UTF-8', async () => {
     for (const [path, detail] of [
       ['/packages/', 'name must have 1 to 512 bytes'],
       [`/packages/${'x'.repeat(513)}`, 'name must have 1 to 512 bytes'],
@@ -141,7 +141,7 @@ describe('Exact names', function () {
       ['/lookup?name=', 'name must have 1 to 512 bytes'],
       [`/lookup?name=a&name=${'x'.repeat(513)}`, 'name must have 1 to 512 bytes'],
       ['/lookup?name=a&name=%FF', 'name must be UTF-8, percent-encoded'],
-      ['/lookup?name=a&snapshot=x', 'snapshot must be an id from the header X-Snapshot'],
+      ['/lookup?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
       ['/packages/a?snapshot=a&snapshot=b', 'snapshot must be given once'],
     ] as const) {
       const answer = await suite.service.get(path);
@@ -154,7 +154,7 @@ describe('Exact names', function () {
     expect(raw.status).to.equal(400);
   });
 
-  it('have responses that caches and clients can keep, a missing one included', async () => {
+  it('have cacheable responses, even if the package does not exist', async () => {
     for (const [path, status] of [
       ['/packages/a', 200],
       ['/lookup?name=a&name=none', 200],
@@ -166,7 +166,7 @@ describe('Exact names', function () {
       expect(first.headers.get('Cache-Control')).to.contain('max-age=30');
       const etag = first.headers.get('ETag') ?? '';
       const again = await suite.service.get(path, { headers: { 'If-None-Match': etag } });
-      // Conditions are for what exists (RFC 9110, section 13.2.1).
+      // Conditions apply only to existing resources (RFC 9110, section 13.2.1).
       expect(again.status, path).to.equal(status === 200 ? 304 : 404);
       for (const name of ['ETag', 'X-Snapshot', 'Cache-Control', 'Access-Control-Expose-Headers']) {
         expect(again.headers.get(name), name).to.equal(first.headers.get(name));
@@ -178,7 +178,7 @@ describe('Exact names', function () {
     }
   });
 
-  it('that appear or disappear with a rebuild have another tag and another response', async () => {
+  it('that a rebuild adds get a new response, except in the old snapshot', async () => {
     const path = '/packages/none-yet';
     const before = await suite.service.get(path);
     await suite.dataset.write(
@@ -196,7 +196,7 @@ describe('Exact names', function () {
   });
 });
 
-/** Sends a path as it is: `fetch` would shorten it. */
+/** Sends a path unchanged, because `fetch` normalizes it. */
 function ask(url: string): Promise<{ status: number; body: { name?: string } }> {
   const [, origin = '', path = ''] = /^(https?:\/\/[^/]+)(.*)$/s.exec(url) ?? [];
   const { hostname, port } = new URL(origin);

@@ -9,7 +9,7 @@ describe('The reason of a failed rebuild', function () {
 
   /**
    * Starts a service whose first build fails.
-   * @returns everything about the failure that leaves the service.
+   * @returns what responses and metrics reveal about the failure.
    */
   async function failureWith(datasetUrl: string): Promise<string> {
     const service = await startService({ DATASET_URL: datasetUrl, METRICS_PORT: '0' });
@@ -26,7 +26,7 @@ describe('The reason of a failed rebuild', function () {
     }
   }
 
-  it('contains no address of the dataset: a server. The log does', async () => {
+  it('does not contain the address of a dataset server, unlike the log', async () => {
     const port = await freePort();
     const shown = await failureWith(`http://localhost:${port}/names.csv`);
     expect(shown).to.contain('the dataset could not be downloaded: ').and.to.contain('ECONNREFUSED');
@@ -35,7 +35,7 @@ describe('The reason of a failed rebuild', function () {
     expect(JSON.stringify(logLines)).to.contain(`:${port}`);
   });
 
-  it('contains no address of the dataset: a file. The log does', async () => {
+  it('does not contain the path of a dataset file, unlike the log', async () => {
     const shown = await failureWith('file:///nowhere/private/names.csv');
     expect(shown).to.contain('there is no file at the path in DATASET_URL');
     expect(shown).not.to.contain('private');

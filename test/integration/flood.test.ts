@@ -25,7 +25,7 @@ describe('A flood through two replicas on one Redis', function () {
   describe('behind a trusted proxy', () => {
     const replicas = useReplicas({ TRUSTED_PROXIES: '127.0.0.1' });
 
-    it('lets exactly one budget pass for each real client, whatever clients forge', async () => {
+    it('lets exactly one budget pass for each real client, despite forged headers', async () => {
       const clients = 4;
       const forwarded = (n: number) => ({
         'X-Forwarded-For': `203.0.113.${n % 256}, 198.51.100.${n % clients}`,

@@ -13,7 +13,7 @@ const REQUESTS = 3000;
 const PATHS = ['/ping', '/health', '/stats', '/browse', '/search', '/debug-ip', '/get-bypass', '/rebuild', '/openapi.json', '/', '/docs', '/page/page.css']; // prettier-ignore
 const PARAMETERS = ['q', 'limit', 'page', 'secret', 'force', '__proto__', 'q[]', ''];
 
-/** Any text, well or ill encoded, as far as an address can hold it. */
+/** Any text that a URL can contain, well or badly encoded. */
 const encoded = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 60 }).map(encodeURIComponent),
   fc.array(fc.nat(255), { maxLength: 20 }).map((bytes) => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')), // prettier-ignore
@@ -32,7 +32,7 @@ const query = fc
   })
   .map((pairs) => pairs.map(([name, value]) => `${name}=${value}`).join('&'));
 
-/** What a header may hold. */
+/** Values of headers. */
 const value = fc.oneof(
   fc.stringMatching(/^[\x20-\x7e]{0,60}$/),
   fc.stringMatching(/^[\x80-\xff]{0,20}$/),
@@ -87,7 +87,7 @@ describe('Thousands of random requests', function () {
     };
   }
 
-  it('are answered as the OpenAPI document promises, and none with 500', async () => {
+  it('get the documented responses, and never 500', async () => {
     const promises = new OpenApiContract((await suite.service.get('/openapi.json')).body);
     const statuses = new Map<number, number>();
     await fc.assert(

@@ -39,7 +39,7 @@ describe("A build's index", () => {
     await client.close();
   });
 
-  it('is refused while a shard has more than one segment, and accepted as soon as it is merged', async () => {
+  it('is rejected while a shard has more than one segment, and accepted once it is merged', async () => {
     await createIndex(client, 'packages', { index, shards: 1, meta }, new AbortController().signal);
     for (const no of [1, 2]) {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
@@ -51,7 +51,7 @@ describe("A build's index", () => {
     await waitForReplicas(client, index, '0', step);
   });
 
-  it('is not made anew by a load that goes on after it was removed', async () => {
+  it('is not recreated by a load that continues after its removal', async () => {
     const removed = newIndexName(newSlug(), new Date());
     await createIndex(client, 'packages', { index: removed, shards: 1, meta }, new AbortController().signal);
     await client.indices.delete({ index: removed });
@@ -72,7 +72,7 @@ describe("A build's index", () => {
     }).catch((error: unknown) => error);
     expect(failure)
       .to.have.property('message')
-      .that.matches(/refused a document: index_not_found_exception/);
+      .that.matches(/rejected a document: index_not_found_exception/);
     expect(await client.indices.exists({ index: removed })).to.equal(false);
   });
 });

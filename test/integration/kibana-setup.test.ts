@@ -12,7 +12,7 @@ import { SpawnedCli } from '../support/spawn-cli.js';
 /** Under a base path, as behind a proxy. */
 const BASE = '/kibana';
 const API_KEY = keepSecret('kibana-api-key-change-me');
-/** Each takes a second of processor time to start: enough of them for two processors. */
+/** Each takes a second of processor time to start; enough for two processors. */
 const PROGRAMS_AT_ONCE = 3;
 const NOT_READY = { status: 503, body: 'Kibana server is not ready yet' };
 const level = (status: number, name: string) => ({
@@ -22,7 +22,7 @@ const level = (status: number, name: string) => ({
 const AVAILABLE = level(200, 'available');
 const ALL_IMPORTED = { status: 200, body: JSON.stringify({ success: true, successCount: 9, warnings: [] }) };
 
-/** A form of one file whose name ends as Kibana demands it. */
+/** A form with one file whose name has the extension that Kibana requires. */
 const FORM =
   /^--(\S+)\r\nContent-Disposition: form-data; name="file"; filename="[^"]+\.ndjson"\r\n(?:\S.*\r\n)*\r\n([^]*)\r\n--\1--\r\n$/;
 
@@ -31,13 +31,13 @@ interface Answer {
   body: string;
 }
 
-/** What a program sent for import. */
+/** An import request. */
 interface Import {
   headers: IncomingHttpHeaders;
   objects: SavedObject[];
 }
 
-/** A web server that speaks as Kibana's documentation says. Its last status is the one that stays. */
+/** A web server that follows Kibana's documentation. The last of `statuses` repeats. */
 async function kibanaServer(statuses: Answer[], imported: Answer = ALL_IMPORTED) {
   const imports: Import[] = [];
   const answer = async (request: IncomingMessage): Promise<Answer> => {
@@ -68,7 +68,7 @@ function badRequest(message: string): Answer {
   return { status: 400, body: JSON.stringify({ statusCode: 400, error: 'Bad Request', message }) };
 }
 
-describe('The set-up of Kibana', function () {
+describe('npm run kibana:setup', function () {
   this.timeout(60_000);
   const itConcurrently = concurrentTests(PROGRAMS_AT_ONCE);
 
@@ -79,7 +79,7 @@ describe('The set-up of Kibana', function () {
     return { code, stdout, stderr };
   }
 
-  /** Runs it against a Kibana, which is closed afterwards. */
+  /** Runs the command with such a server. */
   async function runWith(statuses: Answer[], imported?: Answer, env: Record<string, string> = {}) {
     const kibana = await kibanaServer(statuses, imported);
     try {
@@ -90,7 +90,7 @@ describe('The set-up of Kibana', function () {
   }
 
   itConcurrently(
-    'waits until Kibana serves, says for what, and imports the objects as they are',
+    'waits until Kibana is available, reports what it waits for, and imports the objects unchanged',
     async () => {
       const statuses = [NOT_READY, level(503, 'unavailable'), level(200, 'unavailable'), AVAILABLE];
       const { code, stdout, stderr, imports } = await runWith(statuses);
@@ -98,27 +98,27 @@ describe('The set-up of Kibana', function () {
       expect(code).to.equal(0);
       const lines = stdout.trimEnd().split('\n');
       expect(lines).to.have.length(3);
-      expect(lines[0]).to.match(/^Waiting: Kibana at http:\S+ does not tell its status yet \(503\)$/);
+      expect(lines[0]).to.match(/^Waiting: Kibana at http:\S+ reports no status yet \(503\)$/);
       expect(lines[1]).to.match(/^Waiting: Kibana at http:\S+ is unavailable$/);
-      expect(lines[2]).to.equal('Kibana has the dashboard registry-packages now: 9 objects imported.');
+      expect(lines[2]).to.equal('Kibana now has the dashboard registry-packages: 9 objects imported.');
       expect(imports).to.have.length(1);
       expect(imports[0]?.objects).to.deep.equal(savedObjects());
       expect(imports[0]?.headers).to.not.have.property('authorization');
     },
   );
 
-  itConcurrently('is content with a Kibana that is degraded', async () => {
+  itConcurrently('accepts a degraded Kibana', async () => {
     expect((await runWith([level(200, 'degraded')])).code).to.equal(0);
   });
 
   itConcurrently('waits for a Kibana that does not listen yet', async () => {
     const url = `http://127.0.0.1:${await getPort()}`;
     const program = new SpawnedCli('src/cli/kibana-setup.ts', { KIBANA_URL: url });
-    await program.prints(/^Waiting: Kibana does not answer at http:\S+: .*ECONNREFUSED/, 20_000);
+    await program.prints(/^Waiting: Kibana does not respond at http:\S+: .*ECONNREFUSED/, 20_000);
     await program.stop();
   });
 
-  itConcurrently('gives each registry objects of its own, the same each time', async () => {
+  itConcurrently('gives each registry its own objects, the same in each run', async () => {
     const env = { REGISTRY_SLUG: 'pub-dev_2', KIBANA_API_KEY: API_KEY };
     const first = await runWith([AVAILABLE], undefined, env);
     const second = await runWith([AVAILABLE], undefined, env);
@@ -136,7 +136,7 @@ describe('The set-up of Kibana', function () {
     for (const { references } of objects) expect(ids).to.include.members(references.map(({ id }) => id));
   });
 
-  itConcurrently('leaves those of a registry whose slug is alike', async () => {
+  itConcurrently('keeps the objects of a registry with a similar slug', async () => {
     const taken = savedObjects().map(({ id }) => id);
     for (const slug of ['registry-packages', 'registry-packages-total']) {
       const { imports } = await runWith([AVAILABLE], undefined, { REGISTRY_SLUG: slug });
@@ -146,7 +146,7 @@ describe('The set-up of Kibana', function () {
     }
   });
 
-  itConcurrently('names each object that Kibana refuses, and why', async () => {
+  itConcurrently('names each object that Kibana rejects, and why', async () => {
     const errors = [
       {
         type: 'lens',
@@ -168,40 +168,40 @@ describe('The set-up of Kibana', function () {
     const { code, stderr } = await runWith([AVAILABLE], { status: 200, body });
     expect(code).to.equal(1);
     expect(stderr).to.equal(
-      'Kibana refused lens registry-packages-total (missing_references: index-pattern registry-packages);' +
+      'Kibana rejected lens registry-packages-total (missing_references: index-pattern registry-packages);' +
         ' dashboard registry-packages-dashboard (unknown: Document was saved by a newer version)\n',
     );
   });
 
-  itConcurrently('fails where Kibana refuses the import, or something else answers it', async () => {
+  itConcurrently('fails if Kibana rejects the import, or something else responds to it', async () => {
     const refused = await runWith([AVAILABLE], { status: 403, body: '{"message":"Unable to bulk_create"}' });
     expect(refused.code).to.equal(1);
     expect(refused.stderr).to.equal(
-      'Kibana answers 403 to the import: {"message":"Unable to bulk_create"}\n',
+      'Kibana responded to the import with 403: {"message":"Unable to bulk_create"}\n',
     );
     const other = await runWith([AVAILABLE], { status: 200, body: '<html>' });
     expect(other.code).to.equal(1);
-    expect(other.stderr).to.equal('Kibana answers 200 to the import: <html>\n');
+    expect(other.stderr).to.equal('Kibana responded to the import with 200: <html>\n');
   });
 
-  itConcurrently('fails at once where the key is refused', async () => {
+  itConcurrently('fails at once if the key is rejected', async () => {
     const { code, stderr } = await runWith([{ status: 401, body: '{}' }], undefined, {
       KIBANA_API_KEY: API_KEY,
     });
     expect(code).to.equal(1);
-    expect(stderr).to.equal('Kibana answers 401: KIBANA_API_KEY is missing, wrong or without rights\n');
+    expect(stderr).to.equal('Kibana responded with 401: KIBANA_API_KEY is missing, wrong or lacks rights\n');
   });
 
-  itConcurrently('waits no longer than it may', async () => {
+  itConcurrently('gives up after its timeout', async () => {
     const kibana = await kibanaServer([level(503, 'critical')]);
     const { url } = kibana;
     const waiting = new Kibana({ url, apiKey: undefined }).ready(() => undefined, 1500);
     const failure = await waiting.catch((error: unknown) => error);
     await kibana.close();
-    expect(failure).to.have.property('message', `waited 2 seconds in vain: Kibana at ${url} is critical`);
+    expect(failure).to.have.property('message', `gave up after 2 seconds: Kibana at ${url} is critical`);
   });
 
-  itConcurrently('says which variable is malformed', async () => {
+  itConcurrently('names a malformed variable', async () => {
     for (const [name, value] of [
       ['KIBANA_URL', 'localhost:5601'],
       ['REGISTRY_SLUG', 'Debian'],

@@ -9,7 +9,7 @@ import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
 import { useService, type Service } from '../support/service.js';
 
-/** What Elasticsearch must say of a field for an operation of Lens. */
+/** Types of fields that the operations of Lens require. */
 const WHOLE_NUMBERS = ['long', 'integer', 'short', 'byte'];
 const TYPES: Record<string, readonly string[]> = {
   terms: ['keyword'],
@@ -22,7 +22,7 @@ const panels = others.filter(({ type }) => type === 'lens');
 const dashboards = others.filter(({ type }) => type === 'dashboard');
 
 describe('The saved objects for Kibana', () => {
-  it('are a data view over the alias, its panels and one dashboard, each with an id of its own', () => {
+  it('are a data view over the alias, its panels and one dashboard, each with a unique id', () => {
     expect(dataView).to.include({ type: 'index-pattern', id: aliasOf('registry') });
     expect(dataView?.attributes['title']).to.equal(aliasOf('registry'));
     expect(panels).to.have.length.above(5);
@@ -31,7 +31,7 @@ describe('The saved objects for Kibana', () => {
     expect(new Set(ids)).to.have.property('size', ids.length);
   });
 
-  it('have a data view of what each snapshot changed, by time, and of no other index', () => {
+  it('include a data view by time of the recorded changes, and of no other index', () => {
     const view = others.find(({ type }) => type === 'index-pattern');
     expect(view?.id).to.equal(`${aliasOf('registry')}-changes`);
     const { title, timeFieldName } = view?.attributes ?? {};
@@ -44,7 +44,7 @@ describe('The saved objects for Kibana', () => {
     expect(mappings?.properties?.[timeFieldName as string]).to.deep.equal({ type: 'date' });
   });
 
-  it('are named after the alias, so that another registry can have its own beside them', () => {
+  it('are named after the alias, so that other registries can have their own', () => {
     for (const { id, attributes } of savedObjects()) {
       expect(id).to.match(new RegExp(`^${aliasOf('registry')}(-|$)`));
       expect(attributes['title']).to.contain(aliasOf('registry'));
@@ -59,7 +59,7 @@ describe('The saved objects for Kibana', () => {
     }
   });
 
-  it('have every panel on the dashboard, beside the others', () => {
+  it('place every panel on the dashboard without overlaps', () => {
     const [dashboard] = dashboards;
     const shown = JSON.parse(dashboard?.attributes['panelsJSON'] as string) as {
       panelIndex: string;
@@ -95,12 +95,12 @@ describe('The saved objects for Kibana', () => {
   }
 });
 
-describe('The dashboard for Kibana, on the bundled packages', () => {
+describe('The dashboard for Kibana, on the bundled packages,', () => {
   const packages = bundledPackages();
   const suite = useService(() => packages);
   const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));
 
-  it('names fields that the index has, and Elasticsearch can aggregate as asked', async () => {
+  it('uses fields that exist and can be aggregated as required', async () => {
     const { elasticsearch, alias } = suite.service;
     const { fields } = await elasticsearch.fieldCaps({ index: alias, fields: '*' });
     const columns = panels.flatMap((panel) =>
@@ -136,7 +136,7 @@ describe('The dashboard for Kibana, on the bundled packages', () => {
     );
   });
 
-  it('has no scopes, for Debian has none', async () => {
+  it('shows no scopes, because Debian has none', async () => {
     expect(await rows('scopes')).to.deep.equal([{ scope: '(none)', packages: packages.length }]);
   });
 
@@ -148,7 +148,7 @@ describe('The dashboard for Kibana, on the bundled packages', () => {
     );
   });
 
-  it('has the twenty most common versions', async () => {
+  it('shows the twenty most common versions', async () => {
     const counts = tally(packages.map(({ version }) => version));
     const found = await rows('versions');
     for (const { version, packages: count } of found) expect(counts.get(version as string)).to.equal(count);
@@ -157,7 +157,7 @@ describe('The dashboard for Kibana, on the bundled packages', () => {
     );
   });
 
-  it('grows with the package number up to their count', async () => {
+  it('shows growth by package number, up to the number of packages', async () => {
     const found = await rows('growth');
     expect(found).to.have.length.within(50, 101);
     const width = Number(found[1]?.['no']) - Number(found[0]?.['no']);
@@ -169,7 +169,7 @@ describe('The dashboard for Kibana, on the bundled packages', () => {
   });
 });
 
-describe('The dashboard for Kibana, on names of any kind', () => {
+describe('The dashboard for Kibana, on names of any kind,', () => {
   const names = [
     '@scope/a',
     '@scope/b/c',
@@ -185,27 +185,27 @@ describe('The dashboard for Kibana, on names of any kind', () => {
   const suite = useService(() => packagesNamed(names).map(withGaps));
   const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));
 
-  it('has the first code point in lower case', async () => {
+  it('shows the first code point in lower case', async () => {
     expectCounts(await rows('initials'), 'initial', ['@', '@', '@', '@', '@', 'a', 'ä', '𝒜', '日', '日']);
   });
 
-  it('has the scope as it is written', async () => {
+  it('shows the scope unchanged', async () => {
     const none = names.slice(3).map(() => '(none)');
     expectCounts(await rows('scopes'), 'scope', ['@scope', '@scope', '@Scope', ...none]);
   });
 
-  it('has the length in code points', async () => {
+  it('shows the length in code points', async () => {
     const found = (await rows('lengths')).filter((row) => row['packages'] !== 0);
     expectCounts(found, 'length', [8, 10, 8, 6, 3, 3, 5, 5, 2, 5]);
   });
 
-  it('has the count of packages at each number, where some numbers are missing', async () => {
+  it('shows the count of packages at each number if some numbers are missing', async () => {
     expect((await rows('growth')).map(({ no, packages }) => [no, packages])).to.deep.equal(
       names.map((_, i) => [(i + 1) * 5, i + 1]),
     );
   });
 
-  it('has them again with the next rebuild, where a generation from before its fields is served on', async () => {
+  it('works again with the next rebuild after serving a generation without its fields', async () => {
     const { service } = suite;
     const before = await service.get('/search?q=sc');
     await serveWithoutFacets(service);
@@ -218,7 +218,7 @@ describe('The dashboard for Kibana, on names of any kind', () => {
   });
 });
 
-/** Lets the service serve a copy of its index as it was made before there were facets. */
+/** Makes the service serve a copy of its index without the fields for Kibana. */
 async function serveWithoutFacets(service: Service): Promise<void> {
   const { elasticsearch, alias, server } = service;
   const facets = Object.keys(kibanaFieldsOf('name'));
@@ -246,7 +246,7 @@ function withGaps(entry: PackageEntry): PackageEntry {
   return { ...entry, no: entry.no * 5 };
 }
 
-/** The columns that a visualization shows, wherever its kind names them. */
+/** The columns that a visualization of any kind shows. */
 function columnsShown(visualization: unknown): string[] {
   if (typeof visualization !== 'object' || visualization === null) return [];
   return Object.entries(visualization as Record<string, string | string[]>).flatMap(([key, value]) =>
@@ -260,7 +260,7 @@ function tally<T>(values: T[]): Map<T, number> {
   return counts;
 }
 
-/** Expects a row for each value, in the order of their counts, or in any where `rows` are in another. */
+/** Asserts that there is one row with the count of each value, in any order. */
 function expectCounts(rows: Row[], column: string, values: (string | number)[]): void {
   const expected = [...tally(values)].map(([value, count]) => ({ [column]: value, packages: count }));
   expect(rows).to.have.deep.members(expected);

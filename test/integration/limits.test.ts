@@ -18,7 +18,7 @@ describe('Rate limits', () => {
     () => ({
       RATE_LIMIT_POINTS: '5',
       RATE_LIMIT_WINDOW_SECONDS: '300',
-      // So that each test can be a client of its own.
+      // So that each test can use its own client address.
       TRUSTED_PROXIES: '127.0.0.1',
     }),
   );
@@ -26,7 +26,7 @@ describe('Rate limits', () => {
     headers: { 'X-Forwarded-For': ip, ...headers },
   });
 
-  it('counts one budget over /stats, /browse and /search, and says what is left', async () => {
+  it('count one budget over /stats, /browse and /search, and report what is left', async () => {
     const client = as('198.51.100.1');
     const paths = ['/stats', '/browse', '/search?q=alpha', '/search?q=a', '/stats'];
     for (const [used, path] of paths.entries()) {
@@ -41,7 +41,7 @@ describe('Rate limits', () => {
     expect(blocked.headers.get('RateLimit')).to.match(/^"reading";r=0;t=/);
   });
 
-  it('counts /lookup by tens of names, and /similar three times', async () => {
+  it('count /lookup by tens of names, and /similar three times', async () => {
     const names = (count: number) => Array.from({ length: count }, () => 'name=alpha').join('&');
     const remaining = async (path: string, client: RequestInit) => {
       const { status, headers } = await suite.service.get(path, client);
@@ -50,7 +50,7 @@ describe('Rate limits', () => {
     };
     const client = as('198.51.100.20');
     expect(await remaining(`/lookup?${names(10)}`, client)).to.deep.equal([200, 4]);
-    // What is refused costs what it did on arrival.
+    // A rejected request costs only the point on arrival.
     expect(await remaining('/lookup?name=', client)).to.deep.equal([400, 3]);
     expect(await remaining(`/lookup?${names(11)}`, client)).to.deep.equal([200, 1]);
     expect(await remaining('/packages/alpha', client)).to.deep.equal([200, 0]);
@@ -66,7 +66,7 @@ describe('Rate limits', () => {
     expect(await remaining(`/lookup?${names(100)}`, as('198.51.100.23'))).to.deep.equal([200, 0]);
   });
 
-  it('leaves /ping and /health free, and lets a blocked client ask why', async () => {
+  it('do not apply to /ping and /health, and let a blocked client use /debug-ip', async () => {
     const client = as('198.51.100.2');
     for (let i = 0; i < 6; i++) await suite.service.get('/stats', client);
     for (let i = 0; i < 10; i++) {
@@ -83,14 +83,14 @@ describe('Rate limits', () => {
     expect(body.limit).to.include({ limit: 5, remaining: 0 });
   });
 
-  it('limits /debug-ip by its own budget', async () => {
+  it('count /debug-ip in its own budget', async () => {
     const client = as('198.51.100.3');
     for (let i = 0; i < 30; i++) expect((await suite.service.get('/debug-ip', client)).status).to.equal(200);
     expectProblem(await suite.service.get('/debug-ip', client), 429, 'rate_limited');
     expect((await suite.service.get('/stats', client)).status).to.equal(200);
   });
 
-  it('counts all addresses of an IPv6 /64 as one client, and those of the next as another', async () => {
+  it('count all addresses of an IPv6 /64 as one client, and those of the next /64 as another', async () => {
     for (let i = 0; i < 5; i++) {
       expect((await suite.service.get('/stats', as(`2001:db8:1:2::${i}`))).status).to.equal(200);
     }
@@ -98,12 +98,12 @@ describe('Rate limits', () => {
     expect((await suite.service.get('/stats', as('2001:db8:1:3::1'))).status).to.equal(200);
   });
 
-  it('believes only what a trusted proxy added', async () => {
+  it('trust only what a trusted proxy added', async () => {
     for (let i = 0; i < 5; i++) await suite.service.get('/stats', as(`203.0.113.${i}, 198.51.100.4`));
     expect((await suite.service.get('/stats', as('203.0.113.99, 198.51.100.4'))).status).to.equal(429);
   });
 
-  it('shares the counts between replicas on one Redis', async () => {
+  it('share the counts between replicas on one Redis', async () => {
     const second = await startService(
       {
         RATE_LIMIT_POINTS: '5',
@@ -119,7 +119,7 @@ describe('Rate limits', () => {
       for (let i = 0; i < 2; i++) expect((await second.get('/stats', client)).status).to.equal(200);
       expect((await second.get('/stats', client)).status).to.equal(429);
       expect((await suite.service.get('/stats', client)).status).to.equal(429);
-      // A token skips the limits of every replica, whichever handed it out.
+      // A token skips the limits of every replica, whichever issued it.
       const { body } = await second.get(`/get-bypass?secret=${BYPASS_SECRET}`);
       const bypassing = as('198.51.100.5', { 'X-Bypass-Token': body.bypass_token as string });
       for (const replica of [suite.service, second]) {
@@ -141,7 +141,7 @@ describe('Rate limits', () => {
       return body.bypass_token as string;
     }
 
-    it('skips the limits', async () => {
+    it('do not apply', async () => {
       const client = as('198.51.100.6', { 'X-Bypass-Token': await token() });
       for (let i = 0; i < 20; i++) {
         const { status, headers } = await suite.service.get('/search?q=alpha', client);
@@ -153,7 +153,7 @@ describe('Rate limits', () => {
       expect(body.bypass.valid_for_seconds).to.be.within(3590, 3600);
     });
 
-    it('limits as usual when it is forged, malformed or of another time', async () => {
+    it('apply as usual if it is forged, malformed or of another time', async () => {
       const good = await token();
       const [time, signature] = good.split(':') as [string, string];
       const bad = [
@@ -172,7 +172,7 @@ describe('Rate limits', () => {
     });
   });
 
-  it('lets no web page of another site lock its visitor out, or use a secret', async () => {
+  it('do not let a web page of another site lock out its visitor, or use a secret', async () => {
     const fromPage = (site: string) => as('198.51.100.9', { 'Sec-Fetch-Site': site });
     const secrets = [`/get-bypass?secret=${BYPASS_SECRET}`, `/rebuild?secret=${REBUILD_SECRET}`];
     const plain = await suite.service.get('/rebuild?secret=wrong', as('198.51.100.10'));
@@ -188,7 +188,7 @@ describe('Rate limits', () => {
       const answer = await suite.service.get(secrets[0] as string, fromPage(site));
       expect(answer.status, site).to.equal(200);
     }
-    // What a browser sends for its user is counted as ever.
+    // Requests that the user of a browser starts are counted as usual.
     for (let i = 0; i < 10; i++) {
       expectProblem(await suite.service.get('/rebuild', fromPage('none')), 403, 'forbidden');
     }
@@ -196,7 +196,7 @@ describe('Rate limits', () => {
     expectProblem(await suite.service.get('/rebuild', fromPage('cross-site')), 403, 'forbidden');
   });
 
-  it('locks an address out of the secret endpoints after ten wrong secrets, and no other', async () => {
+  it('lock an address, and no other, out of the secret endpoints after ten wrong secrets', async () => {
     const client = as('198.51.100.7');
     for (let i = 0; i < 10; i++) {
       const path = i % 2 === 0 ? '/get-bypass?secret=wrong' : '/rebuild?secret=wrong';
@@ -218,7 +218,7 @@ describe('Rate limits without Redis', () => {
     () => ({ RATE_LIMIT_POINTS: '2', REDIS_URL: '' }),
   );
 
-  it('are kept by the process, and told by /debug-ip', async () => {
+  it('are counted in the process, and reported by /debug-ip', async () => {
     for (let i = 0; i < 2; i++) expect((await suite.service.get('/stats')).status).to.equal(200);
     expectProblem(await suite.service.get('/stats'), 429, 'rate_limited');
     expect((await suite.service.get('/debug-ip')).body.limit).to.include({ limit: 2, remaining: 0 });
@@ -250,7 +250,7 @@ describe('Rate limits on Redis', function () {
 
   const statsAs = (ip: string) => suite.service.get('/stats', { headers: { 'X-Forwarded-For': ip } });
 
-  it('do not ask Redis about a client that has used up its budget', async () => {
+  it('reject a client over the limit without a Redis call', async () => {
     const asked = async () => {
       const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats')) ?? [];
       return Number(calls);
@@ -262,7 +262,7 @@ describe('Rate limits on Redis', function () {
     expect((await asked()) - before).to.equal(0);
   });
 
-  it('hear no more than ten of many guesses at once', async () => {
+  it('check at most ten of many concurrent wrong secrets', async () => {
     const as = { headers: { 'X-Forwarded-For': '198.51.100.24' } };
     const guess = (secret: string) => suite.service.get(`/get-bypass?secret=${secret}`, as);
     const wrong = Array.from({ length: 50 }, (_, i) => guess(`wrong-${i}`));
@@ -271,7 +271,7 @@ describe('Rate limits on Redis', function () {
     expect(answers.filter(({ status }) => status === 429)).to.have.length(41);
   });
 
-  it('hear the right secret however often it comes at once', async () => {
+  it('accept the right secret in any number of concurrent requests', async () => {
     const as = { headers: { 'X-Forwarded-For': '198.51.100.25' } };
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`, as)),
@@ -280,7 +280,7 @@ describe('Rate limits on Redis', function () {
   });
 });
 
-describe('Rate limits on a database of Redis that does not exist', () => {
+describe('A Redis database that does not exist', () => {
   const suite = useService(
     () => packagesNamed(['alpha']),
     () => ({ RATE_LIMIT_POINTS: '2' }),
@@ -297,7 +297,7 @@ describe('Rate limits on a database of Redis that does not exist', () => {
     await replica.stop();
   });
 
-  it('are kept by the process, and leave no key in another database', async () => {
+  it('makes the process count rate limits, and gets no key into another database', async () => {
     const keys = () => redis.keys(`${suite.service.slug}:*`);
     const before = await keys();
     for (let i = 0; i < 2; i++) expect((await replica.get('/stats')).status).to.equal(200);
@@ -305,7 +305,7 @@ describe('Rate limits on a database of Redis that does not exist', () => {
     expect(await keys()).to.deep.equal(before);
   });
 
-  it('do not let a rebuild run without the lock of all replicas', async () => {
+  it('does not let a rebuild run without the shared lock', async () => {
     const { status, headers } = await replica.get(REBUILD);
     expect(status).to.equal(503);
     expect(headers.get('Retry-After')).to.match(/^\d+$/);

@@ -28,11 +28,11 @@ function expectRawProblem({ status, headers, text }: RawResponse, expected: numb
   expect(headers.get('Connection')).to.equal('close');
 }
 
-describe('Requests that reach no route', function () {
+describe('Unusual requests', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['alpha', 'beta']));
 
-  /** Sends bytes on a connection of their own. @returns all responses, after the service has closed it. */
+  /** Sends bytes on a new connection. @returns all responses, once the service has closed it. */
   async function send(...pieces: (string | Buffer)[]): Promise<readonly RawResponse[]> {
     const client = await RawConnection.open(suite.service.url);
     for (const piece of pieces) client.send(piece);
@@ -47,15 +47,15 @@ describe('Requests that reach no route', function () {
     return response;
   }
 
-  describe('because their target is no path', () => {
+  describe('whose target is not a path', () => {
     const targets = ['http://[/', 'http://', 'http:///ping', 'http://a:99999/ping', 'ftp://a/ping'];
     for (const target of [...targets, '*', 'http://%/', 'https://[::1/']) {
-      it(`are answered 400: ${target}`, async () => {
+      it(`get 400: ${target}`, async () => {
         expectRawProblem(await sendOne(getRequest(target)), 400, 'malformed_request');
       });
     }
 
-    it('are answered like others if it is a URL', async () => {
+    it('get normal responses if it is a URL', async () => {
       const targets: [target: string, status: number][] = [
         ['http://registry.example/ping', 200],
         ['HTTPS://user@registry.example:8443/search?q=alpha', 200],
@@ -70,19 +70,19 @@ describe('Requests that reach no route', function () {
       }
     });
 
-    it('are answered with a problem to OPTIONS *', async () => {
+    it('get a problem for OPTIONS *', async () => {
       const response = await sendOne('OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
       expectRawProblem(response, 404, 'not_found');
     });
   });
 
-  describe('because something else is wrong with them', () => {
+  describe('with another fault', () => {
     const big = 'x'.repeat(20_000);
     const cases: [what: string, bytes: string | Buffer, status: number, code: string][] = [
       ['no Host', 'GET /ping HTTP/1.1\r\n\r\n', 400, 'malformed_request'],
       ['two Hosts', 'GET /ping HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'malformed_request'],
       [
-        'a Host repeated',
+        'a repeated Host',
         'GET /ping HTTP/1.1\r\nHost: a\r\nX: y\r\nhOsT: a\r\n\r\n',
         400,
         'malformed_request',
@@ -94,9 +94,9 @@ describe('Requests that reach no route', function () {
         'malformed_request',
       ],
       ['two Hosts in HTTP/1.0', 'GET /ping HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n', 400, 'malformed_request'],
-      ['a Host that is none', 'GET /ping HTTP/1.1\r\nHost: a b/\r\n\r\n', 400, 'malformed_request'],
-      ['a version that is none', 'GET /ping HTTP/2.0\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
-      ['the beginning of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'malformed_request'],
+      ['an invalid Host', 'GET /ping HTTP/1.1\r\nHost: a b/\r\n\r\n', 400, 'malformed_request'],
+      ['an invalid version', 'GET /ping HTTP/2.0\r\nHost: a\r\n\r\n', 400, 'malformed_request'],
+      ['the start of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'malformed_request'],
       ['a space in the target', getRequest('http://a b/'), 400, 'malformed_request'],
       ['a target without a slash', getRequest('ping'), 400, 'malformed_request'],
       ['TLS', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff]), 400, 'malformed_request'],
@@ -109,19 +109,19 @@ describe('Requests that reach no route', function () {
       ['CONNECT without Host', 'CONNECT a:443 HTTP/1.1\r\n\r\n', 405, 'method_not_allowed'],
     ];
     for (const [what, bytes, status, code] of cases) {
-      it(`are answered ${status} ${code}: ${what}`, async () => {
+      it(`get ${status} ${code}: ${what}`, async () => {
         const response = await sendOne(bytes);
         expectRawProblem(response, status, code);
         expect(response.headers.get('Allow')).to.equal(status === 405 ? 'GET, HEAD' : null);
       });
     }
 
-    it('keep the id that they come with', async () => {
+    it('keep their request id', async () => {
       const response = await sendOne('GET / HTTP/1.1\r\nX-Request-Id: mine\r\n\r\n');
       expect(response.headers.get('X-Request-Id')).to.equal('mine');
     });
 
-    concurrentTests()('are answered 408 request_timeout if they do not arrive', async () => {
+    concurrentTests()('get 408 request_timeout if they do not arrive completely', async () => {
       const [half, second] = await Promise.all([
         sendOne('GET /ping HTTP/1.1\r\nHost: a\r\n'),
         send(`${getRequest('/ping')}GET /ping HTTP/1.1\r\n`),
@@ -131,28 +131,28 @@ describe('Requests that reach no route', function () {
     });
   });
 
-  describe('are answered like others', () => {
+  describe('that are valid', () => {
     const closing = 'Connection: close\r\n';
 
-    it('in HTTP/1.0, without a Host', async () => {
+    it('are answered in HTTP/1.0 without a Host', async () => {
       expect((await sendOne('GET /ping HTTP/1.0\r\n\r\n')).status).to.equal(200);
     });
 
-    it('with an empty Host, or one with a port', async () => {
+    it('are answered with an empty Host, or one with a port', async () => {
       for (const host of ['', '[::1]:3000', 'registry.example:80', 'xn--bcher-kva.example', 'a_b']) {
         const response = await sendOne(`GET /ping HTTP/1.1\r\nHost: ${host}\r\n${closing}\r\n`);
         expect(response.status, host).to.equal(200);
       }
     });
 
-    it('with Expect: 100-continue, in any spelling, and are not asked for their body', async () => {
+    it('are answered with Expect: 100-continue in any spelling, without being asked for their body', async () => {
       const responses = await send(
         `POST /ping HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n${closing}\r\n`,
       );
       expect(responses.map(({ status }) => status)).to.deep.equal([405]);
     });
 
-    it('with Expect: 100-continue among others, none of them broken by a 100', async () => {
+    it('are answered with Expect: 100-continue among others, none of them broken by a 100', async () => {
       const responses = await send(
         getRequest('/ping') +
           getRequest('/openapi.json', 'Expect: 100-continue\r\n') +
@@ -164,7 +164,7 @@ describe('Requests that reach no route', function () {
         expect(JSON.parse(text)).to.be.an('object');
     });
 
-    it('if they ask for another protocol, and so are those after them', async () => {
+    it('are answered if they request another protocol, like those after them', async () => {
       const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n';
       const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n';
       const responses = await send(
@@ -176,7 +176,7 @@ describe('Requests that reach no route', function () {
       expect(responses.map(({ status }) => status)).to.deep.equal([200, 404, 200, 405]);
     });
 
-    it('of any other method, with 405', async () => {
+    it('are answered with 405 for any other method', async () => {
       for (const method of ['SOURCE', 'LINK', 'PURGE', 'M-SEARCH', 'QUERY']) {
         const { status, headers } = await sendOne(`${method} /ping HTTP/1.1\r\nHost: a\r\n${closing}\r\n`);
         if (status === 400) continue; // The parser of this version of Node does not know it.
@@ -186,7 +186,7 @@ describe('Requests that reach no route', function () {
     });
   });
 
-  it('never get another format, whatever their target is', async () => {
+  it('never get a response in another format, whatever their target is', async () => {
     const characters = '/?#[]@:%*.\\|^`{}<>"\'~;=&+, \t\u00a0éa1'.split('');
     const random = seededRandom(7);
     const target = () =>
@@ -217,7 +217,7 @@ describe('Malformed input after valid requests', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => packagesNamed(['alpha', 'beta']), UNCACHED);
 
-  /** Sends bytes, lets the search among them take a moment, and waits until the service closes the connection. */
+  /** Sends bytes, delays the search among them, and waits until the service closes the connection. */
   async function send(bytes: string, ...more: string[]): Promise<RawConnection> {
     const hold = bytes.includes('/search')
       ? suite.proxy.hold('before', (_method, path) => path.includes('_msearch'))
@@ -242,14 +242,14 @@ describe('Malformed input after valid requests', function () {
   const faults: [what: string, bytes: string, status: number][] = [
     ['garbage', 'nonsense\r\n\r\n', 400],
     ['a request without Host', 'GET /ping HTTP/1.1\r\n\r\n', 400],
-    ['a target that is no URL', getRequest('http://['), 400],
+    ['a target that is not a URL', getRequest('http://['), 400],
     ['another expectation', getRequest('/ping', 'Expect: foo\r\n'), 417],
     ['CONNECT', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405],
     ['large headers', getRequest('/ping', `X: ${'x'.repeat(100_000)}\r\n`), 431],
-    ['a body that has no end', getRequest('/ping', 'Transfer-Encoding: gzip\r\n'), 400],
+    ['a body without an end', getRequest('/ping', 'Transfer-Encoding: gzip\r\n'), 400],
   ];
   for (const [what, fault, status] of faults) {
-    it(`is answered ${status} after the response to the request before it: ${what}`, async () => {
+    it(`gets ${status} after the response to the previous request: ${what}`, async () => {
       for (const client of [await send(search + fault), await send(search, fault)]) {
         expect(statusesOf(client)).to.deep.equal([200, status]);
         expect(JSON.parse(client.responses[0]?.text ?? '')).to.include({ query: 'alpha' });
@@ -257,7 +257,7 @@ describe('Malformed input after valid requests', function () {
       }
     });
 
-    it(`is answered in order after many requests, and what follows is ignored: ${what}`, async () => {
+    it(`gets its response in order after many requests, and later input is ignored: ${what}`, async () => {
       const client = await send(
         getRequest('/ping').repeat(30) + search + fault + getRequest('/ping').repeat(30),
       );
@@ -265,7 +265,7 @@ describe('Malformed input after valid requests', function () {
     });
   }
 
-  it('is not answered if the response before it is the last one', async () => {
+  it('gets no response if the previous one was the last', async () => {
     for (const last of [
       getRequest('/search?q=alpha', 'Connection: close\r\n'),
       'GET /search?q=alpha HTTP/1.0\r\n\r\n',
@@ -278,7 +278,7 @@ describe('Malformed input after valid requests', function () {
     }
   });
 
-  it('is not answered if it is the body of a request that is answered', async () => {
+  it('gets no second response if it is the body of an answered request', async () => {
     const post = 'POST /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
     for (const client of [
       await send(`${post}zz\r\n`),
@@ -289,22 +289,22 @@ describe('Malformed input after valid requests', function () {
     }
   });
 
-  it('is not answered if it is a body that does not come', async () => {
+  it('gets no second response if it is an incomplete body', async () => {
     const client = await send('POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1');
     expect(statusesOf(client)).to.deep.equal([405]);
   });
 
-  itConcurrently('is not answered with a second response if it is completed too late', async () => {
+  itConcurrently('gets no second response if it is completed too late', async () => {
     const client = await RawConnection.open(suite.service.url);
     client.send('GET /ping HTTP/1.1\r\n');
-    await waitFor(() => client.responses.length > 0, 'the time to be over', 20_000);
+    await waitFor(() => client.responses.length > 0, 'the request timeout', 20_000);
     client.send('Host: a\r\n\r\n');
     client.send(getRequest('/ping').repeat(5));
     await client.closed;
     expect(statusesOf(client)).to.deep.equal([408]);
   });
 
-  it('does not lose its response to a client that is still sending', async () => {
+  it('gets its response even if the client is still sending', async () => {
     const client = await RawConnection.open(suite.service.url);
     const size = 20_000_000;
     client.send(`POST / HTTP/1.1\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(size)}`);
@@ -313,7 +313,7 @@ describe('Malformed input after valid requests', function () {
     expect(client.error).to.equal(undefined);
   });
 
-  itConcurrently('ends the connection of a client that does not close it', async () => {
+  itConcurrently('causes the connection to be closed even if the client does not close it', async () => {
     const client = await RawConnection.openUnread(suite.service.url);
     client.send('nonsense\r\n\r\n');
     await pause(100);
@@ -334,24 +334,24 @@ describe('Malformed requests', function () {
   const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
   const raw = (...pieces: (string | Buffer)[]) => rawRequest(suite.service.url, pieces);
 
-  describe('that are no HTTP', () => {
+  describe('that are not HTTP', () => {
     const malformed: [what: string, bytes: string | Buffer, status: number][] = [
       ['garbage', 'nonsense\r\n\r\n', 400],
-      ['bytes that are no text', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff, 0x0d, 0x0a, 0x0d, 0x0a]), 400],
-      ['a NUL in the address', 'GET /search?q=\0a HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+      ['binary data', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff, 0x0d, 0x0a, 0x0d, 0x0a]), 400],
+      ['a NUL in the URL', 'GET /search?q=\0a HTTP/1.1\r\nHost: a\r\n\r\n', 400],
       ['a NUL in a header', 'GET /ping HTTP/1.1\r\nHost: a\r\nX-A: \0\r\n\r\n', 400],
       ['no Host', 'GET /ping HTTP/1.1\r\n\r\n', 400],
       ['two lengths', 'GET /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
       [
-        'a length beside chunks',
+        'a length and chunks',
         'POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
         400,
       ],
       ['64 KB of headers', `GET /ping HTTP/1.1\r\nHost: a\r\nX-A: ${'x'.repeat(65_536)}\r\n\r\n`, 431],
-      ['an address of 64 KB', `GET /search?q=${'x'.repeat(65_536)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431],
+      ['a URL of 64 KB', `GET /search?q=${'x'.repeat(65_536)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431],
     ];
     for (const [what, bytes, status] of malformed) {
-      it(`are answered ${status}, in words: ${what}`, async () => {
+      it(`get ${status} with a problem: ${what}`, async () => {
         const answer = await raw(bytes);
         expect(answer.status).to.equal(status);
         expect(answer.headers.get('Content-Type')).to.equal('application/problem+json');
@@ -361,10 +361,10 @@ describe('Malformed requests', function () {
       });
     }
 
-    // The server gives these up after ten seconds and more.
+    // The server closes these connections after ten seconds or more.
     const itConcurrently = concurrentTests();
 
-    itConcurrently('are answered 408 where they come drop by drop, within 15 seconds', async () => {
+    itConcurrently('get 408 if they arrive too slowly', async () => {
       const began = Date.now();
       const drops = Array.from({ length: 60 }, (_, i) => `X-${i}: a\r\n`);
       const pieces = ['GET /ping HTTP/1.1\r\nHost: a\r\n', ...drops];
@@ -374,14 +374,14 @@ describe('Malformed requests', function () {
       expect(Date.now() - began).to.be.lessThan(40_000);
     });
 
-    itConcurrently('are closed where nothing comes at all', async () => {
+    itConcurrently('are closed if nothing arrives', async () => {
       const began = Date.now();
       const { status } = await rawRequest(suite.service.url, []);
-      expect(status, 'nothing: browsers connect in advance').to.equal(0);
+      expect(status, 'no response: browsers connect in advance').to.equal(0);
       expect(Date.now() - began).to.be.lessThan(15_000);
     });
 
-    itConcurrently('do not keep others waiting', async () => {
+    itConcurrently('do not delay others', async () => {
       const slow = Array.from({ length: 200 }, () =>
         rawRequest(suite.service.url, ['GET /ping HTTP/1.1\r\n']),
       );
@@ -392,7 +392,7 @@ describe('Malformed requests', function () {
     });
   });
 
-  describe('whose address is odd', () => {
+  describe('with an odd URL', () => {
     const odd: [path: string, status: number][] = [
       ['/%', 404],
       ['/%00', 404],
@@ -427,7 +427,7 @@ describe('Malformed requests', function () {
       ['/browse?page=9007199254740991&limit=500', 200],
     ];
     for (const [path, status] of odd) {
-      it(`are answered ${status}: ${path}`, async () => {
+      it(`get ${status}: ${path}`, async () => {
         const answer = await get(path);
         expect(answer.status, answer.text).to.equal(status);
       });
@@ -440,7 +440,7 @@ describe('Malformed requests', function () {
       }
     });
 
-    it('are answered 400 with the largest address that is heard, however it is repeated', async () => {
+    it('get 400 for the longest accepted URL, even with repeated parameters', async () => {
       expect((await get(`/search?q=${'x'.repeat(15_000)}`)).status).to.equal(400);
       expect((await get(`/search?${'q=ab&'.repeat(3000)}`)).status).to.equal(400);
       expect((await get(`/search?${'a&'.repeat(7000)}q=alpha`)).status).to.equal(200);
@@ -449,7 +449,7 @@ describe('Malformed requests', function () {
 
   describe('of other methods', () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'PROPFIND', 'TRACE']) {
-      it(`are answered 405: ${method}`, async () => {
+      it(`get 405: ${method}`, async () => {
         const { status, headers } = await raw(
           `${method} /search?q=alpha HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
         );
@@ -458,7 +458,7 @@ describe('Malformed requests', function () {
       });
     }
 
-    it('are not tunnelled, but answered 405: CONNECT', async () => {
+    it('are not tunnelled, but get 405: CONNECT', async () => {
       const { status, headers } = await raw('CONNECT other.example:443 HTTP/1.1\r\nHost: a\r\n\r\n');
       expect(status).to.equal(405);
       expect(headers.get('Allow')).to.equal('GET, HEAD');

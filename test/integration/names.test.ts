@@ -7,7 +7,7 @@ import { useService } from '../support/service.js';
 
 const LONG_SCOPE = `@${'scope.'.repeat(40)}x/`;
 
-/** Of 2 to 100 characters, and none of them white space at an end: what can be asked for. */
+/** Names that can be queries: 2 to 100 characters, without white space at either end. */
 const NAMES = [
   '@scope/name', '@Scope/Name', '@SCOPE/NAME', '@scope/name.js', '@scope/name-js', '@other/name', 'scope/name', 'name',
   'NAME', 'UPPER-Case', 'upper-case', 'Newtonsoft.Json', 'newtonsoft.json', 'System.Text.Json', 'System.Text', 'Text.Json',
@@ -18,7 +18,7 @@ const NAMES = [
   '日本語/パッケージ', '@日本/語.js', '🚀🚀', '\u{10400}.Deseret', '\u{10428}.deseret', '\uFFFD\uFFFD', '\uFEFFbyte-order-mark\uFEFF', 'x'.repeat(100), 'é'.repeat(100),
 ]; // prettier-ignore
 
-/** Of 512 bytes, with as many characters as that may be, or as few. */
+/** Names of 512 bytes, with the most and the fewest possible characters. */
 const LONGEST = [
   'n'.repeat(512),
   LONG_SCOPE + 'N'.repeat(512 - LONG_SCOPE.length),
@@ -27,27 +27,27 @@ const LONGEST = [
   '🚀'.repeat(128),
 ];
 
-/** What can be listed, and not asked for as it is. */
+/** Names that can be listed, but are not valid queries. */
 const UNASKABLE = ['a', 'É', '語', '@', '/', ' padded ', '\n'];
 
 const ALL = [...NAMES, ...LONGEST, ...UNASKABLE];
 
 const MAX_LENGTH = 100;
-/** Where the parts of a name meet. */
+/** Separators of the parts of a name. */
 const SEPARATOR = /[/@.]/;
 
-/** Where a template leaves the name in a URL, and how a reader gets it back. */
+/** The start of every URL, which the encoded name follows. */
 const BASE = 'https://registry.example/p/';
 const readBack = (url: string) => decodeURIComponent(url.slice(BASE.length));
 
 const KINDS: Record<string, { url: (name: string) => string; env: Record<string, string> }> = {
-  'and URLs of the dataset': { url: (name) => BASE + encodeURIComponent(name), env: {} },
-  'and the template {name}': { url: () => '', env: { PACKAGE_URL_TEMPLATE: `${BASE}{name}` } },
-  'and the template {+name}': { url: () => '', env: { PACKAGE_URL_TEMPLATE: `${BASE}{+name}` } },
+  'with URLs from the dataset': { url: (name) => BASE + encodeURIComponent(name), env: {} },
+  'with the template {name}': { url: () => '', env: { PACKAGE_URL_TEMPLATE: `${BASE}{name}` } },
+  'with the template {+name}': { url: () => '', env: { PACKAGE_URL_TEMPLATE: `${BASE}{+name}` } },
 };
 
 for (const [kind, { url, env }] of Object.entries(KINDS)) {
-  describe(`Names as registries have them, ${kind}`, function () {
+  describe(`Names of various registries, ${kind},`, function () {
     this.timeout(60_000);
     const suite = useService(
       () => packagesNamed(ALL).map((entry) => ({ ...entry, url: url(entry.name) })),
@@ -68,18 +68,18 @@ for (const [kind, { url, env }] of Object.entries(KINDS)) {
       return body.results as { name: string; rank: number }[];
     }
 
-    it('are listed as they are', () => {
+    it('are listed unchanged', () => {
       expect(listed.map(({ name }) => name)).to.deep.equal(ALL);
     });
 
-    it('have URLs that a browser leaves as they are, and that lead back to the name', () => {
+    it('have URLs that browsers do not change, and that decode to the name', () => {
       for (const { name, url: given } of listed) {
         expect(new URL(given).href, JSON.stringify(name)).to.equal(given);
         expect(readBack(given)).to.equal(name);
       }
     });
 
-    it('are found by themselves, as rank 0', async () => {
+    it('are found by themselves, with rank 0', async () => {
       for (const name of NAMES) {
         const exact = (await expectFound(name)).filter(({ rank }) => rank === 0);
         expect(exact.map((entry) => entry.name)).to.include(name);
@@ -100,7 +100,7 @@ for (const [kind, { url, env }] of Object.entries(KINDS)) {
       ]);
     });
 
-    it('are found by parts that reach across a separator', async () => {
+    it('are found by parts that span a separator', async () => {
       let asked = 0;
       for (const name of NAMES) {
         const characters = codePoints(name);
@@ -121,7 +121,7 @@ for (const [kind, { url, env }] of Object.entries(KINDS)) {
       expect(asked).to.be.greaterThan(100);
     });
 
-    it('are found by their first and last hundred characters, where they are longer', async () => {
+    it('are found by their first and last hundred characters if they are longer', async () => {
       for (const name of LONGEST) {
         const characters = codePoints(name);
         for (const part of [characters.slice(0, MAX_LENGTH), characters.slice(-MAX_LENGTH)]) {
@@ -130,7 +130,7 @@ for (const [kind, { url, env }] of Object.entries(KINDS)) {
       }
     });
 
-    it('are refused where their URL would lead elsewhere, or is none of a web page', async () => {
+    it('are rejected with an unsafe URL, or if they are too long', async () => {
       const refused: [entry: Partial<PackageEntry>, reason: RegExp][] = [
         [{ url: 'javascript:alert(1)' }, /^line 2: url "javascript:alert\(1\)" is not http\(s\)/],
         [{ name: 'x'.repeat(513) }, /^line 2: name is longer than 512 bytes/],
@@ -138,7 +138,7 @@ for (const [kind, { url, env }] of Object.entries(KINDS)) {
       if (env['PACKAGE_URL_TEMPLATE'] !== undefined)
         refused.push([
           { name: '..' },
-          /^line 2: name "\.\." makes a url with `\.` or `\.\.` as a part of its path/,
+          /^line 2: name "\.\." gives a url with a `\.` or `\.\.` path segment:/,
         ]);
       for (const [wrong, reason] of refused) {
         const [alpha, ...others] = packagesNamed(['alpha', 'beta']).map((entry) => ({

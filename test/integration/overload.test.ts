@@ -3,23 +3,23 @@ import { bundledPackages } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { useProxiedService } from '../support/proxied-service.js';
 
-/** More than run and wait together. */
+/** More than can run and wait together. */
 const SEARCHES = 600;
-/** How many searches run at the same time: while these are held, all others wait or are refused. */
+/** Searches that run concurrently: while these are held, all others wait or are rejected. */
 const RUNNING = 16;
 
-describe('Overload', function () {
+describe('Excess searches', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => bundledPackages().slice(0, 20_000));
 
-  it('is refused at once, 503 with Retry-After, while /ping and /health answer; the rest is answered', async () => {
-    // An engine that has just started is slow at first.
+  it('get 503 with Retry-After at once, while /ping, /health and the other searches succeed', async () => {
+    // Warms up an engine that has just started.
     for (let i = 0; i < 50; i++) await suite.service.get(`/search?limit=1&q=py${i.toString(36)}`);
-    // Until a search is refused, so that the engine cannot be quicker than the 600 requests arrive.
+    // Held until a search is rejected, so that the engine cannot keep up with the 600 requests.
     const holds = Array.from({ length: RUNNING }, () =>
       suite.proxy.hold('before', (_method, path) => path.includes('/_msearch')),
     );
-    // Each one is another query, so that none is answered by the cache or by an equal one.
+    // Different queries, so that no response is cached or shared.
     const searches = Array.from({ length: SEARCHES }, (_, i) =>
       suite.service.get(`/search?limit=1&q=lib${i.toString(36)}`),
     );

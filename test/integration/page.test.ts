@@ -6,14 +6,14 @@ import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { useService } from '../support/service.js';
 
-/** The files of the page that the HTML names. */
+/** The pages, and the files that their HTML references. */
 async function filesOf(url: string): Promise<string[]> {
   const pages = await Promise.all(['/', '/docs'].map(async (path) => (await fetch(url + path)).text()));
   const named = pages.flatMap((html) => [...html.matchAll(/"(page\/[^"]+)"/g)].map(([, path]) => `/${path}`));
   return ['/', '/docs', ...new Set(named)];
 }
 
-/** Past fetch, which decompresses. */
+/** Reads a compressed body, which `fetch` would decompress. */
 function bodyOf(url: string, encoding: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     rawRequest(url, { headers: { 'Accept-Encoding': encoding } }, (response) => {
@@ -25,14 +25,14 @@ function bodyOf(url: string, encoding: string): Promise<Buffer> {
   });
 }
 
-describe('The page, as it is served', function () {
+describe('The served page', function () {
   this.timeout(60_000);
   const suite = useService(
     () => packagesNamed(['alpha', 'beta']),
     () => ({ RATE_LIMIT_POINTS: '1' }),
   );
 
-  it('is whole: every file that it names is there, of the right type', async () => {
+  it('is complete: every file that it references exists, with the right type', async () => {
     const types: Record<string, string> = { html: 'text/html', css: 'text/css', js: 'text/javascript' };
     const files = await filesOf(suite.service.url);
     expect(files).to.include.members(['/page/page.css', '/page/search-page.js', '/page/docs-page.js']);
@@ -46,7 +46,7 @@ describe('The page, as it is served', function () {
     }
   });
 
-  it('names every module that its scripts import, so that all are fetched at once', async () => {
+  it('preloads every module that its scripts import', async () => {
     for (const [page, script] of [
       ['/', 'search-page.js'],
       ['/docs', 'docs-page.js'],
@@ -65,7 +65,7 @@ describe('The page, as it is served', function () {
     }
   });
 
-  it('has a strict policy, without inline code', async () => {
+  it('has a strict content security policy, without inline code', async () => {
     for (const path of ['/', '/docs']) {
       const { headers } = await fetch(suite.service.url + path);
       const policy = headers.get('Content-Security-Policy') ?? '';
@@ -95,7 +95,7 @@ describe('The page, as it is served', function () {
     expect(bytes).to.be.lessThan(30_000);
   });
 
-  it('is asked for again each time, and answered 304 where it is the same', async () => {
+  it('is revalidated each time, with 304 if unchanged', async () => {
     for (const path of await filesOf(suite.service.url)) {
       const { headers } = await fetch(suite.service.url + path);
       expect(headers.get('Cache-Control')).to.equal('no-cache');
@@ -105,7 +105,7 @@ describe('The page, as it is served', function () {
     }
   });
 
-  it('answers HEAD without a body, and no other method', async () => {
+  it('responds to HEAD without a body, and rejects other methods', async () => {
     const head = await fetch(suite.service.url, { method: 'HEAD' });
     expect(head.status).to.equal(200);
     expect(await head.text()).to.equal('');
@@ -113,7 +113,7 @@ describe('The page, as it is served', function () {
     expectProblem(post, 405, 'method_not_allowed');
   });
 
-  it('is free: it takes nothing from the budget of requests', async () => {
+  it('does not count against the rate limit', async () => {
     for (let i = 0; i < 3; i++)
       for (const path of await filesOf(suite.service.url)) await fetch(suite.service.url + path);
     expect((await suite.service.get('/browse')).status).to.equal(200);

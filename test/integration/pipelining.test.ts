@@ -13,7 +13,7 @@ const PACKAGES = bundledPackages().slice(0, 3000);
 
 describe('Pipelined requests', function () {
   this.timeout(60_000);
-  /** How many searches have come to Elasticsearch. */
+  /** Searches that have arrived at Elasticsearch. */
   let searches = 0;
   const opened: RawConnection[] = [];
 
@@ -76,12 +76,12 @@ describe('Pipelined requests', function () {
     expect(searches).to.equal(AT_A_TIME);
   });
 
-  it('are all answered, in order, however many come at once', async () => {
+  it('are all answered, in order, however many arrive at once', async () => {
     const client = await open();
     const paths = Array.from({ length: 5000 }, (_, i) => (i % 7 === 0 ? `/nothing/${i}` : '/ping'));
     client.send(paths.map((path) => getRequest(path)).join(''));
     await waitFor(() => client.responses.length > 0, 'the first response');
-    // Meanwhile others are served.
+    // Other clients are served meanwhile.
     expect((await suite.service.get('/ping')).status).to.equal(200);
     await waitFor(() => client.responses.length === paths.length, 'all responses', 30_000);
     expect(client.responses.map(({ status }) => status)).to.deep.equal(
@@ -112,7 +112,7 @@ describe('Pipelined requests', function () {
       inOneChunk,
       withLength.replace('Host', 'Expect: 100-continue\r\nHost'),
     ]) {
-      it(`are the last of their connection: ${request.split('\r\n', 2)[1]}, ${request.slice(0, 4)}`, async () => {
+      it(`are the last on their connection: ${request.split('\r\n', 2)[1]}, ${request.slice(0, 4)}`, async () => {
         const client = await open();
         client.send(searchRequests + request + getRequest('/ping') + request);
         await client.closed;
@@ -131,7 +131,7 @@ describe('Pipelined requests', function () {
       expect(client.responses.map(({ status }) => status)).to.deep.equal(queries.map(() => 200));
     });
 
-    it('have their response before the body has come', async () => {
+    it('get their response before the body has arrived', async () => {
       for (const head of [
         `${chunked}1\r\nx\r\n`,
         withLength.slice(0, -20),
@@ -145,7 +145,7 @@ describe('Pipelined requests', function () {
       }
     });
 
-    it('cost next to nothing, into however many chunks the body is cut', async () => {
+    it('cost little processor time, however many chunks the body has', async () => {
       const client = await open();
       const chunks = '1\r\nx\r\n'.repeat(500_000);
       const began = process.cpuUsage();
@@ -157,7 +157,7 @@ describe('Pipelined requests', function () {
     });
   });
 
-  it('are answered to a client that has closed its side', async () => {
+  it('are answered even if the client has closed its side of the connection', async () => {
     const held = holdSearches();
     const client = await open();
     client.send(searchRequests);

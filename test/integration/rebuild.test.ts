@@ -10,7 +10,7 @@ describe('GET /rebuild', function () {
   const suite = useService(() => old);
   const currentIndex = () => suite.service.server.generations.current?.index;
 
-  it('refuses a wrong, an empty and a missing secret with the same body', async () => {
+  it('rejects a wrong, an empty and a missing secret with the same body', async () => {
     const answers = [
       await suite.service.get('/rebuild?secret=wrong'),
       await suite.service.get('/rebuild?secret='),
@@ -20,7 +20,7 @@ describe('GET /rebuild', function () {
     expect(new Set(answers.map(({ text }) => text)).size).to.equal(1);
   });
 
-  it('loads a changed CSV under a loop of searches, of which none fails or is mixed', async () => {
+  it('loads a changed CSV during a loop of searches, none of which fails or mixes snapshots', async () => {
     const changed = [
       ...old.slice(10),
       ...packagesNamed(['brand-new-package']).map((p) => ({ ...p, no: 99_999 })),
@@ -49,7 +49,7 @@ describe('GET /rebuild', function () {
       browsed.add(browse.body.results[0].name);
       expect(health.status).to.equal(200);
       expect(health.body.total_packages).to.be.oneOf([old.length, changed.length]);
-      // The rebuild may end between the look at the progress and this answer; then a new one has begun.
+      // The rebuild may end between the check of the progress and this response; then a new one has started.
       if (again.status === 503) {
         expectProblem(again, 503, 'rebuilding');
         expect(again.body.started_at).to.equal(accepted.body.started_at);
@@ -73,13 +73,13 @@ describe('GET /rebuild', function () {
     expect((await suite.service.get('/browse?limit=1')).body.results[0]).to.deep.equal(old[10]);
   });
 
-  it('leaves the served index and the one before it, closed to writes and in its usual settings', async () => {
+  it('keeps the current and the previous index, with writes blocked and regular settings', async () => {
     const { elasticsearch, alias } = suite.service;
     const served = currentIndex() as string;
     const all = await elasticsearch.indices.get({ index: `${alias}-*` });
     const builds = await suite.service.indices();
     expect(builds).to.have.length(2).and.to.include(served);
-    // Beside them, the changes of each.
+    // In addition, the changes of each.
     const changes = Object.keys(all).filter((index) => isChangesOf(alias, index));
     expect(Object.keys(all)).to.have.members([...builds, ...changes]);
     for (const index of [served, ...changes]) {
@@ -96,12 +96,12 @@ describe('GET /rebuild', function () {
     ).to.deep.equal([alias, `${alias}-previous`]);
     const write = () => elasticsearch.index({ index: alias, document: { name: 'intruder' } });
     await write().then(
-      () => expect.fail('a write went through'),
+      () => expect.fail('the write succeeded'),
       (error: unknown) => expect(String(error)).to.match(/blocked/),
     );
   });
 
-  it('removes what crashed builds of this registry left, and nothing else', async () => {
+  it('removes leftovers of crashed builds of this registry, and nothing else', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     const orphan = `${alias}-20200101t000000z-0123abcd`;
     const others = [
@@ -129,7 +129,7 @@ describe('GET /rebuild without a configured secret', () => {
     () => ({ REBUILD_SECRET: '', BYPASS_SECRET: '' }),
   );
 
-  it('is closed, whatever is sent', async () => {
+  it('rejects every request', async () => {
     for (const path of ['/rebuild', '/rebuild?secret=', '/rebuild?secret=undefined', '/get-bypass?secret=']) {
       expectProblem(await suite.service.get(path), 403, 'forbidden');
     }

@@ -37,7 +37,7 @@ describe('Three replicas', function () {
     for (const replica of replicas) await replica.idle();
   };
 
-  it('accept one of twenty rebuilds asked for at once, and build one generation', async () => {
+  it('accept one of twenty concurrent rebuild requests, and build one generation', async () => {
     const before = await servedIndex(suite.service);
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => (replicas[i % 3] as Service).get(REBUILD)),
@@ -57,7 +57,7 @@ describe('Three replicas', function () {
     }
   });
 
-  it('tell the same progress, whichever of them rebuilds', async () => {
+  it('report the same progress, whichever of them rebuilds', async () => {
     const held = heldBack(() => toCsv(packagesNamed(['only'])));
     const origin = await datasetServer(held.listener);
     const slug = newSlug();
@@ -66,7 +66,7 @@ describe('Three replicas', function () {
     try {
       await waitFor(
         () => [first, second].some(({ server }) => server.rebuilds.progress !== undefined),
-        'the first build to begin',
+        'the first build to start',
       );
       const told: TestResponse[] = [await first.get(REBUILD), await second.get(REBUILD)];
       for (const answer of told) {
@@ -82,7 +82,7 @@ describe('Three replicas', function () {
     }
   });
 
-  it('tell why the last rebuild failed, whichever of them it was', async () => {
+  it('report why the last rebuild failed, whichever of them ran it', async () => {
     const good = toCsv(bundledPackages().slice(0, 5000));
     await suite.dataset.write('package_no,name,version,url\n1,broken\n');
     expect((await (replicas[1] as Service).get(REBUILD)).status).to.equal(202);

@@ -6,7 +6,7 @@ import { Oracle } from '../../fixtures/search-oracle.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { useService } from '../support/service.js';
 
-/** Names that registries other than the bundled one have, and some that none should have. */
+/** Names as in other registries, and some that no registry should have. */
 const WILD_NAMES = [
   '@babel/core', '@babel/core-js', '@Types/Node', 'Newtonsoft.Json', 'newtonsoft.json', 'NEWTONSOFT.JSON',
   'Zend_Db', 'zend_db', 'lib with spaces', '  padded  ', 'a*b', 'a?b', 'a%b_c', 'back\\slash', 'quo"te', "apo'strophe",
@@ -32,7 +32,7 @@ const MAX_LENGTH = 100;
 
 describe('GET /search against a brute-force oracle, over 1 shard', () => compare(1, bundledPackages()));
 
-// A quarter of the names: queries still match more of them than an answer holds, in every shard.
+// With a quarter of the names, queries still match more per shard than a response contains.
 describe('GET /search against a brute-force oracle, over 3 shards', () =>
   compare(
     3,
@@ -82,7 +82,7 @@ function compare(shards: number, packages: PackageEntry[]): void {
     const random = seededRandom(1);
     let asked = 0;
     while (asked < QUERIES_FROM_NAMES) {
-      // Every other name is a wild one: there are few of them, and they hold the surprises.
+      // Every other name is a wild one, because these are few and most likely to fail.
       const { name } =
         asked % 2 === 0 ? pick(random, packages) : pick(random, packages.slice(-WILD_NAMES.length));
       const characters = codePoints(name);
@@ -96,7 +96,7 @@ function compare(shards: number, packages: PackageEntry[]): void {
     }
   });
 
-  it('finds the same for special characters, alone and in company', async function () {
+  it('finds the same for special characters, alone and combined', async function () {
     this.timeout(120_000);
     const random = seededRandom(2);
     const alone = FRAGMENTS.filter(isQuery);
@@ -121,7 +121,7 @@ function compare(shards: number, packages: PackageEntry[]): void {
     await expectSameAnswer('🚀'.repeat(100), 250);
   });
 
-  it('finds every wild name by itself, as rank 0', async () => {
+  it('finds every wild name by itself, with rank 0', async () => {
     for (const name of WILD_NAMES.filter(isQuery)) {
       const answer = await suite.service.get(`/search?q=${encodeURIComponent(name)}&limit=500`);
       const exact = (answer.body.results as { name: string; rank: number }[]).filter(
@@ -131,7 +131,7 @@ function compare(shards: number, packages: PackageEntry[]): void {
     }
   });
 
-  it('pages through all packages by number, none twice and none left out', async function () {
+  it('pages through all packages by number, each exactly once', async function () {
     this.timeout(60_000);
     const seen: PackageEntry[] = [];
     for (let page = 1; ; page++) {

@@ -20,12 +20,12 @@ const ENDPOINTS = [
 ];
 const SECRET_ENDPOINTS = ['/get-bypass?secret=wrong', '/rebuild?secret=wrong'];
 
-describe('Browsers', function () {
+describe('Responses to browsers', function () {
   const suite = useService(() => packagesNamed(['alpha', 'beta']));
   const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
 
-  describe('with responses and requests', () => {
-    it('may do nothing with a response but read it', async () => {
+  describe('by their headers', () => {
+    it('allow nothing but reading them', async () => {
       for (const path of [...ENDPOINTS, ...SECRET_ENDPOINTS, '/nowhere', '/search?q=a']) {
         const { headers } = await get(path);
         expect(headers.get('Content-Security-Policy'), path).to.equal(
@@ -38,7 +38,7 @@ describe('Browsers', function () {
       }
     });
 
-    it('may be of any origin on the public endpoints', async () => {
+    it('are readable from any origin on the public endpoints', async () => {
       for (const path of [...ENDPOINTS, '/search?q=a']) {
         const { headers } = await get(path, { headers: { Origin: 'https://other.example' } });
         expect(headers.get('Access-Control-Allow-Origin'), path).to.equal('*');
@@ -48,7 +48,7 @@ describe('Browsers', function () {
       }
     });
 
-    it('may ask first whether they may send a bypass token', async () => {
+    it('allow preflight requests for a bypass token', async () => {
       const { status, headers } = await get('/search', {
         method: 'OPTIONS',
         headers: {
@@ -63,7 +63,7 @@ describe('Browsers', function () {
       expect(headers.get('Access-Control-Allow-Headers')).to.equal('X-Bypass-Token');
     });
 
-    it('may be of no other origin on the secret ones, and keep nothing', async () => {
+    it('are hidden from other origins and not cached on the secret endpoints', async () => {
       for (const path of [...SECRET_ENDPOINTS, `/get-bypass?secret=${BYPASS_SECRET}`]) {
         const headers = { Origin: 'https://other.example', 'Access-Control-Request-Method': 'GET' };
         const answer = await get(path, { headers });
@@ -77,7 +77,7 @@ describe('Browsers', function () {
     });
   });
 
-  it('are not shown their secrets, wherever they send them', async () => {
+  it('never repeat secrets, wherever the request contains them', async () => {
     const { text, body } = await get(`/debug-ip?secret=${REBUILD_SECRET}`, {
       headers: {
         Authorization: `Bearer ${REBUILD_SECRET}`,
@@ -93,7 +93,7 @@ describe('Browsers', function () {
     expect(body.headers).to.include({ via: '1.1 shown', referer: '[redacted]', cookie: '[redacted]' });
   });
 
-  it('can read what every endpoint promises: a valid OpenAPI document, whose examples keep it', async () => {
+  it('are described by a valid OpenAPI document with valid examples', async () => {
     const { body: document } = await get('/openapi.json');
     const { valid, errors } = await new Validator().validate(
       document as Parameters<Validator['validate']>[0],

@@ -13,11 +13,11 @@ describe('The progress of a replica of another version', function () {
       'with a phase that this version does not know',
       '{"phase":"polishing","rows":1,"startedAt":"2026-01-02T03:04:05.678Z"}',
     ],
-    ['of a newer form', '{"version":2,"step":"loading"}'],
-    ['that is no JSON', 'loading'],
+    ['in a newer format', '{"version":2,"step":"loading"}'],
+    ['that is not JSON', 'loading'],
     ['with a negative number', '{"phase":"loading","rows":-5,"startedAt":"2026-01-02T03:04:05.678Z"}'],
     ['with a fraction', '{"phase":"loading","rows":1.5,"startedAt":"2026-01-02T03:04:05.678Z"}'],
-    ['with a date that is none', '{"phase":"loading","rows":1,"startedAt":"soon","at":"soon","reason":"a"}'],
+    ['with an invalid date', '{"phase":"loading","rows":1,"startedAt":"soon","at":"soon","reason":"a"}'],
     [
       'of many megabytes',
       `{"phase":"loading","rows":1,"startedAt":"2026-01-02T03:04:05.678Z","at":"2026-01-02T03:04:05.678Z","reason":"${'x'.repeat(20_000_000)}"}`,
@@ -25,7 +25,7 @@ describe('The progress of a replica of another version', function () {
   ];
 
   for (const [what, text] of written) {
-    it(`is not an error, and not passed on: one ${what}`, async () => {
+    it(`causes no error, and is not reported: one ${what}`, async () => {
       const { slug } = suite.service;
       const redis = new Redis((await engines()).redis.url);
       try {

@@ -17,12 +17,12 @@ import {
 } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-/** What follows the alias in the name of a build that crashed long ago. */
+/** End of the index name of a build that crashed long ago. */
 const OLD_BUILD = '20200101t000000z-0123abcd';
 
 /**
- * What makes of a slug another one that the service could mistake for it: the sibling's names begin like the alias of
- * the first, like the alias of its previous generation, like its changes, and like one of its builds.
+ * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the alias
+ * of the first, like the alias of its previous generation, like its changes, and like one of its builds.
  */
 const ALIKE = ['-packages', '-packages-previous', '-packages-changes', `-packages-${OLD_BUILD}`];
 
@@ -31,14 +31,14 @@ const DIRECTIONS = [
   ['second', 'first'],
 ] as const;
 
-/** Short enough for each of these behind it. */
+/** Short enough for each of these suffixes. */
 const shortSlug = () => `t${randomBytes(2).toString('hex')}`;
 
 const FIRST = bundledPackages().slice(0, 600);
 const SECOND = bundledPackages().slice(600, 1600);
 
 for (const suffix of ALIKE) {
-  describe(`Two registries on the same engines, \`<slug>\` and \`<slug>${suffix}\``, function () {
+  describe(`Two registries on the same engines, \`<slug>\` and \`<slug>${suffix}\`,`, function () {
     this.timeout(120_000);
     const slug = shortSlug();
     const first = useService(() => FIRST, undefined, { slug });
@@ -49,7 +49,7 @@ for (const suffix of ALIKE) {
       useBackgroundReader(second, [SECOND.length]),
     ];
 
-    /** The indices of the one, by its longer name or by not having it. */
+    /** The indices of one registry, distinguished by the longer slug. */
     async function indicesOf({ service }: SuiteService) {
       const { elasticsearch } = service;
       const all = Object.entries(await elasticsearch.indices.get({ index: `${slug}-*` }));
@@ -57,7 +57,7 @@ for (const suffix of ALIKE) {
       return Object.fromEntries(all.filter(([name]) => isSecond(name) === (service === second.service)));
     }
 
-    /** All that operators and clients see of a registry. */
+    /** The state of a registry as operators and clients see it. */
     async function stateOf(suite: SuiteService) {
       const answers = [];
       for (const path of ['/search?q=lib&limit=500', '/browse?limit=500', '/changes', '/health']) {
@@ -84,7 +84,7 @@ for (const suffix of ALIKE) {
     }
 
     for (const [one, other] of DIRECTIONS) {
-      it(`lets the ${one} rebuild, roll back, clean up and prune, and leaves the other as it is`, async () => {
+      it(`allow the ${one} to rebuild, roll back, clean up and prune without affecting the other`, async () => {
         const { service } = both[one];
         const { elasticsearch, alias } = service;
         const before = await stateOf(both[other]);
@@ -102,8 +102,8 @@ for (const suffix of ALIKE) {
         expect(await stateOf(both[other])).to.deep.equal(before);
       });
 
-      // As an operator may close them, or Elasticsearch by itself where a disk is full.
-      it(`lets the ${one} rebuild while the other's indices are closed to all changes`, async () => {
+      // Operators can make indices read-only, and Elasticsearch does so on a full disk.
+      it(`allow the ${one} to rebuild while the other's indices are read-only`, async () => {
         const { elasticsearch } = both[other].service;
         const index = Object.keys(await indicesOf(both[other]));
         await elasticsearch.indices.addBlock({ index, block: 'read_only' });
@@ -115,7 +115,7 @@ for (const suffix of ALIKE) {
       });
     }
 
-    it('lets both rebuild at the same time', async () => {
+    it('can rebuild at the same time', async () => {
       const answers = [await first.service.get(REBUILD), await second.service.get(REBUILD)];
       expect(answers.map(({ status }) => status)).to.deep.equal([202, 202]);
       for (const { service } of [first, second]) {
@@ -132,7 +132,7 @@ for (const suffix of ALIKE) {
     for (const reader of readers) reader.itNoticesNothing();
 
     for (const [one, other] of DIRECTIONS) {
-      it(`lets the other serve and rebuild when the ${one} has lost all its generations`, async () => {
+      it(`allow the other to serve and rebuild after the ${one} has lost all its generations`, async () => {
         const { service } = both[one];
         const { generations } = service.server;
         const lost = generations.current?.index;
@@ -140,7 +140,7 @@ for (const suffix of ALIKE) {
         await service.elasticsearch.indices.delete({ index: Object.keys(await indicesOf(both[one])) });
         expect(await stateOf(both[other])).to.deep.equal(before);
         await rebuild(both[other]);
-        // It loads its snapshot anew by itself.
+        // It reloads its snapshot automatically.
         await waitFor(
           () => generations.engine === 'present' && generations.current?.index !== lost,
           'the data',
@@ -151,16 +151,16 @@ for (const suffix of ALIKE) {
   });
 }
 
-describe('What two registries on the same engines count and keep', function () {
+describe('Two registries on the same engines', function () {
   this.timeout(60_000);
   const POINTS = 4;
   const slug = newSlug();
-  // With the same secrets, too.
+  // Both registries have the same secrets.
   const env = () => ({
     RATE_LIMIT_POINTS: String(POINTS),
     RATE_LIMIT_WINDOW_SECONDS: '300',
     METRICS_PORT: '0',
-    // So that each test can be a client of its own.
+    // So that each test can use its own client address.
     TRUSTED_PROXIES: '127.0.0.1',
   });
   const first = useService(() => FIRST, env, { slug });
@@ -171,7 +171,7 @@ describe('What two registries on the same engines count and keep', function () {
   });
 
   for (const [i, [one, other]] of DIRECTIONS.entries()) {
-    it(`is a budget of requests for each: that of the ${other} is whole when the ${one}'s is used up`, async () => {
+    it(`have separate request budgets: the ${other} accepts a client that has used up that of the ${one}`, async () => {
       const client = as(`198.51.100.${i}`);
       for (let n = 0; n < POINTS; n++) await both[one].service.get('/stats', client);
       expectProblem(await both[one].service.get('/stats', client), 429, 'rate_limited');
@@ -180,7 +180,7 @@ describe('What two registries on the same engines count and keep', function () {
       expect(headers.get('RateLimit')).to.match(new RegExp(`^"reading";r=${POINTS - 1};`));
     });
 
-    it(`is a count of wrong secrets for each: the ${other} hears who is locked out by the ${one}`, async () => {
+    it(`count wrong secrets separately: the ${other} accepts a client that is locked out by the ${one}`, async () => {
       const client = as(`198.51.101.${i}`);
       const path = `/get-bypass?secret=${BYPASS_SECRET}`;
       for (let n = 0; n < 10; n++) await both[one].service.get('/get-bypass?secret=wrong', client);
@@ -189,7 +189,7 @@ describe('What two registries on the same engines count and keep', function () {
       expect((await both[other].service.get(path, client)).status).to.equal(200);
     });
 
-    it(`is no bypass token: one of the ${one} is worth nothing at the ${other}`, async () => {
+    it(`do not share bypass tokens: one of the ${one} is invalid at the ${other}`, async () => {
       const { body } = await both[one].service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
       const client = as(`198.51.102.${i}`, { 'X-Bypass-Token': body.bypass_token as string });
       const valid = async ({ service }: SuiteService) =>
@@ -200,7 +200,7 @@ describe('What two registries on the same engines count and keep', function () {
       expectProblem(await both[other].service.get('/stats', client), 429, 'rate_limited');
     });
 
-    it(`is each metric, which says whose it is: those of the ${one}`, async () => {
+    it(`name the registry in each metric: those of the ${one}`, async () => {
       const { service } = both[one];
       const text = await (await fetch(`${service.server.metricsUrl}/metrics`)).text();
       const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -209,7 +209,7 @@ describe('What two registries on the same engines count and keep', function () {
       expect(new Set(labels)).to.deep.equal(new Set([service.slug]));
     });
 
-    it(`is each key in Redis, which begins with the slug: those that the ${one} uses`, async () => {
+    it(`start each key in Redis with the slug: those of the ${one}`, async () => {
       const { service, dataset } = both[one];
       const ip = `198.51.103.${i}`;
       const keys = await keysUsed(async () => {
@@ -221,7 +221,7 @@ describe('What two registries on the same engines count and keep', function () {
         await service.rebuild();
         expect(service.server.rebuilds.lastFailure).not.to.equal(undefined);
       });
-      // `service.rebuild()` has the address of the test itself.
+      // `service.rebuild()` is counted by the address of the test itself.
       const limits = [`debug:${ip}`, `reading:${ip}`, 'secrets:127.0.0.1', `secrets:${ip}`];
       const rebuilds = ['last-failure', 'lock', 'progress'];
       expect(keys).to.deep.equal([
@@ -232,7 +232,7 @@ describe('What two registries on the same engines count and keep', function () {
   }
 });
 
-/** The keys that Redis is asked for meanwhile, as Redis itself reads the commands. */
+/** The Redis keys that `act` uses, as Redis itself parses the commands. */
 async function keysUsed(act: () => Promise<void>): Promise<string[]> {
   const redis = new Redis((await engines()).redis.url);
   const monitor = await redis.monitor();

@@ -21,7 +21,7 @@ const AWKWARD_NAMES = [
 
 const ALPHABET = [...codePoints('abcdefghijklmnopqrstuvwxyz0123456789-_. '), '🚀', 'é', '日'];
 
-/** A name with so many random edits; nothing of it is left out of what look-alikes are compared by. */
+/** A name with this number of random edits, sometimes in upper case. */
 function mutated(random: () => number, name: string, edits: number): string {
   const characters = codePoints(name);
   for (let edit = 0; edit < edits; edit++) {
@@ -41,7 +41,7 @@ describe('GET /similar against a brute-force oracle, over 1 shard', () => compar
 
 describe('GET /similar against a brute-force oracle, over 3 shards', () => compare(3, 5000, 200));
 
-/** Asks for look-alikes of names that exist and of others. */
+/** Compares the look-alikes of existing and other names with those of the oracle. */
 function compare(shards: number, count: number, queries: number): void {
   const packages: PackageEntry[] = [];
   let oracle: SimilarityOracle;
@@ -70,7 +70,7 @@ function compare(shards: number, count: number, queries: number): void {
     return all.length;
   }
 
-  it('finds the same', async function () {
+  it('finds the same names', async function () {
     this.timeout(300_000);
     const random = seededRandom(20_261_123);
     const awkward = packages.slice(-AWKWARD_NAMES.length);
@@ -82,7 +82,7 @@ function compare(shards: number, count: number, queries: number): void {
       if (length >= 1 && length <= 100) questions.push([text, pick(random, [1, 10, 50])]);
     }
     let found = 0;
-    // Elasticsearch works at the next ones while the oracle works at one.
+    // Concurrent, so that Elasticsearch and the oracle work in parallel.
     const remaining = questions.values();
     const ask = async () => {
       for (const [text, limit] of remaining) {
@@ -94,7 +94,7 @@ function compare(shards: number, count: number, queries: number): void {
     expect(found, 'look-alikes').to.be.greaterThan(queries / 2);
   });
 
-  it('finds the same for every awkward name', async () => {
+  it('finds the same names for every awkward name', async () => {
     for (const name of AWKWARD_NAMES) {
       if (name.trim() !== '' && codePoints(name).length <= 100) await expectSame(name, 50);
     }
@@ -105,7 +105,7 @@ describe('GET /similar', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['redis', 'redis-', 'Redis', 'reids', 'rediss', 'other']));
 
-  it('answers with look-alikes, nearest first, and never with the name itself', async () => {
+  it('returns look-alikes, nearest first, and never the name itself', async () => {
     const { body, headers } = await suite.service.get('/similar?name=%20redis%20');
     expect(body).to.deep.include({ name: 'redis', count: 4 });
     const named = (body.results as { name: string; distance: number }[]).map((one) => [
@@ -122,7 +122,7 @@ describe('GET /similar', function () {
     expect(headers.get('X-Snapshot')).to.match(/^[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}$/);
   });
 
-  it('tells that there are more', async () => {
+  it('reports that there are more', async () => {
     const { body, headers } = await suite.service.get('/similar?name=redis&limit=3');
     expect(body.count).to.equal(3);
     expect(headers.get('X-Results-Truncated')).to.equal('true');
@@ -136,16 +136,16 @@ describe('GET /similar', function () {
     ['?name=%FF', 'name must be UTF-8, percent-encoded'],
     ['?name=a&name=b', 'name must be given once'],
     ['?name=a&limit=0', 'limit must be a whole number from 1 in plain decimal digits'],
-    ['?name=a&snapshot=x', 'snapshot must be an id from the header X-Snapshot'],
+    ['?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
   ] as const) {
-    it(`refuses ${query.slice(0, 30) || 'a request without a name'}`, async () => {
+    it(`rejects ${query.slice(0, 30) || 'a request without a name'}`, async () => {
       const answer = await suite.service.get(`/similar${query}`);
       expectProblem(answer, 400, 'invalid_parameter');
       expect(answer.body.detail).to.equal(detail);
     });
   }
 
-  it('counts a limit above the maximum as the maximum', async () => {
+  it('caps limit at the maximum', async () => {
     expect((await suite.service.get('/similar?name=redis&limit=51')).headers.get('ETag')).to.equal(
       (await suite.service.get('/similar?name=redis&limit=50')).headers.get('ETag'),
     );
@@ -159,7 +159,7 @@ describe('A flood of /similar', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => packagesNamed(['redis', 'reids', 'other']));
 
-  it('is refused beyond what may wait, and leaves searches alone', async () => {
+  it('is rejected beyond a full queue, and does not affect searches', async () => {
     const hold = suite.proxy.hold('before', (_method, path) => path.includes('/_msearch'));
     const held = suite.service.get('/similar?name=first');
     await hold.arrived;
@@ -178,7 +178,7 @@ describe('A generation without the field of look-alikes', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['redis', 'reids', 'other']));
 
-  it('is served on but for /similar, until a refresh builds again', async () => {
+  it('is served except for /similar, until a refresh rebuilds it', async () => {
     const { elasticsearch, server, slug } = suite.service;
     const index = server.generations.current?.index ?? '';
     const found = await elasticsearch.indices.getMapping({ index });
@@ -216,7 +216,7 @@ describe('Look-alikes after a rebuild', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['redis', 'reids']));
 
-  it('are those of the snapshot that is asked for', async () => {
+  it('are those of the requested snapshot', async () => {
     const before = (await suite.service.get('/stats')).headers.get('X-Snapshot') ?? '';
     await suite.dataset.write(toCsv(packagesNamed(['redis', 'redi5'])));
     await suite.service.rebuild();

@@ -16,7 +16,7 @@ describe('A dataset with an impossible date', function () {
   let lastModified = dates[0] ?? '';
 
   for (const date of dates) {
-    it(`is taken as of now: ${JSON.stringify(date)}`, async () => {
+    it(`is dated with the current time: ${JSON.stringify(date)}`, async () => {
       lastModified = date;
       const origin = await datasetServer((_request, response) => {
         response.setHeader('Last-Modified', lastModified).end(toCsv(packagesNamed(['alpha'])));
@@ -38,11 +38,11 @@ describe('A dataset with an impossible date', function () {
   }
 });
 
-describe('An index whose _meta cannot be read', function () {
+describe('An index with an unreadable _meta', function () {
   this.timeout(60_000);
   const suite = useService(() => bundledPackages().slice(0, 1000));
 
-  /** Writes a `_meta` over that of the index being served, as another version of the service might. */
+  /** Overwrites the `_meta` of the served index, as another version of the service might. */
   async function overwriteMeta(_meta: Record<string, unknown>): Promise<string> {
     const { elasticsearch, server } = suite.service;
     const index = server.generations.current?.index ?? '';
@@ -68,11 +68,11 @@ describe('An index whose _meta cannot be read', function () {
     ['that is empty', {}],
   ];
   for (const [what, meta] of unreadable) {
-    it(`is reported and not served: one ${what}; a rebuild replaces it`, async () => {
+    it(`is reported, not served, and replaced by a rebuild: one ${what}`, async () => {
       const index = await overwriteMeta(meta);
       expect(suite.service.server.generations.engine).to.equal('unusable');
       expect((await suite.service.get('/health')).body.status).to.equal('unavailable');
-      // Served from the generation as it was last seen.
+      // Served from the last readable state of the generation.
       expect((await suite.service.get('/search?q=lib')).status).to.equal(200);
       const fresh = await startService({}, suite.service.slug);
       expectProblem(await fresh.get('/search?q=lib'), 503, 'search_unavailable');
@@ -85,15 +85,15 @@ describe('An index whose _meta cannot be read', function () {
     });
   }
 
-  it('does not keep `npm run rebuild` from replacing it', async () => {
+  it('can be replaced by `npm run rebuild`', async () => {
     await overwriteMeta({ schema_version: 2 });
     expect(await command('src/cli/rebuild.ts')).to.include({ code: 0 });
     await waitFor(async () => (await suite.service.get('/health')).status === 200, 'the replica');
   });
 
-  it('does not keep `npm run rollback` from going back, and is not gone back to', async () => {
+  it('does not prevent `npm run rollback`, which never selects it', async () => {
     const index = await overwriteMeta({ schema_version: 2 });
-    // The previous generation is one of the tests above.
+    // The previous generation is an unreadable one from the tests above.
     const { code, stderr } = await command('src/cli/rollback.ts');
     expect({ code, stderr }).to.include({ code: 1 });
     expect(stderr).to.contain('was written by another version of the service');

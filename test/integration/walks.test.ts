@@ -43,7 +43,7 @@ describe('Following next', function () {
       );
       const oracle = new Oracle(packages);
 
-      it('reaches every match of a search once, in order, whatever the limit', async () => {
+      it('reaches every match of a search once, in order, with any limit', async () => {
         for (const [q, limit] of [
           ['li', 500],
           ['li', 499],
@@ -97,7 +97,7 @@ describe('Links of /browse', () => {
     );
   };
 
-  it('lead to the first, the previous, the next and the last page, where they exist', async () => {
+  it('lead to the first, the previous, the next and the last page, if they exist', async () => {
     const [first, last] = ['?page=1&limit=2', '?page=3&limit=2'];
     expect(await links('?limit=2')).to.deep.equal({ first, next: '?page=2&limit=2', last });
     expect(await links('?limit=2&page=2')).to.deep.equal({ first, prev: first, next: last, last });
@@ -122,7 +122,7 @@ describe('Snapshots', function () {
     await suite.service.rebuild('&force=true');
   }
 
-  it('are walked through to the end across a flip, and are gone after a second one', async () => {
+  it('can be walked through across a flip, and are gone after the second one', async () => {
     for (const path of ['/search?q=b-1&limit=7', '/browse?limit=50']) {
       await publish(1);
       const { entries, snapshots } = await walk(suite.service, path, async (pages) => {
@@ -140,7 +140,7 @@ describe('Snapshots', function () {
     }
   });
 
-  it('are known to every replica right after a flip, before it has noticed', async () => {
+  it('are known to every replica right after a flip', async () => {
     const replicas: Service[] = [suite.service];
     for (let i = 0; i < 2; i++) {
       replicas.push(await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug));
@@ -164,7 +164,7 @@ describe('Snapshots', function () {
     }
   });
 
-  it('are known to a replica that was started after the flip', async () => {
+  it('are known to a replica that started after the flip', async () => {
     const before = suite.service.server.generations.current?.snapshot ?? '';
     await publish(7);
     const replica = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
@@ -178,7 +178,7 @@ describe('Snapshots', function () {
     }
   });
 
-  it('that never were are gone; looking for them is throttled', async () => {
+  it('that never existed get 410; looking for them is throttled', async () => {
     const began = performance.now();
     const paths = ['/browse?', '/search?q=lib&', '/packages/lib?', '/lookup?name=a&', '/similar?name=a&'];
     const ask = (i: number) =>
@@ -191,7 +191,7 @@ describe('Snapshots', function () {
     expect(performance.now() - began).to.be.greaterThan(150);
   });
 
-  it('and cursors are refused where they are malformed, or of another query', async () => {
+  it('and cursors are rejected if they are malformed, or belong to another query', async () => {
     const { next = '' } = linksOf(await suite.service.get('/search?q=lib&limit=5'));
     const after = new URLSearchParams(next).get('after') ?? '';
     const { snapshot } = suite.service.server.generations.current ?? {};
@@ -212,7 +212,7 @@ describe('Snapshots', function () {
       expectProblem(await suite.service.get(`/search?${query}`), 400, 'invalid_parameter');
     }
     const all = await suite.service.get('/search?q=lib&limit=10');
-    // Another limit, and without the snapshot: still what follows.
+    // With another limit and without the snapshot, the results still continue.
     const rest = await suite.service.get(`/search?q=lib&limit=3&after=${after}`);
     expect(rest.body.results).to.deep.equal((all.body.results as object[]).slice(5, 8));
   });

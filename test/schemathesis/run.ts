@@ -14,24 +14,24 @@ import { newSlug, request, startService, type Service } from '../support/service
 import { waitFor } from '../support/wait-for.js';
 
 /**
- * `npm run test:schemathesis`: tests a running service against its own `/openapi.json` with schemathesis, which generates
- * valid and invalid requests from the document and holds every response to it. The last line is `N passed, N failed`,
- * counted in requests.
+ * `npm run test:schemathesis` tests a running service against its own `/openapi.json` with schemathesis,
+ * which generates valid and invalid requests from the document and checks every response against it. The last
+ * line is `N passed, N failed`, counted in requests.
  */
 
 /** The oldest Python that the pinned schemathesis runs on. */
 const PYTHON = [3, 11] as const;
 
-/** The installation downloads 20 MB; longer means that PyPI cannot be reached. In milliseconds. */
+/** Timeout of the installation, which downloads 20 MB: PyPI is probably unreachable. In milliseconds. */
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
-/** A run takes 3 to 15 s. One that takes longer than this is stopped, and counts as failed: all four take less than three minutes. In milliseconds. */
+/** A run takes 3 to 15 s; a longer one is stopped and counts as failed. In milliseconds. */
 const RUN_TIMEOUT_MS = 180_000;
 
-/** Enough for every operation and every type of page, and loaded in a second. */
+/** Enough for every operation and every kind of page; loads in a second. */
 const PACKAGES = 2000;
 
-/** Of both endpoints that have one. */
+/** The secret of both secret endpoints. */
 const SECRET = 'schemathesis-change-me';
 
 const CONFIG = fileURLToPath(new URL('schemathesis.toml', import.meta.url));
@@ -39,25 +39,25 @@ const REQUIREMENTS = fileURLToPath(new URL('requirements.txt', import.meta.url))
 
 const execute = promisify(execFile);
 
-/** A state of the service, and what is tried in it. */
+/** A state of the service and the tests to run in it. */
 interface Run {
   name: string;
   service: Service;
-  /** Cases that are generated for each operation, beside those of the boundaries of its schema. */
+  /** Generated cases per operation, in addition to the boundary cases of its schema. */
   maxExamples: number;
   args?: string[];
-  /** Added to the configuration. */
+  /** Appended to the configuration. */
   config?: string;
 }
 
-/** The part of schemathesis' JSON report that is counted. */
+/** The part of schemathesis' JSON report that is read. */
 interface Report {
   complete: boolean;
   exit_code: number;
   test_cases: { generated: number; with_failures: number; without_checks: number; errored: number };
 }
 
-/** @returns the Python of a virtual environment that has schemathesis; made once for these requirements. */
+/** Installs these requirements once. @returns the Python of the virtual environment. */
 async function install(): Promise<string> {
   const version = await pythonVersion();
   const digest = createHash('sha256')
@@ -69,7 +69,7 @@ async function install(): Promise<string> {
   const python = join(folder, 'bin', 'python');
   if (existsSync(python)) return python;
   mkdirSync(programs, { recursive: true });
-  // Beside the target, so that the last step is a rename: there is all of it or nothing.
+  // In the same folder as the target, so that the last step is an atomic rename.
   const scratch = await mkdtemp(join(programs, 'schemathesis-'));
   try {
     console.log('Installing schemathesis (once) …');
@@ -90,7 +90,7 @@ async function install(): Promise<string> {
     });
   } catch (error) {
     const { stdout = '', message } = error as { stdout?: string; message: string };
-    throw new Error(`schemathesis cannot be installed (python3 -m venv, pip): ${stdout}${message}`, {
+    throw new Error(`installing schemathesis failed (python3 -m venv, pip): ${stdout}${message}`, {
       cause: error,
     });
   } finally {
@@ -99,18 +99,18 @@ async function install(): Promise<string> {
   return python;
 }
 
-/** @returns such as `3.11`. @throws where there is no Python that is new enough. */
+/** @returns such as `3.11`. @throws if no Python is new enough. */
 async function pythonVersion(): Promise<string> {
   const must = `install Python ${PYTHON.join('.')} or newer (Debian: apt-get install python3-venv)`;
   const { stdout } = await execute('python3', ['--version']).catch((error: unknown) => {
-    throw new Error(`schemathesis needs python3, which does not run: ${must}`, { cause: error });
+    throw new Error(`python3, which schemathesis needs, does not run: ${must}`, { cause: error });
   });
   const [, major = 0, minor = 0] = /^Python (\d+)\.(\d+)/.exec(stdout)?.map(Number) ?? [];
   if (major > PYTHON[0] || (major === PYTHON[0] && minor >= PYTHON[1])) return `${major}.${minor}`;
-  throw new Error(`schemathesis needs a newer Python than ${stdout.trim()}: ${must}`);
+  throw new Error(`${stdout.trim()} is too old for schemathesis: ${must}`);
 }
 
-/** How many requests went how, and what schemathesis says of those that failed. */
+/** Numbers of requests, and schemathesis' output about the failed ones. */
 interface Result {
   passed: number;
   failed: number;
@@ -122,7 +122,7 @@ async function test(
   python: string,
   { name, service, maxExamples, args = [], config = '' }: Run,
 ): Promise<Result> {
-  // What it keeps for later runs lies in the working directory.
+  // schemathesis keeps state for later runs in the working directory.
   const folder = await mkdtemp(join(tmpdir(), 'schemathesis-'));
   try {
     const file = join(folder, 'schemathesis.toml');
@@ -140,14 +140,14 @@ async function test(
         timeout: RUN_TIMEOUT_MS,
       },
     ).catch((error: unknown) => error as { stdout?: string; stderr?: string });
-    // A run that is ended by its timeout leaves an empty report, or none.
+    // A run that times out leaves an empty report, or none.
     const written = existsSync(report) ? await readFile(report, 'utf8') : '';
     const counted = written === '' ? undefined : (JSON.parse(written) as Report);
     const { generated = 0, with_failures = 0, without_checks = 0, errored = 0 } = counted?.test_cases ?? {};
     const isClean = counted?.complete === true && counted.exit_code === 0 && generated > 0;
     const found = with_failures + errored;
     const passed = generated - found - without_checks;
-    // One that has found nothing and not come to its end is one failure.
+    // An incomplete run without findings counts as one failure.
     const failed = isClean ? found : Math.max(found, 1);
     console.log(`${name}: ${passed} passed, ${failed} failed`);
     return { passed, failed, findings: failed === 0 ? [] : [`  ${name}:\n${stdout}${stderr}`] };
@@ -156,7 +156,7 @@ async function test(
   }
 }
 
-/** Starts the service in each of its states, one after the other, and runs schemathesis on it. */
+/** Starts the service in each state and runs schemathesis on it. */
 async function testAll(python: string): Promise<Result[]> {
   const dataset = await datasetFile(toCsv(bundledPackages().slice(0, PACKAGES)));
   const held = heldBack(() => 'name\n');
@@ -204,7 +204,7 @@ try {
   const sum = (part: 'passed' | 'failed') => results.reduce((total, result) => total + result[part], 0);
   const [passed, failed] = [sum('passed'), sum('failed')];
   const findings = results.flatMap((result) => result.findings);
-  // The first line is Mocha's: scripts/test-runs.sh shows what follows it once more.
+  // Same heading as Mocha's: scripts/test-runs.sh repeats what follows it.
   if (failed > 0) console.log([`  ${failed} failing`, ...findings].join('\n\n'));
   console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed === 0 ? 0 : 1;

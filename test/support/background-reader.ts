@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { TestResponse, Service, SuiteService } from './service.js';
 
-/** What all readers of this run asked and got. */
+/** Totals of all readers of this run. */
 export const readers = { requests: 0, failures: 0, answeredAway: 0 };
 
 interface Body {
@@ -12,24 +12,24 @@ interface Body {
   total_packages: unknown;
 }
 
-/** For a service whose readers are to reach Elasticsearch with every request. */
+/** Environment of a service whose readers must reach Elasticsearch with every request. */
 export const UNCACHED = { CACHE_MAX_BYTES: '0' };
 
-/** A query that at least five names of every snapshot match that readers may see. */
+/** Matches at least five names of every snapshot that readers may see. */
 const QUERY = 'lib';
 
-/** What `useReader` gives to a suite. */
+/** The background reader of a suite. */
 export interface BackgroundReader {
-  /** While it is set, Elasticsearch may be away, and a 503 that says so is a good answer. */
+  /** While true, Elasticsearch may be down, and readers accept a 503 that says so. */
   engineMayBeAway: boolean;
-  /** When there were such answers, by `performance.now()`. */
+  /** Times of these 503 responses, by `performance.now()`. */
   readonly away: readonly number[];
-  /** To be called at the end of the suite: the test that says whether the reader noticed anything. */
+  /** Registers the test that asserts that all responses were good. Call it at the end of the suite. */
   itNoticesNothing(): void;
 }
 
 /**
- * Reads the service of the suite that calls it, after `useService`, in loops while its tests run.
+ * Reads the service of the calling suite in loops while its tests run. Call it after `useService`.
  * @param totals the numbers of packages that may be served.
  */
 export function useBackgroundReader(
@@ -44,7 +44,7 @@ export function useBackgroundReader(
       return reader?.away ?? [];
     },
     itNoticesNothing() {
-      it('is not noticed by readers', async () => {
+      it('must not disrupt readers', async () => {
         await reader?.stop();
         expect(reader?.failures).to.deep.equal([]);
         expect(reader?.requests).to.be.greaterThan(100);
@@ -58,11 +58,11 @@ export function useBackgroundReader(
   return reading;
 }
 
-/** Reads a service in loops, as its users do, and keeps every answer that is not as it should be. */
+/** Reads a service in loops, as its users do, and records every unexpected response. */
 class Reader {
   requests = 0;
   readonly failures: string[] = [];
-  /** When it was told that Elasticsearch is away, where it might be. */
+  /** Times of accepted 503 responses. */
   readonly away: number[] = [];
   #stopped = false;
   readonly #done: Promise<unknown>;

@@ -5,22 +5,22 @@ import { isolatedNodes } from './isolated-nodes.js';
 
 /** A node of a cluster. */
 export interface ClusterNode extends Service {
-  /** As Elasticsearch's settings want it. */
+  /** Its `node.name`. */
   name: string;
 }
 
-/** Real Elasticsearch nodes of this machine that are one cluster. */
+/** Elasticsearch nodes on this machine that form one cluster. */
 export interface Cluster {
   nodes: ClusterNode[];
-  /** All of them, as ELASTICSEARCH_URL wants it. */
+  /** All nodes, in the format of ELASTICSEARCH_URL. */
   url: string;
   stop(): Promise<void>;
 }
 
 /**
  * Starts a cluster.
- * @param members what becomes of each node: master and data, or data alone. The first can be master.
- * @throws where it cannot be had.
+ * @param members role of each node: master and data, or data only. The first must be a master.
+ * @throws if Elasticsearch is not available.
  */
 export async function startCluster(members: ('master' | 'data')[]): Promise<Cluster> {
   const own = await isolatedNodes();
@@ -28,7 +28,7 @@ export async function startCluster(members: ('master' | 'data')[]): Promise<Clus
   const ports = await Promise.all(members.map(() => freePort()));
   const nodes: ClusterNode[] = [];
   try {
-    // One after the other: the first is a cluster by itself, which the others join.
+    // One after the other: the first node forms the cluster, which the others join.
     for (const [i, role] of members.entries()) {
       const node = `node-${i + 1}`;
       const engine = await own.start(node, {

@@ -8,19 +8,19 @@ import { run } from '../../src/dev/run.js';
 import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** A command that takes longer is stuck, in milliseconds. */
+/** A command that takes longer is considered stuck. In milliseconds. */
 const TIMEOUT_MS = 8 * 60_000;
 
-/** What `docker inspect` says of a container, as far as tests look. */
+/** The part of the output of `docker inspect` that tests read. */
 interface Container {
   Id: string;
   State: { Running: boolean; Health?: { Status: string } };
   HostConfig: { PortBindings: Record<string, { HostIp: string; HostPort: string }[]> | null };
 }
 
-/** The containers of docker-compose.yml as a project of this test's own, with the settings of its examples. */
+/** The containers of docker-compose.yml, as a separate project with the settings of its examples. */
 export class Compose {
-  /** Apart from that of a project which a person runs here. */
+  /** Differs from the subnet of a project that a developer runs on the same machine. */
   readonly #subnet = `10.${randomInt(100, 250)}.${randomInt(256)}.0/24`;
   readonly #project = `test-${randomBytes(4).toString('hex')}`;
   readonly #port: number;
@@ -36,7 +36,7 @@ export class Compose {
     this.#command = command;
   }
 
-  /** @throws where Docker Compose is not installed. */
+  /** @throws if Docker Compose is not installed. */
   static async create(): Promise<Compose> {
     const plugin = await run('docker', ['compose', 'version']).then(
       () => true,
@@ -47,20 +47,20 @@ export class Compose {
     return new Compose(await freePort(), await freePort(), folder, command);
   }
 
-  /** Of the API. */
+  /** URL of the API. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Of the second registry, with deploy/siblings.yml. */
+  /** URL of the second registry, with deploy/siblings.yml. */
   get siblingUrl(): string {
     return `http://127.0.0.1:${this.#siblingPort}`;
   }
 
   /**
-   * Writes the env file: the given examples of `deploy`, one after the other as the README says, and what makes this
-   * project differ from one that a person runs here.
-   * @param files beside docker-compose.yml.
+   * Writes the env file: the given examples of `deploy`, concatenated as the README says, and the settings
+   * that keep this project apart from one that a developer runs on the same machine.
+   * @param files in addition to docker-compose.yml.
    */
   async configure(examples: string[], settings: Record<string, string>, files: string[] = []): Promise<void> {
     this.#files = ['docker-compose.yml', ...files];
@@ -75,12 +75,12 @@ export class Compose {
     await writeEnv(this.#envFile, examples, own);
   }
 
-  /** Writes the env file of the second registry: its example, and what is different. */
+  /** Writes the env file of the second registry: its example and `settings`. */
   async configureSibling(settings: Record<string, string>): Promise<void> {
     await writeEnv(this.#siblingEnvFile, ['sibling.env'], settings);
   }
 
-  /** Runs Compose with these arguments. @returns its output. */
+  /** Runs Compose with `args`. @returns its output. */
   async run(...args: string[]): Promise<string> {
     const [command = '', ...first] = this.#command;
     const files = this.#files.flatMap((file) => ['--file', file]);
@@ -92,7 +92,7 @@ export class Compose {
     });
   }
 
-  /** The containers of a service, or all. */
+  /** The containers of a service, or all containers. */
   async containers(service?: string): Promise<Container[]> {
     const labels = [
       `project=${this.#project}`,
@@ -132,10 +132,10 @@ export class Compose {
     return join(this.#folder, 'sibling.env');
   }
 
-  /** Without the settings of the person who runs the tests. */
+  /** Excludes the settings of the developer who runs the tests. */
   get #environment(): NodeJS.ProcessEnv {
     const { PATH, HOME, DOCKER_HOST } = process.env;
-    // Compose 1.29 would leave the build to a part of Docker that may not be installed.
+    // With BuildKit, Compose 1.29 would delegate the build to a Docker plugin that may not be installed.
     return {
       PATH,
       HOME,
@@ -145,7 +145,7 @@ export class Compose {
   }
 }
 
-/** @param examples of `deploy`, one after the other. */
+/** @param examples of `deploy`, in order. */
 async function writeEnv(path: string, examples: string[], settings: Record<string, string>): Promise<void> {
   const texts = await Promise.all(examples.map((name) => readFile(join(ROOT, 'deploy', name), 'utf8')));
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`);

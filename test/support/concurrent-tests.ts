@@ -2,10 +2,11 @@
 type RegisterTest = (title: string, body: () => Promise<unknown>) => void;
 
 /**
- * For tests of one suite that mostly wait and do not depend on each other: they run at the same time, and each is reported
- * under its own title. They start before the first test of the suite, and so also run beside those that `it` registers.
- * To be called after the hooks that they need. `--grep` selects what is reported, not what runs.
- * @param atOnce how many run at the same time, in the order of registration: a few where each starts a process.
+ * For tests of one suite that mostly wait and do not depend on each other: they run concurrently, each
+ * reported under its own title. They start before the first test of the suite, so they also run alongside
+ * tests that `it` registers. Call it after the hooks that they need. `--grep` selects what is reported, not
+ * what runs.
+ * @param atOnce how many run at a time, in the order of registration: a few if each starts a process.
  */
 export function concurrentTests(atOnce = Infinity): RegisterTest {
   const waiting: (() => Promise<void>)[] = [];
@@ -19,7 +20,7 @@ export function concurrentTests(atOnce = Infinity): RegisterTest {
     const outcome = new Promise<void>((resolve, reject) => {
       waiting.push(() => body().then(() => resolve(), reject));
     });
-    // A failure that comes before its turn to be reported is not unhandled.
+    // A failure before the test is due to be reported is not an unhandled rejection.
     outcome.catch(() => undefined);
     it(title, () => outcome);
   };

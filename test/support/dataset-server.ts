@@ -21,7 +21,7 @@ export async function datasetServer(listener: RequestListener): Promise<DatasetS
   };
 }
 
-/** A dataset that is sent only when the test says so, and after that at once. */
+/** Sends the dataset only after `release`; later requests get it at once. */
 export function heldBack(csv: () => string): { listener: RequestListener; release: () => void } {
   let release: () => void = () => undefined;
   const released = new Promise<void>((resolve) => (release = resolve));
@@ -31,7 +31,7 @@ export function heldBack(csv: () => string): { listener: RequestListener; releas
   };
 }
 
-/** Sends `start` at once, and then `bytes` bytes every `pauseMs` without an end. */
+/** Sends `start` at once, then `bytes` bytes every `pauseMs`, forever. */
 export function trickled(start: string, bytes: number, pauseMs: number): RequestListener {
   return (_request, response) => {
     response.write(start);

@@ -8,7 +8,7 @@ import type { PackageEntry } from '../../src/search/package-document.js';
 
 const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url);
 
-/** The bundled snapshot, read without any code of the service: it has neither quotes nor commas in its fields. */
+/** The bundled snapshot, parsed without code of the service: its fields contain no quotes or commas. */
 export function bundledPackages(): PackageEntry[] {
   const [, ...lines] = gunzipSync(readFileSync(BUNDLED)).toString().trimEnd().split('\n');
   return lines.map((line) => {
@@ -35,7 +35,7 @@ export function toCsv(packages: readonly PackageEntry[]): string {
   return ['package_no,name,version,url', ...rows, ''].join('\n');
 }
 
-/** A dataset in a file of its own, which a test may change. */
+/** A dataset in a temporary file that a test can change. */
 export interface DatasetFile {
   /** `file:…` */
   url: string;

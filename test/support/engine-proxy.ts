@@ -10,11 +10,11 @@ import {
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** A request that is held, on its way to the engine or its answer on the way back. */
+/** A held request, or its held response. */
 export interface Hold {
-  /** Resolves with its headers when the request is there. */
+  /** Resolves with the request's headers when the hold takes effect. */
   arrived: Promise<IncomingHttpHeaders>;
-  /** Lets it go on, if its sender is still there. */
+  /** Forwards it, if its sender is still connected. */
   release(): void;
 }
 
@@ -25,7 +25,7 @@ interface Rule {
   released: Promise<void>;
 }
 
-/** Stands between a server and a real Elasticsearch, and holds chosen requests, so that a test can act right then. */
+/** A proxy between a server and a real Elasticsearch that holds chosen requests while a test acts. */
 export class EngineProxy {
   readonly #server: Server;
   readonly #rules: Rule[] = [];
@@ -47,7 +47,7 @@ export class EngineProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Holds the next request that matches: before the engine sees it, or after it has answered. */
+  /** Holds the next request that matches: before it reaches the engine, or after the engine has responded. */
   hold(when: 'before' | 'after', matches: (method: string, path: string) => boolean): Hold {
     let arrive: Rule['arrive'] = () => undefined;
     let release: () => void = () => undefined;

@@ -8,12 +8,12 @@ import { startElasticsearch, startRedis } from '../../src/dev/services.js';
 import { run } from '../../src/dev/run.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 
-/** How long the first suite may wait: the very first time, Elasticsearch is downloaded. */
+/** Timeout of the first suite, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
 
 const HEAP = '1g';
 
-/** `npm run test:containers` sets it: nothing but a container will do. */
+/** Set by `npm run test:containers`, which accepts only containers. */
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
 interface Engines {
@@ -27,10 +27,10 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 let started: Promise<Engines> | undefined;
 
 /**
- * The one Elasticsearch and the one Redis of this run, started by the first suite that asks: containers by
- * testcontainers where a Docker engine answers, otherwise (but for `npm run test:containers`) the local ones of `npm start`.
- * Bundles the worker first, as rebuilds run in it.
- * @throws where neither can be had: there is no test without a real engine.
+ * Starts the Elasticsearch and the Redis that all suites of this run share: testcontainers if a Docker engine
+ * responds, otherwise the local ones of `npm start` (`npm run test:containers` fails instead). Bundles the
+ * worker first, because rebuilds run in it.
+ * @throws if an engine is not available: no test runs without real engines.
  */
 export function engines(): Promise<Engines> {
   started ??= start();

@@ -1,11 +1,11 @@
 /**
- * Measures how long an asynchronous operation blocks the event loop in one piece, at its longest.
+ * Measures the longest time for which an asynchronous operation blocks the event loop.
  *
- * Other processes and the garbage of other tests only ever prolong a piece. Of each the shorter one of elapsed time and
- * CPU time counts (the former includes what other processes take, the latter what garbage collection does on other
- * threads), and of each step of the operation the shortest of several runs.
+ * Other processes and garbage from other tests can only lengthen a block. So each block counts as the shorter
+ * of its elapsed time (which includes other processes) and its CPU time (which includes garbage collection on
+ * other threads), and each step of the operation counts as the shortest of several runs.
  * @param run does the same in each run, and calls `nextStep` before each of its steps.
- * @param runs at most; fewer if the result is `enoughMs` or less before.
+ * @param runs the maximum; stops early once the result is at most `enoughMs`.
  * @returns milliseconds.
  */
 export async function longestBlock(

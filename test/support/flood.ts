@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { packagesNamed } from './datasets.js';
 import { startService, useService, type Service } from './service.js';
 
-/** Rate limit of both replicas: one budget lasts for a whole flood. */
+/** Rate limit of both replicas: the window outlasts a flood. */
 export const FLOOD_POINTS = 1000;
 /** Requests in one flood. */
 export const FLOOD_REQUESTS = 10_000;
@@ -11,8 +11,8 @@ export const FLOOD_REQUESTS = 10_000;
 const CONNECTIONS = 16;
 
 /**
- * Starts two replicas of one registry on one Redis for the suite that calls it, with a limit of `FLOOD_POINTS`.
- * @returns the replicas; to be called within tests.
+ * Starts two replicas of one registry on one Redis for the calling suite, with a limit of `FLOOD_POINTS`.
+ * @returns the replicas, available only within tests.
  */
 export function useReplicas(env: Record<string, string> = {}): () => [Service, Service] {
   const limited = { RATE_LIMIT_POINTS: String(FLOOD_POINTS), RATE_LIMIT_WINDOW_SECONDS: '600', ...env };
@@ -30,7 +30,7 @@ export function useReplicas(env: Record<string, string> = {}): () => [Service, S
 
 /**
  * Sends `FLOOD_REQUESTS` requests, an equal share to each replica; fails if a request gets no response.
- * @param headersOf the headers of the request with this number.
+ * @param headersOf the headers of request `n`.
  * @returns the number of responses by status.
  */
 export async function flood(

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Service, TestResponse } from './service.js';
 
-/** The targets of a header `Link` by their relations. */
+/** The targets of the `Link` header, by relation. */
 export function linksOf({ headers }: TestResponse): Record<string, string> {
   const links = headers.get('Link')?.split(', ') ?? [];
   return Object.fromEntries(
@@ -12,7 +12,7 @@ export function linksOf({ headers }: TestResponse): Record<string, string> {
   );
 }
 
-/** All pages from a first one to the last, by `next`. @param between is called after each page with its number. */
+/** Reads all pages from `path` on, by `next`. @param between runs after each page, with its number. */
 export async function followNext(
   service: Pick<Service, 'get'>,
   path: string,

@@ -3,14 +3,14 @@ import { stopEngines } from './engines.js';
 import { findLeaks } from './secret-scanner.js';
 import { readers } from './background-reader.js';
 
-/** After the last test of all suites: reports what only the whole run can tell. */
+/** After the last test of all suites, reports totals of the whole run. */
 export const mochaHooks = {
   afterAll(): void {
     const { requests, failures, answeredAway } = readers;
     if (requests > 0) {
       console.log(
         `Readers during faults: ${requests} requests, ${failures} failures;` +
-          ` ${answeredAway} answers 503 while Elasticsearch was away`,
+          ` ${answeredAway} 503 responses while Elasticsearch was down`,
       );
     }
     const { found, summary } = findLeaks();
@@ -19,7 +19,7 @@ export const mochaHooks = {
   },
 };
 
-/** Mocha calls it after the last test, also when tests failed. */
+/** Runs after the last test, even if tests failed. */
 export async function mochaGlobalTeardown(): Promise<void> {
   await stopEngines();
 }

@@ -13,11 +13,11 @@ interface NodeOptions {
   administrator?: Administrator;
 }
 
-/** Elasticsearch nodes of a suite's own, beside the one that all suites share. */
+/** Elasticsearch nodes of one suite, separate from the shared one. */
 export interface IsolatedNodes {
-  /** @throws where it cannot be had: it comes from Maven, also where the other engines are containers. */
+  /** @throws if Elasticsearch cannot be fetched. It comes from Maven even if other engines are containers. */
   start(name: string, options: NodeOptions): Promise<Service>;
-  /** Stops all of them, and leaves nothing of them. */
+  /** Stops all nodes and deletes their data. */
   stop(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { startRedis } from '../../src/dev/services.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 
-/** A Redis of a suite's own, beside the one that all suites share. */
+/** The Redis of one suite, separate from the shared one. */
 export interface IsolatedRedis {
   url: string;
   /** The test's own connection. */
@@ -15,7 +15,7 @@ export interface IsolatedRedis {
   stop(): Promise<void>;
 }
 
-/** Starts one: a container where a Docker engine answers, otherwise the local one of `npm start`. */
+/** Starts a container if a Docker engine responds, otherwise the local Redis of `npm start`. */
 export async function isolatedRedis(): Promise<IsolatedRedis> {
   const paths = findPaths(process.env);
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);

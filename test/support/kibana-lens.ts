@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Client, estypes } from '@elastic/elasticsearch';
 
-/** Reads the saved objects for Kibana, and asks Elasticsearch what their Lens panels ask, as their states say it. */
+/** Reads Kibana's saved objects, and runs the searches of their Lens panels on Elasticsearch. */
 
 const FILE = new URL('../../deploy/kibana/saved-objects.ndjson', import.meta.url);
 
@@ -11,7 +11,7 @@ interface Reference {
   name: string;
 }
 
-/** As Kibana exports it; the attributes are of the type's own shape. */
+/** An exported object; the shape of the attributes depends on the type. */
 export interface SavedObject {
   type: 'index-pattern' | 'lens' | 'dashboard';
   id: string;
@@ -21,7 +21,7 @@ export interface SavedObject {
   references: Reference[];
 }
 
-/** What a panel puts into one dimension. */
+/** A dimension of a panel. */
 type Column = { isBucketed: boolean } & (
   | { operationType: 'count'; sourceField: '___records___' }
   | { operationType: 'max'; sourceField: string }
@@ -47,7 +47,7 @@ export interface Layer {
   columnOrder: string[];
 }
 
-/** A line of a table or a point of a chart, by column; what is in no bucket of its own is `Other`. */
+/** A line of a table or a point of a chart, by column; `Other` collects what has no bucket of its own. */
 export type Row = Record<string, string | number>;
 
 export function savedObjects(): SavedObject[] {
@@ -61,22 +61,22 @@ export function layersOf(lens: SavedObject): Record<string, Layer> {
   return lens.attributes['state'].datasourceStates.formBased.layers as Record<string, Layer>;
 }
 
-/** The one layer of the panel whose id ends so. */
+/** The only layer of the panel whose id ends with `-PANEL`. */
 export function layerOf(panel: string): Layer {
   const lens = savedObjects().find(({ type, id }) => type === 'lens' && id.endsWith(`-${panel}`));
   const [layer, ...others] = lens === undefined ? [] : Object.values(layersOf(lens));
-  if (layer === undefined || others.length > 0) throw new Error(`no panel ${panel} of one layer`);
+  if (layer === undefined || others.length > 0) throw new Error(`panel ${panel} does not have one layer`);
   return layer;
 }
 
-/** What a layer shows. @throws where it has an operation that is not known here. */
+/** The rows that a layer shows. @throws on an operation that is not implemented here. */
 export async function rowsOf(client: Client, index: string, layer: Layer): Promise<Row[]> {
   const aggs: Record<string, estypes.AggregationsAggregationContainer> = {};
   for (const [id, column] of Object.entries(layer.columns)) {
     if (column.operationType === 'max') aggs[id] = { max: { field: column.sourceField } };
   }
   const [bucket, ...others] = layer.columnOrder.filter((id) => layer.columns[id]?.isBucketed);
-  if (others.length > 0) throw new Error('a layer of one bucket is what this knows');
+  if (others.length > 0) throw new Error('layers with several buckets are not implemented');
   if (bucket === undefined) {
     const { hits, aggregations } = await client.search({ index, size: 0, track_total_hits: true, aggs });
     return [rowOf(layer, (hits.total as estypes.SearchTotalHits).value, aggregations ?? {})];
@@ -109,7 +109,8 @@ async function bucketing(
   const column = columns[id];
   if (column?.operationType === 'terms') {
     const { size, orderBy, orderDirection } = column.params;
-    if (columns[orderBy.columnId]?.operationType !== 'count') throw new Error('terms are ordered by count');
+    if (columns[orderBy.columnId]?.operationType !== 'count')
+      throw new Error('terms must be ordered by count');
     return { terms: { field: column.sourceField, size, order: { _count: orderDirection } } };
   }
   if (column?.operationType === 'range') {
@@ -121,10 +122,10 @@ async function bucketing(
     const interval = roundInterval((max.value - min.value) / maxBars);
     return { histogram: { field, interval, min_doc_count: includeEmptyRows ? 0 : 1 } };
   }
-  throw new Error(`no buckets are known for ${String(column?.operationType)}`);
+  throw new Error(`buckets are not implemented for ${String(column?.operationType)}`);
 }
 
-/** The smallest of 1, 2, 5, 10, 20 and so on that is no smaller: Kibana's intervals of whole numbers. */
+/** The smallest of 1, 2, 5, 10, 20 … that is at least `least`: Kibana's intervals of whole numbers. */
 function roundInterval(least: number): number {
   const power = 10 ** Math.max(0, Math.floor(Math.log10(least)));
   return power * ([1, 2, 5, 10].find((step) => power * step >= least) ?? 10);
@@ -145,7 +146,7 @@ function rowOf({ columns }: Layer, count: number, metrics: object): Row {
       case 'formula':
         return value(column.references[0]);
       default:
-        throw new Error(`no value is known for ${term}: ${String(column?.operationType)}`);
+        throw new Error(`no value is implemented for ${term}: ${String(column?.operationType)}`);
     }
   };
   const ids = Object.entries(columns).filter(([, { isBucketed }]) => !isBucketed);

@@ -1,12 +1,12 @@
 import { Agent, request } from 'undici';
 
-/** So many requests are under way at a time, each on a connection that is kept. */
+/** Requests in flight, each on its own keep-alive connection. */
 const CONNECTIONS = 8;
 /** A request that takes longer has failed, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 const PATHS = ['/search?q=lib&limit=5', '/browse?page=7&limit=5', '/stats', '/health', '/ping'];
 
-/** Asks one address without a pause until it is stopped, and keeps what was not answered with 200. */
+/** Sends requests to one address without a pause until stopped, and records responses other than 200. */
 export class LoadGenerator {
   requests = 0;
   readonly failures: string[] = [];

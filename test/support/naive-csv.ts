@@ -1,12 +1,12 @@
-/** A record as `naiveCsv` reads it: without fields where it is invalid. */
+/** A record as `naiveCsv` reads it; an invalid one has no fields. */
 export interface NaiveRecord {
   line: number;
   fields: string[] | undefined;
 }
 
 /**
- * A reference for the CSV reader, as short as its rules and as slow as that makes it: a record is the fewest lines that
- * are well-formed together. Where there are none, the first line is invalid, and the next one begins a record.
+ * A short and slow reference for the CSV reader: a record is the smallest number of lines that are
+ * well-formed together. If there is none, the first line is invalid, and the next one starts a record.
  */
 export function naiveCsv(csv: string): NaiveRecord[] {
   const lines = csv.replace(/^\ufeff/, '').split('\n');
@@ -23,7 +23,7 @@ export function naiveCsv(csv: string): NaiveRecord[] {
     records.push({ line: first + 1, fields });
     first += fields === undefined ? 1 : length;
   }
-  // A byte order mark alone is text without a line end, too.
+  // A byte order mark alone is also an unterminated record.
   if (!isTerminated || csv === '\ufeff') records.push({ line: lines.length + 1, fields: undefined });
   return records;
 }

@@ -19,10 +19,10 @@ interface Document {
   components: { schemas: { Problem: object } };
 }
 
-/** What no path can list: the path, or the method, is no endpoint's. */
+/** Statuses of paths and methods that are not in the document. */
 const ANYWHERE = [404, 405];
 
-/** Headers that an answer may only have where the document says so. */
+/** Headers that a response may have only if the document says so. */
 const SPECIAL_HEADERS = [
   'Link',
   'RateLimit',
@@ -33,15 +33,15 @@ const SPECIAL_HEADERS = [
   'X-Snapshot-Changes',
 ];
 
-/** Where people see a page instead of data: the document is not about these. */
+/** Paths of the web pages, which the document does not describe. */
 const PAGE = /^\/(docs|page\/[\w-]+\.(js|css|svg))?$/;
 
-/** The path in the document that a path belongs to. */
+/** The path template of the document that matches a path. */
 function templateOf(pathname: string): string {
   return pathname.startsWith('/packages/') ? '/packages/{name}' : pathname;
 }
 
-/** Compares answers with what the service's own OpenAPI document promises. */
+/** Compares responses with the service's own OpenAPI document. */
 export class OpenApiContract {
   readonly #ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true });
   readonly #validators = new Map<object, ValidateFunction>();
@@ -50,7 +50,7 @@ export class OpenApiContract {
     (addFormats as unknown as (ajv: Ajv2020) => void)(this.#ajv);
   }
 
-  /** Fails where the answer has a status, a body or a header that the document does not promise. */
+  /** Fails if the response has a status, body or header that the document does not list. */
   check(method: string, path: string, answer: TestResponse): void {
     const { pathname } = new URL(path, 'http://any');
     const what = `${method} ${path.slice(0, 200)}: ${answer.status} ${answer.text.slice(0, 300)}`;
@@ -69,7 +69,7 @@ export class OpenApiContract {
     if (answer.status === 304) return;
     if (method === 'OPTIONS' && answer.status === 204) return;
     const response = get.responses[String(answer.status)];
-    if (response === undefined) expect.fail(`a status that is not promised: ${what}`);
+    if (response === undefined) expect.fail(`undocumented status: ${what}`);
     const [type = ''] = (answer.headers.get('Content-Type') ?? '').split(';');
     const promised = Object.keys(response.content);
     expect(promised, what).to.include(type);
@@ -79,7 +79,7 @@ export class OpenApiContract {
     if (method !== 'HEAD') this.#checkBody(what, answer, response.content[type]?.schema ?? {});
   }
 
-  /** Fails where an example is not what it is an example of, or where there is none. */
+  /** Fails if an example does not match its schema, or is missing. */
   checkExamples(): void {
     for (const [path, { get }] of Object.entries(this.document.paths)) {
       for (const [status, { content }] of Object.entries(get.responses)) {

@@ -3,13 +3,13 @@ import { EngineProxy } from './engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
 import { useService, type SuiteService } from './service.js';
 
-/** What `useProxiedService` gives to a suite; to be read within its tests and hooks. */
+/** The service and proxy of a suite; available only within its tests and hooks. */
 interface ProxiedSuiteService extends SuiteService {
   readonly proxy: EngineProxy;
 }
 
 /**
- * Like `useService`, with a proxy between the service and Elasticsearch, which is closed after the service has stopped.
+ * Like `useService`, with a proxy between the service and Elasticsearch that closes after the service stops.
  * @param env is read when the service starts.
  */
 export function useProxiedService(

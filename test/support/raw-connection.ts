@@ -8,11 +8,11 @@ export interface RawResponse {
   text: string;
 }
 
-/** A client that decides itself when it sends and when it reads. */
+/** A client that controls when it sends and when it reads. */
 export class RawConnection {
-  /** Resolves when the connection is closed, by whomever. It stays open forever for a client that does not read. */
+  /** Resolves when either side has closed the connection. Never resolves for a client that does not read. */
   readonly closed: Promise<unknown>;
-  /** How the service has reset the connection, if it has: the error code. */
+  /** Error code of the connection, if the service reset it. */
   error: string | undefined;
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];
@@ -25,14 +25,14 @@ export class RawConnection {
     this.closed = new Promise((resolve) => socket.once('close', resolve));
   }
 
-  /** Connects, and reads from then on. */
+  /** Connects and starts to read. */
   static async open(url: string): Promise<RawConnection> {
     const connection = await RawConnection.openUnread(url);
     connection.read();
     return connection;
   }
 
-  /** Connects, and reads nothing until it is told to. */
+  /** Connects without reading until `read` or `readAt` is called. */
   static async openUnread(url: string): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
@@ -46,7 +46,7 @@ export class RawConnection {
     this.#socket.write(bytes);
   }
 
-  /** Says that no more requests will come. */
+  /** Half-closes the connection: no more requests follow. */
   endSending(): void {
     this.#socket.end();
   }
@@ -57,12 +57,12 @@ export class RawConnection {
     this.#socket.resume();
   }
 
-  /** Reads so many bytes a second, a part of them each tenth of a second, until the connection is closed. */
+  /** Reads at this rate, in steps of a tenth of a second, until the connection is closed. */
   readAt(bytesPerSecond: number): void {
     let allowed = 0;
     const timer = setInterval(() => {
       allowed += bytesPerSecond / 10;
-      // Fills the buffer of the socket, and no more.
+      // Only fills the buffer of the socket.
       this.#socket.read(0);
       const bytes = Math.min(Math.floor(allowed), this.#socket.readableLength);
       const chunk = bytes === 0 ? null : (this.#socket.read(bytes) as Buffer | null);
@@ -73,7 +73,7 @@ export class RawConnection {
     void this.closed.then(() => clearInterval(timer));
   }
 
-  /** The responses that are there whole. */
+  /** The responses received completely. */
   get responses(): readonly RawResponse[] {
     let bytes = Buffer.concat([this.#unparsed, ...this.#chunks.splice(0)]);
     for (;;) {
@@ -91,7 +91,7 @@ export class RawConnection {
   }
 }
 
-/** The first response, if it is there whole, and its length in bytes. */
+/** The first response, if it is complete, and its length in bytes. */
 function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
   const end = bytes.indexOf('\r\n\r\n');
   if (end === -1) return [undefined, 0];
@@ -110,7 +110,7 @@ function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
   ];
 }
 
-/** A request without a body, as it is sent. */
+/** A request without a body. */
 export function getRequest(path: string, headers = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: registry.example\r\n${headers}\r\n`;
 }

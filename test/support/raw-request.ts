@@ -1,15 +1,15 @@
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** The answer to bytes that need not be HTTP. */
+/** The response to bytes that need not be valid HTTP. */
 export interface RawAnswer {
-  /** 0 where the connection was closed without an answer. */
+  /** 0 if the connection was closed without a response. */
   status: number;
   headers: Headers;
   text: string;
 }
 
-/** Sends each piece after a pause, and reads until the other side closes or `timeoutMs` are over. */
+/** Sends pieces with a pause after each, and reads until the other side closes, at most `timeoutMs`. */
 export async function rawRequest(
   url: string,
   pieces: (string | Buffer)[],
@@ -20,12 +20,12 @@ export async function rawRequest(
   const chunks: Buffer[] = [];
   const closed = new Promise<void>((resolve, reject) => {
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    // A reset after the answer is the end, too.
+    // A reset after the response also ends it.
     socket.on('error', () => undefined);
     socket.on('close', () => resolve());
     socket.setTimeout(timeoutMs, () => {
       socket.destroy();
-      reject(new Error(`the connection was open after ${timeoutMs} ms`));
+      reject(new Error(`the connection was still open after ${timeoutMs} ms`));
     });
   });
   const send = async () => {

@@ -1,6 +1,6 @@
 const { reporters } = require('mocha');
 
-/** Mocha's own report, and after it the one line that says how it went: `N passed, N failed`. */
+/** Mocha's own report, followed by the summary line `N passed, N failed`. */
 module.exports = class SummaryReporter extends reporters.Spec {
   constructor(runner, options) {
     super(runner, options);

@@ -1,4 +1,4 @@
-/** Searches every log line and every answer of a test run for the secrets that were used in it. */
+/** Searches every log line and every response of a test run for the secrets it used. */
 
 interface Searched {
   logLines: number;
@@ -9,13 +9,13 @@ const secrets = new Set<string>();
 const searched: Searched = { logLines: 0, answers: 0 };
 const found: string[] = [];
 
-/** From now on `text` is looked for. */
+/** Registers a secret to search for from now on. */
 export function keepSecret(text: string): string {
   secrets.add(text);
   return text;
 }
 
-/** @param except what this very text may hold: the token that an answer hands out. */
+/** @param except a secret that this text may contain: the token that the response hands out. */
 export function searchForSecrets(kind: keyof Searched, text: string, except?: string): void {
   searched[kind]++;
   for (const secret of secrets) {
@@ -23,10 +23,10 @@ export function searchForSecrets(kind: keyof Searched, text: string, except?: st
   }
 }
 
-/** What was found, and how much was searched; no summary where nothing was. */
+/** The leaks, and a summary of the search; undefined if nothing was searched. */
 export function findLeaks(): { found: readonly string[]; summary: string | undefined } {
   const { logLines, answers } = searched;
   if (logLines + answers === 0) return { found, summary: undefined };
-  const summary = `${secrets.size} secrets and tokens were searched for in ${logLines} log lines and ${answers} answers: ${found.length} found`;
+  const summary = `Searched ${logLines} log lines and ${answers} responses for ${secrets.size} secrets and tokens: ${found.length} found`;
   return { found, summary };
 }

@@ -13,13 +13,13 @@ import { OpenApiContract } from './openapi-contract.js';
 import { waitFor } from './wait-for.js';
 
 export const REBUILD_SECRET = keepSecret('rebuild-change-me');
-/** Asks for a rebuild. */
+/** Path that requests a rebuild. */
 export const REBUILD = `/rebuild?secret=${REBUILD_SECRET}`;
 export const BYPASS_SECRET = keepSecret('bypass-change-me');
 const API_KEY = keepSecret('api-key-change-me');
 const REBUILD_API_KEY = keepSecret('rebuild-api-key-change-me');
 
-/** The last lines that any service of this run has logged, parsed, in no terminal. */
+/** The most recent log lines of all services of this run, parsed. */
 export const logLines: Record<string, unknown>[] = [];
 const KEPT_LOG_LINES = 1000;
 
@@ -31,12 +31,12 @@ const logStream = {
   },
 };
 
-/** An answer as a client sees it. */
+/** A response as a client sees it. */
 export interface TestResponse {
   status: number;
   headers: Headers;
   text: string;
-  /** The body, parsed if it is JSON; undefined where there is none. */
+  /** The body, parsed if it is JSON; undefined if there is none. */
   body: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
 }
 
@@ -45,37 +45,37 @@ interface BasicAuth {
   password: string;
 }
 
-/** The real app on the real engines, spoken to by HTTP. */
+/** The real app on the real engines, reached over HTTP. */
 export interface Service {
   slug: string;
   alias: string;
   url: string;
   server: RunningServer;
   elasticsearch: Client;
-  /** Asks, and fails where the answer is not as the OpenAPI document promises. */
+  /** Sends a request and asserts that the response matches the OpenAPI document. */
   get(path: string, init?: RequestInit): Promise<TestResponse>;
-  /** Asks for a rebuild and waits for its end. @returns the answer to the request. */
+  /** Requests a rebuild and waits for it to end. @returns the response to the request. */
   rebuild(params?: string): Promise<TestResponse>;
   /** Waits until no rebuild of this replica runs. */
   idle(timeoutMs?: number): Promise<void>;
-  /** Waits until a rebuild of this replica has loaded a part. */
+  /** Waits until a rebuild of this replica has loaded some rows. */
   loading(): Promise<void>;
-  /** The builds of the registry, whatever became of them; not those of another whose name begins alike. */
+  /** The builds of the registry in any state, without those of registries with a similar name. */
   indices(): Promise<string[]>;
-  /** Stops this replica, and leaves the registry's indices to others. */
+  /** Stops this replica and keeps the indices of the registry. */
   stop(): Promise<void>;
   /** Stops the server and removes its indices. */
   end(): Promise<void>;
 }
 
-/** A name of its own for each suite: index, alias and Redis keys begin with it. */
+/** A unique name for each suite: prefix of its index, alias and Redis keys. */
 export function newSlug(): string {
   return `t${randomBytes(4).toString('hex')}`;
 }
 
 /**
- * Starts a server; limits are off unless `env` turns them on. It need not be ready.
- * @param auth of the test's own client, where Elasticsearch asks for it.
+ * Starts a server, which may not be ready yet. Limits are off unless `env` turns them on.
+ * @param auth credentials of the test's own client, if Elasticsearch requires them.
  */
 export async function startService(
   env: Record<string, string>,
@@ -136,7 +136,7 @@ export async function startService(
           const { phase, rows } = server.rebuilds.progress ?? {};
           return phase === 'loading' && (rows ?? 0) > 0;
         },
-        'the load',
+        'the load to start',
         60_000,
       ),
     indices,
@@ -154,7 +154,7 @@ export async function startService(
   };
 }
 
-/** Starts a server and waits until its first snapshot is there. */
+/** Starts a server and waits for its first snapshot. */
 async function startReadyService(
   env: Record<string, string>,
   slug?: string,
@@ -168,7 +168,7 @@ async function startReadyService(
     120_000,
   );
   if (generations.engine === 'present') {
-    // The first rebuild ends a little after its snapshot is served, and no other begins before.
+    // The first rebuild ends a little after its snapshot goes live, and blocks any other until then.
     await service.idle();
     return service;
   }
@@ -176,14 +176,14 @@ async function startReadyService(
   throw new Error(`the first snapshot failed: ${rebuilds.lastFailure?.reason}`);
 }
 
-/** What `useService` gives to a suite; to be read within its tests. */
+/** The service and dataset of a suite; available only within its tests. */
 export interface SuiteService {
   service: Service;
   dataset: DatasetFile;
 }
 
 /**
- * Gives the suite that calls it a ready service on a dataset file of its own, and takes both away at its end.
+ * Starts a service on its own dataset file for the calling suite, and removes both at the end of the suite.
  * @param env is read when the service starts.
  */
 export function useService(
@@ -203,7 +203,7 @@ export function useService(
     await dataset?.remove();
   });
   const started = <T>(part: T | undefined) => {
-    if (part === undefined) throw new Error('the service of this suite is not there outside its tests');
+    if (part === undefined) throw new Error('the service of a suite is available only within its tests');
     return part;
   };
   return {
@@ -216,7 +216,7 @@ export function useService(
   };
 }
 
-/** Deletes the indices of registries whose services were processes of their own. */
+/** Deletes the indices of registries whose services ran in separate processes. */
 export async function removeIndices(slugs: readonly string[]): Promise<void> {
   const client = new Client({ node: (await engines()).elasticsearch.url });
   for (const slug of slugs) {
@@ -226,7 +226,7 @@ export async function removeIndices(slugs: readonly string[]): Promise<void> {
   await client.close();
 }
 
-/** One request, its answer read to the end. */
+/** Sends one request and reads the whole response. */
 export async function request(url: string, init?: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);
   const text = await response.text();

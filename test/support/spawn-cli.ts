@@ -6,14 +6,14 @@ import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** One of the project's entry points, run as a process of its own. */
+/** One of the project's entry points, run in a child process. */
 export class SpawnedCli {
   stdout = '';
   stderr = '';
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown[]>;
 
-  /** @param script such as `src/main.ts`. @param env the whole environment beside PATH and HOME. */
+  /** @param script such as `src/main.ts`. @param env the whole environment except PATH and HOME. */
   constructor(script: string, env: Record<string, string>, args: string[] = []) {
     const { PATH, HOME } = process.env;
     this.#child = spawn(process.execPath, ['--import', 'tsx', script, ...args], {
@@ -29,7 +29,7 @@ export class SpawnedCli {
     this.#exited = once(this.#child, 'close');
   }
 
-  /** Its process's id. */
+  /** Its process id. */
   get pid(): number | undefined {
     return this.#child.pid;
   }
@@ -43,17 +43,17 @@ export class SpawnedCli {
       timeoutMs,
     );
     const match = pattern.exec(this.stdout);
-    if (match === null) throw new Error(`ended without ${String(pattern)}:\n${this.stdout}${this.stderr}`);
+    if (match === null) throw new Error(`exited without ${String(pattern)}:\n${this.stdout}${this.stderr}`);
     return match;
   }
 
-  /** Waits until it is a server that listens. @returns its address. */
+  /** Waits until the server listens. @returns its address. */
   async url(): Promise<string> {
     const [, url = ''] = await this.prints(/"url":"([^"]+)"/, 30_000);
     return url;
   }
 
-  /** Waits for its end. @returns the exit code, or null after a signal. */
+  /** Waits until it exits. @returns the exit code, or null after a signal. */
   async exit(): Promise<number | null> {
     await this.#exited;
     return this.#child.exitCode;

@@ -1,4 +1,4 @@
-/** Waits until `condition` holds, looking often. @throws {Error} that names `what` after `timeoutMs`. */
+/** Polls until `condition` holds. @throws {Error} that names `what` after `timeoutMs`. */
 export async function waitFor(
   condition: () => boolean | Promise<boolean>,
   what: string,
@@ -6,7 +6,7 @@ export async function waitFor(
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain for ${what}`);
+    if (Date.now() > deadline) throw new Error(`timed out after ${timeoutMs} ms waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

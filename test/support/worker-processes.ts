@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 
-/** The processes that rebuild for a server. @param parent process id of the server; this process by default. */
+/** The rebuild workers of a server. @param parent process id of the server; this process by default. */
 export function workersOf(parent: number | undefined = process.pid): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && isWorkerOf(name, parent))
@@ -16,11 +16,11 @@ function isWorkerOf(pid: string, parent: number): boolean {
       Number(ppid) === parent && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('rebuild/worker.cjs')
     );
   } catch {
-    return false; // It has ended in the meantime.
+    return false; // It has exited in the meantime.
   }
 }
 
-/** Whether a process still runs. */
+/** Whether a process is running. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -29,7 +29,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** What a worker keeps, or has left, in the folder of temporary files. Other runs of the tests may use it, too. */
+/** Temporary files that a worker uses or has left behind. Other test runs may share the folder. */
 export async function temporaryFilesOf(worker: number): Promise<string[]> {
   return (await readdir(tmpdir())).filter((name) =>
     name.startsWith(`package-registry-search-snapshot-${worker}-`),

@@ -8,7 +8,7 @@ import { ConfigError, readConfig } from '../../src/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
 
-/** Pieces of URLs, good and bad, in any order that resembles a URL. */
+/** Pieces of URLs, valid and invalid. */
 const piece = fc.constantFrom(
   'http://', 'https://', 'redis://', 'rediss://', 'file:///', 'http:', 'u', 'p', 'h', ':', ':9200', ':0', ':99999', ':x', '@', '/', '/0', '/x',
   '?', '?family=6', '#', '%zz', '%2F', '%41', '%', '%00', '[::1]', '[', ' ', '\n', '\t', ',', '{name}', '..', '\\', 'é', '\u0000',
@@ -18,7 +18,7 @@ const urlLike = (...starts: string[]) =>
     .tuple(fc.constantFrom(...starts), fc.array(piece, { maxLength: 5 }))
     .map(([start, rest]) => start + rest.join(''));
 
-/** What is accepted of this variable; undefined where it is refused in one line that does not repeat it. */
+/** The configuration, or undefined if it is rejected in one line that does not repeat the value. */
 function accepted(env: Record<string, string>) {
   try {
     return readConfig({ ELASTICSEARCH_URL: NODE, ...env });
@@ -29,10 +29,10 @@ function accepted(env: Record<string, string>) {
   }
 }
 
-describe('URLs in the configuration', function () {
+describe('A URL that the configuration accepts', function () {
   this.timeout(60_000);
 
-  it('that are accepted are taken by the clients of Elasticsearch', async () => {
+  it('works with the Elasticsearch clients', async () => {
     let taken = 0;
     await fc.assert(
       fc.asyncProperty(urlLike('http://', 'https://', 'http://u:p@h', 'x'), async (text) => {
@@ -48,7 +48,7 @@ describe('URLs in the configuration', function () {
     expect(taken).to.be.greaterThan(50);
   });
 
-  it('that are accepted are taken by the client of Redis, which keeps the options that it is given', () => {
+  it('works with the Redis client, which keeps the given options', () => {
     let taken = 0;
     fc.assert(
       fc.property(urlLike('redis://', 'rediss://', 'redis://u:p@h', 'x'), (text) => {
@@ -66,7 +66,7 @@ describe('URLs in the configuration', function () {
     expect(taken).to.be.greaterThan(50);
   });
 
-  it('that are accepted name a file, or a host', () => {
+  it('names a file or a host', () => {
     let taken = 0;
     fc.assert(
       fc.property(urlLike('http://', 'file:///', 'https://u:p@h', 'x'), (text) => {

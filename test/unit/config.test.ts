@@ -4,7 +4,7 @@ import { ConfigError, readAdministrator, readConfig, readKibanaConfig } from '..
 const REQUIRED = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
 
 describe('readConfig', () => {
-  it('needs no more than ELASTICSEARCH_URL, and has a default for the rest', () => {
+  it('requires only ELASTICSEARCH_URL, and has defaults for the rest', () => {
     const config = readConfig(REQUIRED);
     expect(config).to.deep.include({
       port: 3000,
@@ -28,7 +28,7 @@ describe('readConfig', () => {
     expect(config.dataset.url).to.match(/^file:\/\/\/.*\/data\/debian-bookworm\.csv\.gz$/);
   });
 
-  it('takes every variable', () => {
+  it('reads every variable', () => {
     const config = readConfig({
       PORT: '0',
       HOST: '0.0.0.0',
@@ -84,13 +84,13 @@ describe('readConfig', () => {
     });
   });
 
-  it('takes a slug that only looks like that of data streams', () => {
+  it('accepts a slug that only resembles a data stream', () => {
     for (const slug of ['logsearch', 'logs_debian', 'my-logs', 'metricsd', 'log']) {
       expect(readConfig({ ...REQUIRED, REGISTRY_SLUG: slug }).registry.slug).to.equal(slug);
     }
   });
 
-  it('rebuilds with the key for reading where there is no other', () => {
+  it('rebuilds with the read key if there is no rebuild key', () => {
     const config = readConfig({ ...REQUIRED, ELASTICSEARCH_API_KEY: 'reader' });
     expect(config.elasticsearch.rebuildApiKey).to.equal('reader');
   });
@@ -102,7 +102,7 @@ describe('readConfig', () => {
     );
   });
 
-  it('counts an empty variable as absent', () => {
+  it('treats an empty variable as absent', () => {
     expect(() => readConfig({ ELASTICSEARCH_URL: '' })).to.throw(
       ConfigError,
       'ELASTICSEARCH_URL is required',
@@ -121,7 +121,7 @@ describe('readConfig', () => {
     expect(readConfig({ ...REQUIRED, PATH: '/bin', port: 'x' })).to.deep.equal(readConfig(REQUIRED));
   });
 
-  it('cannot be changed afterwards', () => {
+  it('returns a frozen configuration', () => {
     const config = readConfig(REQUIRED);
     expect(config).to.be.frozen;
     expect(() => Object.assign(config, { port: 1 })).to.throw(TypeError);
@@ -265,7 +265,7 @@ describe('readConfig', () => {
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
   for (const [name, values] of Object.entries(malformed)) {
-    it(`says in one line what ${name} must be`, () => {
+    it(`states in one line what ${name} must be`, () => {
       for (const value of values) {
         expect(() => readConfig({ ...REQUIRED, [name]: value }), JSON.stringify(value))
           .to.throw(ConfigError, new RegExp(`^${name} must [^\\n]+$`))
@@ -296,26 +296,26 @@ describe('readConfig', () => {
     TRUSTED_PROXIES: ['::ffff:10.0.0.1', '::ffff:10.0.0.0/104', 'fd00::/8,10.0.0.0/255.0.0.0', '2001:db8::1'],
   };
   for (const [name, values] of Object.entries(wellFormed)) {
-    it(`takes ${name} in all its forms`, () => {
+    it(`accepts all forms of ${name}`, () => {
       for (const value of values)
         expect(() => readConfig({ ...REQUIRED, [name]: value }), value).not.to.throw();
     });
   }
 
-  it('names one variable where several are malformed', () => {
+  it('names one variable if several are malformed', () => {
     const env = { ...REQUIRED, PORT: 'x', LOG_LEVEL: 'x', REDIS_URL: 'x' };
     expect(() => readConfig(env)).to.throw(ConfigError, /^PORT must be a whole number from 0 to 65535$/);
   });
 });
 
 describe('readKibanaConfig', () => {
-  it('needs nothing', () => {
+  it('requires no variable', () => {
     const config = readKibanaConfig({ KIBANA_API_KEY: '' });
     expect(config).to.deep.equal({ url: 'http://127.0.0.1:5601', apiKey: undefined, slug: 'registry' });
     expect(config).to.be.frozen;
   });
 
-  it('takes every variable', () => {
+  it('reads every variable', () => {
     const env = { KIBANA_URL: 'https://kibana:5601/s/x', KIBANA_API_KEY: 'key', REGISTRY_SLUG: 'pub-dev_2' };
     expect(readKibanaConfig(env)).to.deep.equal({
       url: 'https://kibana:5601/s/x',
@@ -324,7 +324,7 @@ describe('readKibanaConfig', () => {
     });
   });
 
-  it('says in one line what a malformed variable must be', () => {
+  it('states in one line what a malformed variable must be', () => {
     for (const env of [
       { KIBANA_URL: 'kibana:5601' },
       { KIBANA_URL: 'file:///x' },
@@ -344,7 +344,7 @@ describe('readKibanaConfig', () => {
 });
 
 describe('readAdministrator', () => {
-  it('takes any password, and a user that HTTP can name', () => {
+  it('accepts any password, and any user without a colon', () => {
     const env = { ELASTICSEARCH_ADMIN_USER: 'elastic', ELASTICSEARCH_ADMIN_PASSWORD: 'a:b\n🚀' };
     expect(readAdministrator(env)).to.deep.equal({ username: 'elastic', password: 'a:b\n🚀' });
     expect(() => readAdministrator({ ...env, ELASTICSEARCH_ADMIN_USER: 'a:b' })).to.throw(

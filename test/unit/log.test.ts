@@ -5,7 +5,7 @@ import { describeCrash } from '../../src/uncaught-errors.js';
 import { createLogger } from '../../src/log.js';
 import { createRedactor } from '../../src/redact.js';
 
-/** One secret for each variable, in the hardest form that the variable can have. */
+/** A secret in each variable, in the form that is hardest to find. */
 const ENV = {
   ELASTICSEARCH_URL: 'http://elastic:engine%2Fhush%22@one:9200,http://elastic:engine%2Fhush%22@two:9200',
   ELASTICSEARCH_API_KEY: Buffer.from('an-id:reader-hush').toString('base64'),
@@ -18,7 +18,7 @@ const ENV = {
   BYPASS_SECRET: 'bypass-hush$&',
 };
 
-/** The same as they are sent, stored or shown. */
+/** The same secrets as they are sent, stored or displayed. */
 const FORMS = [
   'engine%2Fhush%22',
   'engine/hush"',
@@ -40,14 +40,14 @@ const FORMS = [
   'bypass-hush$&',
 ];
 
-/** What a logger of this environment writes, parsed. */
+/** The parsed line that a logger with these secrets writes. */
 function logged(write: (log: ReturnType<typeof createLogger>) => void): Record<string, unknown> {
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
   write(createLogger('trace', false, { secrets: secretsIn(ENV), destination }));
   expect(lines).to.have.length(1);
   for (const form of FORMS) {
-    // As it is, and as JSON writes it.
+    // Verbatim, and escaped as in JSON.
     expect(lines[0]).not.to.contain(form);
     expect(lines[0]).not.to.contain(JSON.stringify(form).slice(1, -1));
   }
@@ -57,7 +57,7 @@ function logged(write: (log: ReturnType<typeof createLogger>) => void): Record<s
 
 describe('The log', () => {
   for (const form of FORMS) {
-    it(`holds no ${form}, wherever it comes from`, () => {
+    it(`does not contain ${form} from any source`, () => {
       const everywhere = () => {
         const inner = Object.assign(new Error(`inner ${form}`), { command: { name: 'auth', args: [form] } });
         return Object.assign(
@@ -79,7 +79,7 @@ describe('The log', () => {
     });
   }
 
-  it('keeps what tells the reason of an error, and of its causes', () => {
+  it('keeps the details of an error and of its causes', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', port: 6379 });
     const error = Object.assign(new TypeError('no way', { cause: refused }), { statusCode: 503, body: 'x' });
     const { err, msg, level } = logged((log) => log.error({ err: error }, 'it failed'));
@@ -91,7 +91,7 @@ describe('The log', () => {
     expect(cause).to.include({ type: 'Error', message: 'connect ECONNREFUSED', code: 'ECONNREFUSED' });
   });
 
-  it('has nothing of the request in an error of Elasticsearch', () => {
+  it('omits the request from an Elasticsearch error', () => {
     const connection = { url: new URL('http://elastic:unknown-hush@one:9200') };
     const request = {
       params: { method: 'GET', path: '/?token=unknown-hush', headers: { authorization: 'unknown-hush' } },
@@ -107,7 +107,7 @@ describe('The log', () => {
     expect(err).to.include({ type: 'ResponseError', statusCode: 401 });
   });
 
-  it('ends where errors are circular', () => {
+  it('truncates circular errors', () => {
     const error = new Error('circular');
     error.cause = error;
     const aggregate = new AggregateError([], 'circular');
@@ -120,7 +120,7 @@ describe('The log', () => {
     expect(describeCrash(error, []).split('caused by').length).to.be.lessThan(10);
   });
 
-  it('leaves numbers, times and words alone that only resemble a secret', () => {
+  it('keeps numbers, times and words that only resemble a secret', () => {
     const lines: string[] = [];
     const secrets = secretsIn({ REBUILD_SECRET: 'a', BYPASS_SECRET: '100', DATASET_URL: 'https://h/x?n=1' });
     const log = createLogger('info', false, { secrets, destination: { write: (line) => lines.push(line) } });
@@ -134,7 +134,7 @@ describe('The log', () => {
 });
 
 describe('A redactor', () => {
-  it('replaces the user information of URLs that nobody has configured', () => {
+  it('redacts the credentials of URLs that are not configured', () => {
     const redact = createRedactor([]);
     expect(redact('to ftp://u:p@h/x and https://token@h, HTTP://u:p@ss@h')).to.equal(
       'to ftp://[redacted]@h/x and https://[redacted]@h, HTTP://[redacted]@h',
@@ -144,7 +144,7 @@ describe('A redactor', () => {
     }
   });
 
-  it('takes time in proportion to the length of the text', () => {
+  it('runs in time proportional to the length of the text', () => {
     const redact = createRedactor(secretsIn(ENV));
     for (const text of ['a', 'a.', '://', 'a://', 'http://a']) {
       const long = text.repeat(Math.ceil(1_000_000 / text.length));
@@ -156,7 +156,7 @@ describe('A redactor', () => {
 });
 
 describe('secretsIn', () => {
-  it('finds nothing where nothing is secret', () => {
+  it('returns nothing if nothing is secret', () => {
     const env = {
       ELASTICSEARCH_URL: 'http://one:9200',
       REDIS_URL: 'redis://cache',
@@ -166,7 +166,7 @@ describe('secretsIn', () => {
     expect(secretsIn(env)).to.deep.equal([]);
   });
 
-  it('finds them also in URLs that are malformed, and in those whose user is a token', () => {
+  it('finds secrets in malformed URLs, and in URLs whose user is a token', () => {
     expect(secretsIn({ REDIS_URL: 'redis://u%zz:p%zzhush@h%zz' })).to.include('p%zzhush');
     expect(secretsIn({ DATASET_URL: 'https://token-hush@h/x' })).to.include('token-hush');
     expect(secretsIn({ DATASET_URL: 'not a url?k=hush,hush2' })).to.include('hush,hush2');

@@ -21,12 +21,12 @@ import { toCsv } from '../support/datasets.js';
 
 const text = (maxLength: number) => fc.string({ unit: 'grapheme', maxLength });
 
-/** What holds whatever comes in: thousands of inputs that nobody thought of. */
-describe('Whatever comes in', function () {
+/** Properties that hold for thousands of random inputs. */
+describe('Random input', function () {
   this.timeout(60_000);
 
-  describe('a dataset', () => {
-    /** Reads and checks it, in pieces as a stream gives them. */
+  describe('as a dataset', () => {
+    /** Validates and reads a dataset that arrives in pieces, as from a stream. */
     async function check(pieces: Buffer[]) {
       const rows = () => readRows(Readable.from(pieces), 'https://registry.example/{name}');
       const log = createLogger('silent', false);
@@ -56,7 +56,7 @@ describe('Whatever comes in', function () {
         list.map(({ name, version }, i) => ({ no: i * 3 + 1, name, version: version || 'latest', url: `https://registry.example/${i}` })), // prettier-ignore
       );
 
-    it('that is right is read as it was written', async () => {
+    it('is read back as written if it is valid', async () => {
       await fc.assert(
         fc.asyncProperty(entries, fc.integer({ min: 1, max: 200 }), async (list, size) => {
           const { total, read } = await check(cut(Buffer.from(toCsv(list)), size));
@@ -67,7 +67,7 @@ describe('Whatever comes in', function () {
       );
     });
 
-    it('is read as by a naive parser, and the same however its bytes are divided', async () => {
+    it('is parsed as by a naive parser, however its bytes are split', async () => {
       const piece = fc.constantFrom(
         'a',
         'é',
@@ -106,7 +106,7 @@ describe('Whatever comes in', function () {
       );
     });
 
-    it('of any bytes is read or refused with a reason', async () => {
+    it('is read, or rejected with a reason', async () => {
       const noise = fc.oneof(
         fc.uint8Array({ maxLength: 300 }),
         fc.stringMatching(/^[ab",\r\n]{0,80}$/).map((csv) => Buffer.from(`name,version\n${csv}\n`)),
@@ -127,7 +127,7 @@ describe('Whatever comes in', function () {
     });
   });
 
-  describe('X-Forwarded-For', () => {
+  describe('in X-Forwarded-For', () => {
     const TRUSTED = ['10.0.0.0/8', 'fd00::/8'];
     const read = clientIpReader(TRUSTED);
     const hop = fc.oneof(
@@ -142,7 +142,7 @@ describe('Whatever comes in', function () {
         headers: { 'x-forwarded-for': hops.join(', ') },
       } as unknown as IncomingMessage);
 
-    it('changes nothing where it comes from an untrusted peer', () => {
+    it('is ignored if it comes from an untrusted peer', () => {
       fc.assert(
         fc.property(fc.array(hop, { maxLength: 6 }), (hops) => {
           expect(from('203.0.113.5', hops)).to.include({ ip: '203.0.113.5', key: '203.0.113.5' });
@@ -151,7 +151,7 @@ describe('Whatever comes in', function () {
       );
     });
 
-    it('names an address that a trusted hop has seen, or the peer, and never one to the left of it', () => {
+    it('cannot hide the client that trusted hops have seen', () => {
       fc.assert(
         fc.property(fc.array(hop, { maxLength: 6 }), fc.ipV4(), (forged, real) => {
           fc.pre(!real.startsWith('10.'));
@@ -164,7 +164,7 @@ describe('Whatever comes in', function () {
       );
     });
 
-    it('never breaks the reader', () => {
+    it('always yields a valid address', () => {
       fc.assert(
         fc.property(fc.array(hop, { maxLength: 6 }), (hops) => {
           const { ip, peer } = from('10.9.9.9', hops);
@@ -176,12 +176,12 @@ describe('Whatever comes in', function () {
     });
   });
 
-  describe('a bypass token', () => {
+  describe('as a bypass token', () => {
     const NOW = 1_800_000_000;
     const at = (seconds: number) => new BypassTokens('change-me', 'registry', () => seconds * 1000);
     const good = at(NOW).issue();
 
-    it('is worth nothing unless it was issued', () => {
+    it('is rejected unless it was issued', () => {
       const forged = fc.oneof(
         text(80),
         fc
@@ -198,7 +198,7 @@ describe('Whatever comes in', function () {
       );
     });
 
-    it('is worth what is left of its hour', () => {
+    it('is valid for the rest of its hour, at any age', () => {
       fc.assert(
         fc.property(fc.integer({ min: -10_000, max: 10_000 }), (age) => {
           const left = age < -5 || age >= BYPASS_SECONDS ? 0 : Math.min(BYPASS_SECONDS, BYPASS_SECONDS - age);
@@ -209,7 +209,7 @@ describe('Whatever comes in', function () {
     });
   });
 
-  describe('a query string', () => {
+  describe('as a query string', () => {
     const value = fc.oneof(
       text(120).map(encodeURIComponent),
       fc.stringMatching(/^[%&=;+a-f0-9]{0,30}$/),
@@ -219,7 +219,7 @@ describe('Whatever comes in', function () {
       .array(fc.tuple(fc.constantFrom('q', 'limit', 'page', 'x', '__proto__'), value), { maxLength: 4 })
       .map((pairs) => pairs.map(([name, one]) => `${name}=${one}`).join('&'));
 
-    it('is parsed within the bounds, or refused by the name of a parameter', () => {
+    it('is parsed within bounds, or rejected with the name of a parameter', () => {
       fc.assert(
         fc.property(querystring, (text) => {
           for (const schema of [searchParams, browseParams]) {

@@ -11,8 +11,9 @@ interface PendingRequest {
 }
 
 /**
- * Checks requests in batches: those that arrive while a batch is in flight form the next one. A batch is one write to Redis
- * with one command per client. Every request gets the state it would have got alone, in order of arrival.
+ * Checks requests in batches: those that arrive while a batch is in flight form the next one. A batch is one
+ * write to Redis with one command per client. Every request gets the state it would have got alone, in order
+ * of arrival.
  */
 export class BatchedLimiter {
   /** Requests of the next batch by client. */
@@ -51,7 +52,7 @@ export class BatchedLimiter {
   }
 
   async #consume(key: string, requests: PendingRequest[]): Promise<void> {
-    // That of the oldest request.
+    // The oldest request has the earliest deadline.
     const deadline = requests[0]?.deadline ?? 0;
     try {
       const total = requests.reduce((sum, { points }) => sum + points, 0);
@@ -67,7 +68,7 @@ export class BatchedLimiter {
   }
 }
 
-/** Waits for a promise that never rejects, or until the time is over. */
+/** Waits for a promise that never rejects, at most `ms`. */
 async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));

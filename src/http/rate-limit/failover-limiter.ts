@@ -34,18 +34,18 @@ export interface RateLimitStats {
 }
 
 export interface RateLimiterDeps {
-  /** Shared by all replicas; without it each process counts for itself. */
+  /** Shared by all replicas; without it, each process counts separately. */
   redis: Redis | undefined;
   /** Separates the keys of this registry from those of others on the same Redis. */
   slug: string;
   log: Logger;
-  /** By the names of the policies. */
+  /** By policy name. */
   stats: Map<string, RateLimitStats>;
 }
 
 /**
- * Counts on Redis for all replicas, and in this process's memory while Redis is down or slow. Clients over the limit are
- * rejected without a Redis call. Never throws.
+ * Counts on Redis for all replicas, and in this process's memory while Redis is down or slow. Clients over
+ * the limit are rejected without a Redis call. Never throws.
  */
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
@@ -112,7 +112,7 @@ export class FailoverLimiter {
     } catch (error) {
       this.stats.fallbacks++;
       if (this.#isRedisUp)
-        this.#log.warn({ err: error, budget: this.policy.name }, 'this process counts for itself');
+        this.#log.warn({ err: error, budget: this.policy.name }, 'Redis does not respond: counting locally');
       this.#isRedisUp = false;
       return check(this.#memory);
     }
@@ -132,11 +132,13 @@ export class FailoverLimiter {
   }
 }
 
-/** Rejects at the deadline, unless the response has arrived by then and this process was too busy to read it. */
+/**
+ * Rejects at the deadline, unless the response has arrived by then and this process was too busy to read it.
+ */
 async function withDeadline<T>(response: Promise<T>, deadline: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
-    const expire = () => reject(new Error('Redis did not answer in time'));
+    const expire = () => reject(new Error('Redis did not respond in time'));
     timer = setTimeout(() => setImmediate(expire), deadline - performance.now());
   });
   try {

@@ -19,7 +19,8 @@ export interface Usage {
 /** A limit on the requests of each client. */
 export interface RateLimit {
   /**
-   * Counts each request, and responds 429 if the client is over the limit. A valid bypass token is not counted.
+   * Counts each request, and responds 429 if the client is over the limit. Requests with a valid bypass token
+   * are free.
    * @param cost of a request, in points; never more than the whole limit.
    */
   enforce(cost?: number): Middleware<RequestState>;
@@ -98,7 +99,7 @@ export function rateLimited(state: RateLimitState, detail?: string): Problem {
   return new Problem('rate_limited', detail === undefined ? { headers } : { headers, detail });
 }
 
-/** Until the window ends, rounded up. */
+/** Seconds until the window ends, rounded up. */
 function secondsLeft({ msBeforeNext }: RateLimitState): number {
   return Math.max(1, Math.ceil(msBeforeNext / 1000));
 }

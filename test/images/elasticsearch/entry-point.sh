@@ -1,7 +1,7 @@
 #!/bin/bash
-# Elasticsearch itself reads its settings from the environment, where it is told that it runs in Docker.
+# With ES_DISTRIBUTION_TYPE=docker, Elasticsearch reads its settings from the environment.
 set -euo pipefail
-echo 'This Elasticsearch was put together by `npm run images:offline`; it is not the image of its makers.'
+echo 'This Elasticsearch was assembled by `npm run images:offline`; it is not the official image.'
 
 cd /usr/share/elasticsearch
 export JAVA="$PWD/jdk/bin/java" ES_JAVA_HOME="$PWD/jdk" JAVA_TYPE=ES_JAVA_HOME ES_DISTRIBUTION_TYPE=docker

@@ -1,6 +1,6 @@
 /*
- * For tests on a machine that cannot give a container the 65535 open files on which Elasticsearch insists where nodes
- * meet: to be preloaded, it reports that many. The few indices of a test need a fraction of them.
+ * Reports 65535 open files when preloaded. Elasticsearch requires that many of the nodes of a cluster, and some machines
+ * cannot give them to a container. The few indices of a test need far fewer.
  */
 struct limit { unsigned long soft, hard; };
 int prlimit(int process, int resource, const struct limit *given, struct limit *found);

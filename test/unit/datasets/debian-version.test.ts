@@ -25,7 +25,7 @@ describe('compareVersions', () => {
     });
   }
 
-  it('takes versions for equal that differ only in zeros', () => {
+  it('considers versions equal that differ only in zeros', () => {
     const equal = [
       ['1.0', '1.0'],
       ['1.0', '1.0-0'],

@@ -89,7 +89,7 @@ describe('npm run dataset:debian', () => {
     return gunzipSync(await readFile(output)).toString();
   }
 
-  /** Numbers and names alone. */
+  /** Only the numbers and names. */
   async function numbered(indices: string[], numbers?: string): Promise<string[]> {
     const csv = await write(indices, { numbers });
     return csv.trimEnd().split('\n').slice(1).map((line) => line.split(',').slice(0, 2).join(' ')); // prettier-ignore
@@ -105,7 +105,7 @@ describe('npm run dataset:debian', () => {
       ['that is gzip', gzipSync(PACKAGES)],
       ['that is xz', PACKAGES_XZ],
       ['with CRLF', PACKAGES.replaceAll('\n', '\r\n')],
-      ['with other spaces and cases', `\n\n${PACKAGES.replaceAll('Package: ', 'PACKAGE:\t ')}\n\n`],
+      ['with unusual spaces and case', `\n\n${PACKAGES.replaceAll('Package: ', 'PACKAGE:\t ')}\n\n`],
     ] as const) {
       it(what, async () => {
         expect(await write([await file('index', content)])).to.equal(CSV);
@@ -147,7 +147,7 @@ describe('npm run dataset:debian', () => {
       expect(written).to.deep.equal(sorted.map((name, i) => `${i + 1} ${name}`));
     });
 
-    it('fields with commas and quotes as RFC 4180 wants them', async () => {
+    it('fields with commas and quotes as RFC 4180 requires', async () => {
       const index = await file('index', packagesIndex([['a', '1,0"x"']]));
       expect(await write([index])).to.match(/^1,a,"1,0""x""",https:\/\/tracker\.debian\.org\/pkg\/a$/m);
     });
@@ -163,10 +163,10 @@ describe('npm run dataset:debian', () => {
     });
   });
 
-  describe('numbers', () => {
+  describe('--numbers', () => {
     const index = packagesIndex(['d', 'c', 'b', 'a'].map((name) => [name, '1']));
 
-    it('keeps those of an earlier dataset, and appends new names', async () => {
+    it('keeps the numbers of an earlier dataset, and appends new names', async () => {
       const path = await file('index', index);
       const earlier = 'package_no,name,version,url\n7,c,1,https://a.example/\n2,d,1,\n5,gone,1,\n';
       for (const content of [earlier, gzipSync(earlier)]) {
@@ -179,7 +179,7 @@ describe('npm run dataset:debian', () => {
       }
     });
 
-    it('stay the same from run to run, also into the same file', async () => {
+    it('keeps numbers stable from run to run, even with the output of the run before', async () => {
       await write([await file('index', index)]);
       const names = packagesIndex(['e', 'c', 'A'].map((name) => [name, '2']));
       const next = [await file('next', names)];
@@ -189,12 +189,12 @@ describe('npm run dataset:debian', () => {
 
     for (const [what, content, reason] of [
       ['without numbers', 'name,version,url\na,1,\n', 'the header has no column `package_no`'],
-      ['with a wrong row', 'package_no,name\n1,a\nx,b\n', 'line 3: package_no "x" is not a positive integer'],
-      ['with a name twice', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" occurs twice'],
-      ['with a number twice', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 occurs twice'],
+      ['with a bad row', 'package_no,name\n1,a\nx,b\n', 'line 3: package_no "x" is not a positive integer'],
+      ['with a duplicate name', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" occurs twice'],
+      ['with a duplicate number', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 occurs twice'],
       ['that is empty', '', 'the dataset is empty'],
     ] as const) {
-      it(`refuses an earlier dataset ${what}`, async () => {
+      it(`rejects an earlier dataset ${what}`, async () => {
         const numbers = await file('earlier.csv', content);
         const indices = [await file('index', index)];
         await rejects(write(indices, { numbers }), { message: `${numbers}: ${reason}` });
@@ -218,7 +218,7 @@ describe('npm run dataset:debian', () => {
       expect(await headerDate()).to.deep.equal(JANUARY);
     });
 
-    it('the date of the Release file of the suite rather than those', async () => {
+    it('the date of the Release file of the suite rather than either', async () => {
       await file('debian/dists/suite/Release', release(FEBRUARY), MARCH);
       await write([
         await file('debian/dists/suite/main/binary-amd64/Packages.gz', gzipAt(PACKAGES, JANUARY), MARCH),
@@ -235,7 +235,7 @@ describe('npm run dataset:debian', () => {
       expect(await headerDate()).to.deep.equal(JANUARY);
     });
 
-    it('Last-Modified of a response, without a look at Release', async () => {
+    it('Last-Modified of a response, without requesting Release', async () => {
       const asked: unknown[] = [];
       const url = await serve((request, response) => {
         asked.push(request.url);
@@ -276,7 +276,7 @@ describe('npm run dataset:debian', () => {
       expect(await headerDate()).to.deep.equal(FEBRUARY);
     });
 
-    it('no invented date', async () => {
+    it('no default date, and fails if there is none', async () => {
       const url = await serve((_request, response) => response.end(PACKAGES));
       await rejects(write([`${url}/Packages`]), {
         message: 'the indices have no date: add one with --date',
@@ -284,7 +284,7 @@ describe('npm run dataset:debian', () => {
     });
   });
 
-  describe('refuses', () => {
+  describe('rejects', () => {
     const noIndex = 'this is not a Packages index';
     for (const [what, content, reason] of [
       ['an empty index', '', `${noIndex}: it has no stanza`],
@@ -312,7 +312,7 @@ describe('npm run dataset:debian', () => {
         'the compressed file is cut off or damaged: unexpected end of file',
       ],
       [
-        'xz that is cut off',
+        'truncated xz',
         PACKAGES_XZ.subarray(0, -1),
         'the compressed file is cut off or damaged: get_next_output failed with error code 8',
       ],
@@ -331,7 +331,7 @@ describe('npm run dataset:debian', () => {
       });
     });
 
-    it('a file that is not there, and a folder', async () => {
+    it('a missing file, and a folder', async () => {
       const missing = join(folder, 'missing');
       await rejects(write([missing]), { message: new RegExp(`^cannot read ${missing}: ENOENT: .+$`) });
       await rejects(write([folder]), { message: new RegExp(`^cannot read ${folder}: EISDIR: .+$`) });
@@ -355,7 +355,7 @@ describe('npm run dataset:debian', () => {
       });
     });
 
-    it('a Release file that should be there and cannot be read', async () => {
+    it('an index whose Release file cannot be read', async () => {
       const url = await serve((request, response) => {
         response.writeHead(request.url?.endsWith('Release') ? 503 : 200).end(PACKAGES);
       });
@@ -372,7 +372,7 @@ describe('npm run dataset:debian', () => {
       return { exit, stdout: cli.stdout, stderr: cli.stderr };
     }
 
-    it('says what it wrote, with paths relative to the folder it was called in', async () => {
+    it('reports what it wrote, and resolves paths against the current folder', async () => {
       await file('Packages', PACKAGES);
       await file('numbers.csv', 'package_no,name\n4,beta\n');
       const given = [

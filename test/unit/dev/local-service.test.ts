@@ -22,7 +22,7 @@ describe('startLocalService', () => {
   before(async () => (folder = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'))));
   after(() => rm(folder, { recursive: true }));
 
-  it('takes another port where something takes the first one between the look and the start', async () => {
+  it('picks another port if the first one is taken between the check and the start', async () => {
     const ports: number[] = [];
     const logFile = join(folder, 'log');
     const rival = createServer();

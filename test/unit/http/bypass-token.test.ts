@@ -3,7 +3,7 @@ import { BYPASS_SECONDS, BypassTokens } from '../../../src/http/bypass-token.js'
 
 const ISSUED_AT = 1_700_000_000;
 
-/** Tokens of a deployment whose clock stands at `seconds`. */
+/** Tokens of a deployment whose clock shows `seconds`. */
 function tokensAt(seconds: number, secret: string | undefined = 'secret', slug = 'registry'): BypassTokens {
   return new BypassTokens(secret, slug, () => seconds * 1000);
 }
@@ -12,13 +12,13 @@ describe('BypassTokens', () => {
   const token = tokensAt(ISSUED_AT).issue();
   const [, signature = ''] = token.split(':');
 
-  it('issues the time in seconds and a signature, which is safe in a header', () => {
+  it('issues the time in seconds and a signature that is safe in a header', () => {
     expect(token).to.match(/^1700000000:[A-Za-z0-9_-]{43}$/);
     expect(tokensAt(ISSUED_AT + 0.999).issue()).to.equal(token);
     expect(tokensAt(ISSUED_AT + 1).issue()).not.to.include(signature);
   });
 
-  it('takes the time of now by default', () => {
+  it('uses the current time by default', () => {
     const tokens = new BypassTokens('secret', 'registry');
     expect(tokens.secondsLeft(tokens.issue())).to.be.within(BYPASS_SECONDS - 1, BYPASS_SECONDS);
   });
@@ -30,31 +30,31 @@ describe('BypassTokens', () => {
     }
   });
 
-  it('is worth nothing from second 3600 on', () => {
+  it('expires a token after 3600 seconds', () => {
     for (const age of [3600, 3601, 86_400, 10 ** 9]) {
       expect(tokensAt(ISSUED_AT + age).secondsLeft(token), `${age} s`).to.equal(0);
     }
   });
 
-  it('allows for a clock that is a little behind, and never says more than 3600', () => {
+  it('tolerates a clock that is a little behind, and never returns more than 3600 seconds', () => {
     for (const skew of [1, 4, 5]) {
       expect(tokensAt(ISSUED_AT - skew).secondsLeft(token), `${skew} s`).to.equal(3600);
     }
   });
 
-  it('refuses a token from the future', () => {
+  it('rejects a token from the future', () => {
     for (const ahead of [6, 60, 3600, ISSUED_AT]) {
       expect(tokensAt(ISSUED_AT - ahead).secondsLeft(token), `${ahead} s`).to.equal(0);
     }
   });
 
-  it('refuses a token whose time was changed', () => {
+  it('rejects a token with a changed time', () => {
     for (const time of [ISSUED_AT + 1, ISSUED_AT + 3600, `0${ISSUED_AT}`, 0]) {
       expect(tokensAt(ISSUED_AT + 1).secondsLeft(`${time}:${signature}`), String(time)).to.equal(0);
     }
   });
 
-  it('refuses a signature in which any byte was changed', () => {
+  it('rejects a signature with any changed byte', () => {
     const bytes = Buffer.from(signature, 'base64url');
     for (let i = 0; i < bytes.length; i++) {
       const forged = Buffer.from(bytes);
@@ -66,7 +66,7 @@ describe('BypassTokens', () => {
     }
   });
 
-  it('refuses what has not the form of a token, however long', () => {
+  it('rejects malformed tokens of any length', () => {
     const wrong = [
       '',
       ':',
@@ -93,17 +93,17 @@ describe('BypassTokens', () => {
     expect(tokensAt(ISSUED_AT).secondsLeft(undefined)).to.equal(0);
   });
 
-  it("refuses a sibling registry's token, and one of another secret", () => {
+  it('rejects tokens of a sibling registry or of another secret', () => {
     expect(tokensAt(ISSUED_AT, 'secret', 'sibling').secondsLeft(token)).to.equal(0);
     expect(tokensAt(ISSUED_AT, 'other').secondsLeft(token)).to.equal(0);
     expect(tokensAt(ISSUED_AT, 'other').issue()).not.to.equal(token);
   });
 
-  it('is shared by the replicas of one deployment', () => {
+  it('accepts a token issued by another replica', () => {
     expect(tokensAt(ISSUED_AT + 10).secondsLeft(tokensAt(ISSUED_AT).issue())).to.equal(3590);
   });
 
-  it('knows no valid token and issues none without a secret', () => {
+  it('neither accepts nor issues tokens without a secret', () => {
     const tokens = new BypassTokens(undefined, 'registry', () => ISSUED_AT * 1000);
     expect(tokens.secondsLeft(token)).to.equal(0);
     expect(() => tokens.issue()).to.throw('no bypass secret is configured');

@@ -13,13 +13,13 @@ const log = pino({ level: 'silent' });
 describe('uncaughtErrorHandler', () => {
   const failures: [what: string, middleware: Koa.Middleware<RequestState>][] = [
     [
-      'an error before the middleware that writes problems',
+      'an error before the error handler',
       () => {
         throw new Error('secret');
       },
     ],
     [
-      'an error after it',
+      'an error after the error handler',
       async (ctx, next) => {
         await next();
         ctx.set('X-Other', 'of the response that failed');
@@ -27,9 +27,9 @@ describe('uncaughtErrorHandler', () => {
       },
     ],
     [
-      'what is not an error',
+      'a thrown value that is not an error',
       () => {
-        throw 'secret'; // eslint-disable-line @typescript-eslint/only-throw-error -- so could a dependency
+        throw 'secret'; // eslint-disable-line @typescript-eslint/only-throw-error -- a dependency could
       },
     ],
     [
@@ -48,7 +48,7 @@ describe('uncaughtErrorHandler', () => {
     ],
   ];
   for (const [what, middleware] of failures) {
-    it(`answers with a problem to ${what}, and the server goes on`, async () => {
+    it(`responds with a problem to ${what}, and the server keeps running`, async () => {
       const app = new Koa<RequestState>();
       app.use(middleware);
       app.use(errorHandler(log));
@@ -73,7 +73,7 @@ describe('uncaughtErrorHandler', () => {
     });
   }
 
-  it('ends a response that fails after its first byte', async () => {
+  it('closes the connection if a response fails after its first byte', async () => {
     const app = new Koa();
     app.use(({ res }) => {
       res.write('a');

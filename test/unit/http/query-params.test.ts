@@ -23,7 +23,7 @@ const NOT_POSITIVE_TEXTS = [
 ]; // prettier-ignore
 
 describe('parseParams for /browse', () => {
-  it('takes page and limit, with their defaults', () => {
+  it('parses page and limit, with defaults', () => {
     expect(parseParams(browseParams, '')).to.deep.equal({ page: 1, limit: 200 });
     expect(parseParams(browseParams, 'page=7&limit=50')).to.deep.equal({ page: 7, limit: 50 });
     expect(parseParams(browseParams, 'limit=1')).to.deep.equal({ page: 1, limit: 1 });
@@ -31,13 +31,13 @@ describe('parseParams for /browse', () => {
     expect(parseParams(browseParams, 'page=%31')).to.deep.equal({ page: 1, limit: 200 });
   });
 
-  it('uses the maximum for a larger limit, however large', () => {
+  it('caps limit at the maximum', () => {
     for (const limit of ['500', '501', '100000', '9'.repeat(400)]) {
       expect(parseParams(browseParams, `limit=${limit}`).limit).to.equal(500);
     }
   });
 
-  it('takes every page that is an exact integer, and no larger one', () => {
+  it('accepts every page that is an exact integer, and rejects larger ones', () => {
     const largest = Number.MAX_SAFE_INTEGER;
     expect(parseParams(browseParams, `page=${largest}`).page).to.equal(largest);
     for (const page of ['9007199254740992', '9007199254740993', '1'.repeat(30), '9'.repeat(400)]) {
@@ -45,37 +45,37 @@ describe('parseParams for /browse', () => {
     }
   });
 
-  it('refuses what is not a positive integer in plain decimal digits', () => {
+  it('rejects values that are not positive integers in plain decimal digits', () => {
     for (const text of NOT_POSITIVE_TEXTS) {
       expectRefused(browseParams, `page=${text}`, `page ${NOT_POSITIVE}`);
       expectRefused(browseParams, `limit=${text}`, `limit ${NOT_POSITIVE}`);
     }
   });
 
-  it('names the first of several wrong parameters', () => {
+  it('names the first of several invalid parameters', () => {
     expectRefused(browseParams, 'limit=0&page=0', `page ${NOT_POSITIVE}`);
   });
 
-  it('refuses a parameter that is given twice, even with the same value', () => {
+  it('rejects a parameter that is given twice, even with the same value', () => {
     expectRefused(browseParams, 'page=1&page=1', 'page must be given once');
     expectRefused(browseParams, 'limit=1&page=1&limit=2', 'limit must be given once');
     expectRefused(browseParams, 'limit=&limit=', 'limit must be given once');
   });
 
-  it('ignores unknown parameters, also repeated ones', () => {
+  it('ignores unknown parameters, even repeated ones', () => {
     const querystring = 'x=1&x=2&PAGE=3&page[]=4&__proto__=5&constructor=6&q=a&secret=b&=7&&page=2';
     expect(parseParams(browseParams, querystring)).to.deep.equal({ page: 2, limit: 200 });
   });
 });
 
 describe('parseParams for /search', () => {
-  it('takes q and limit, with the default of limit', () => {
+  it('parses q and limit, with a default for limit', () => {
     expect(parseParams(searchParams, 'q=lib')).to.deep.equal({ q: 'lib', limit: 250 });
     expect(parseParams(searchParams, 'q=lib&limit=9999')).to.deep.equal({ q: 'lib', limit: 500 });
     expectRefused(searchParams, 'q=lib&limit=0', `limit ${NOT_POSITIVE}`);
   });
 
-  it('decodes q, and leaves its case and its special characters alone', () => {
+  it('decodes q, and keeps its case and special characters', () => {
     expect(parseParams(searchParams, 'q=%40Babel%2Fcore').q).to.equal('@Babel/core');
     expect(parseParams(searchParams, 'q=g%2B%2B').q).to.equal('g++');
     expect(parseParams(searchParams, 'q=a+b').q).to.equal('a b');
@@ -83,10 +83,10 @@ describe('parseParams for /search', () => {
     expect(parseParams(searchParams, `q=${encodeURIComponent('*?%_\\"🚀\0')}`).q).to.equal('*?%_\\"🚀\0');
   });
 
-  it('trims white space at both ends before it measures', () => {
+  it('trims white space at both ends before measuring the length', () => {
     const takes = (text: string) => parseParams(searchParams, `q=${encodeURIComponent(text)}`).q;
     expect(takes('\t\n\u00a0\u0085 a b \r\u2003\u3000')).to.equal('a b');
-    // Not White_Space, though JavaScript trims it.
+    // U+FEFF is not White_Space, although JavaScript trims it.
     expect(takes('\ufeffa b\ufeff')).to.equal('\ufeffa b\ufeff');
     expectRefused(searchParams, 'q=%C2%85a', 'q must have 2 to 100 characters');
     expectRefused(searchParams, 'q=++a++', 'q must have 2 to 100 characters');
@@ -94,7 +94,7 @@ describe('parseParams for /search', () => {
     expect(parseParams(searchParams, `q=+${'x'.repeat(100)}+`).q).to.have.length(100);
   });
 
-  it('measures in code points', () => {
+  it('measures the length in code points', () => {
     const takes = (text: string) => parseParams(searchParams, `q=${encodeURIComponent(text)}`).q;
     for (const text of ['ab', '🚀🚀', 'e\u0301', 'x'.repeat(100), '🚀'.repeat(100)]) {
       expect(takes(text)).to.equal(text);
@@ -104,7 +104,7 @@ describe('parseParams for /search', () => {
     }
   });
 
-  it('requires q, once', () => {
+  it('requires exactly one q', () => {
     expectRefused(searchParams, '', 'q is required');
     expectRefused(searchParams, 'Q=lib&limit=1', 'q is required');
     expectRefused(searchParams, 'q=lib&q=lib', 'q must be given once');
@@ -112,10 +112,10 @@ describe('parseParams for /search', () => {
   });
 });
 
-describe('parseParams and bytes that are not UTF-8', () => {
+describe('parseParams for bytes that are not UTF-8', () => {
   const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-  it('refuses them in a parameter that it knows, and names it', () => {
+  it('rejects them in a known parameter, and names it', () => {
     for (const text of ['%FF%FEab', 'ab%C3', '%ED%A0%80ab', '%C0%AFab', '%EF%BF%BD%FF', '%f0%9f%9aab']) {
       expectRefused(searchParams, `q=${text}`, `q ${NOT_UTF8}`);
       expectRefused(searchParams, `utm=%20&%71=${text}&limit=1`, `q ${NOT_UTF8}`);
@@ -123,7 +123,7 @@ describe('parseParams and bytes that are not UTF-8', () => {
     }
   });
 
-  it('ignores them, and everything else, in a parameter that it does not know', () => {
+  it('ignores them, and other malformed input, in an unknown parameter', () => {
     for (const other of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%', '%zz=%zz', 'utm=%EF%BF', '?q=%FF', '=%C3']) {
       for (const querystring of [`q=%EF%BF%BDab&${other}`, `${other.replace(/^\?/, 'x')}&q=%EF%BF%BDab`]) {
         expect(parseParams(searchParams, querystring), querystring).to.deep.equal({
@@ -134,7 +134,7 @@ describe('parseParams and bytes that are not UTF-8', () => {
     }
   });
 
-  it('takes U+FFFD as a character like any other, also beside a % that encodes nothing', () => {
+  it('accepts U+FFFD like any other character, even next to a % that encodes nothing', () => {
     for (const [text, q] of [
       ['%EF%BF%BDab', '\uFFFDab'],
       ['%ef%bf%bd%EF%BF%BD', '\uFFFD\uFFFD'],
@@ -148,14 +148,14 @@ describe('parseParams and bytes that are not UTF-8', () => {
 });
 
 describe('parseParams for the secret endpoints', () => {
-  it('takes the secret as it is, and does without', () => {
+  it('returns the secret unchanged, and does not require it', () => {
     expect(parseParams(secretParams, 'secret=+a%2Bb+')).to.deep.equal({ secret: ' a+b ' });
     expect(parseParams(secretParams, 'secret=')).to.deep.equal({ secret: '' });
     expect(parseParams(secretParams, '')).to.deep.equal({});
     expectRefused(secretParams, 'secret=a&secret=b', 'secret must be given once');
   });
 
-  it('takes force for a rebuild, as true or false', () => {
+  it('accepts force=true and force=false for a rebuild', () => {
     expect(parseParams(rebuildParams, 'secret=a')).to.deep.equal({ secret: 'a', force: 'false' });
     expect(parseParams(rebuildParams, 'secret=a&force=true').force).to.equal('true');
     expect(parseParams(rebuildParams, 'force=false')).to.deep.equal({ force: 'false' });
@@ -164,7 +164,7 @@ describe('parseParams for the secret endpoints', () => {
     }
   });
 
-  it('does not repeat a secret in its refusal', () => {
+  it('does not repeat a secret in its error message', () => {
     expect(() => parseParams(rebuildParams, 'secret=hush&secret=hush&force=hush'))
       .to.throw(Problem)
       .with.property('message')
@@ -173,7 +173,7 @@ describe('parseParams for the secret endpoints', () => {
 });
 
 describe('The pattern of q in the OpenAPI document', () => {
-  it('matches what the service takes, and nothing else', () => {
+  it('matches exactly the values that the service accepts', () => {
     const { properties } = z.toJSONSchema(searchParams, { io: 'input' });
     const { pattern: source } = properties?.['q'] as { pattern: string };
     const pattern = new RegExp(source, 'u');

@@ -8,7 +8,7 @@ const G1 = { index: 'g1', snapshot: 's1' };
 const body = (text: string) => ({ body: Buffer.from(text) });
 
 describe('ResponseCache', () => {
-  it('keeps an answer by its generation and its request', async () => {
+  it('stores a response by generation and request', async () => {
     const cache = new ResponseCache(100_000);
     const made = await cache.getOrCreate(G1, 'search 250 redis', () => Promise.resolve(body('one')));
     expect(cache.get('g1', 'search 250 redis')).to.equal(made);
@@ -16,7 +16,7 @@ describe('ResponseCache', () => {
     expect(cache.get('g1', 'search 500 redis')).to.be.undefined;
   });
 
-  it('makes an answer once for all who ask for it at the same time', async () => {
+  it('creates a response once for concurrent requests', async () => {
     for (const maxBytes of [0, 100_000]) {
       const cache = new ResponseCache(maxBytes);
       let made = 0;
@@ -31,7 +31,7 @@ describe('ResponseCache', () => {
     }
   });
 
-  it('tells a failure to all who wait, and keeps nothing of it', async () => {
+  it('passes a failure to all waiting requests, and does not store it', async () => {
     const cache = new ResponseCache(100_000);
     const fail = () => Promise.reject(new Error('broken'));
     const outcomes = await Promise.allSettled([
@@ -40,11 +40,11 @@ describe('ResponseCache', () => {
     ]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
     expect(
-      (await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('mended')))).body.toString(),
-    ).to.equal('mended');
+      (await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('second')))).body.toString(),
+    ).to.equal('second');
   });
 
-  it('keeps no more of a small body than its bytes, where it keeps any', async () => {
+  it('stores a small body in a buffer of its exact size, unless caching is off', async () => {
     const make = () => Promise.resolve(body('small'));
     const { body: kept } = await new ResponseCache(100_000).getOrCreate(G1, 'r', make);
     expect(kept.toString()).to.equal('small');
@@ -53,7 +53,7 @@ describe('ResponseCache', () => {
     expect(sent.buffer.byteLength).to.be.greaterThan(sent.length);
   });
 
-  it('keeps no more of a compressed body than its bytes', async () => {
+  it('stores a compressed body in a buffer of its exact size', async () => {
     const cache = new ResponseCache(100_000);
     const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
     for (const encoding of ['br', 'gzip'] as const) {
@@ -68,34 +68,34 @@ describe('ResponseCache', () => {
     const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
     const unusable = { ...made, body: { length: 7000 } as unknown as Buffer };
     await cache.encode(unusable, 'gzip')?.then(
-      () => expect.fail('compressed what is no buffer'),
+      () => expect.fail('compressed something that is not a buffer'),
       (error: unknown) => expect(error).to.be.an('error'),
     );
     expect((await cache.encode(made, 'gzip'))?.status).to.equal(200);
   });
 
-  it('keeps nothing at 0 bytes', async () => {
+  it('stores nothing at 0 bytes', async () => {
     const cache = new ResponseCache(0);
     await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('one')));
     expect(cache.get('g1', 'r')).to.be.undefined;
   });
 
-  it('is bounded in bytes, compressed bodies included, and drops what was not asked for longest', async () => {
+  it('limits its size in bytes, including compressed bodies, by evicting the least recently used response', async () => {
     const cache = new ResponseCache(50_000);
-    // Does not compress: what is kept beside it is as large as itself.
+    // Incompressible: each compressed body is as large as the original.
     const noise = randomBytes(10_000);
     for (const request of ['a', 'b', 'c'])
       await cache.getOrCreate(G1, request, () => Promise.resolve({ body: noise }));
     const kept = cache.get('g1', 'b');
     if (kept === undefined) throw new Error('not kept');
     await cache.encode(kept, 'gzip');
-    expect(cache.get('g1', 'a'), 'four bodies are not too many').not.to.be.undefined;
+    expect(cache.get('g1', 'a'), 'four bodies fit').not.to.be.undefined;
     await cache.encode(kept, 'br');
     const left = ['a', 'b', 'c'].filter((request) => cache.get('g1', request) !== undefined);
-    expect(left, 'five are').to.deep.equal(['a', 'b']);
+    expect(left, 'five bodies do not fit').to.deep.equal(['a', 'b']);
   });
 
-  it('compresses once, and only what is worth it', async () => {
+  it('compresses a response once, and only if it is long enough', async () => {
     const cache = new ResponseCache(100_000);
     const long = await cache.getOrCreate(G1, 'long', () => Promise.resolve(body('abc'.repeat(1000))));
     const [first, second] = [cache.encode(long, 'gzip'), cache.encode(long, 'gzip')];

@@ -7,7 +7,7 @@ describe('secretsEqual', () => {
     expect(secretsEqual('sésame 🚀', 'sésame 🚀')).to.be.true;
   });
 
-  it('refuses any other text, whatever its length', () => {
+  it('rejects any other text of any length', () => {
     for (const given of [
       '',
       'o',
@@ -21,12 +21,12 @@ describe('secretsEqual', () => {
     }
   });
 
-  it('refuses a missing secret', () => {
+  it('rejects a missing secret', () => {
     expect(secretsEqual(undefined, 'open sesame')).to.be.false;
     expect(secretsEqual(undefined, '')).to.be.false;
   });
 
-  it('accepts nothing where no secret is configured', () => {
+  it('accepts nothing if no secret is configured', () => {
     for (const given of [undefined, '', 'undefined', 'null', 'open sesame']) {
       expect(secretsEqual(given, undefined), JSON.stringify(given)).to.be.false;
     }

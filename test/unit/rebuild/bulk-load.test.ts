@@ -31,7 +31,7 @@ async function* rows(): AsyncGenerator<Row[]> {
 const GOOD = { errors: false };
 const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { type, reason: 'why' } } }] });
 
-/** Loads all packages into an engine that answers the n-th bulk request as the test wants: a number is a status. */
+/** Loads all packages. `answer(n)` is the response to request n: a body, a status, or 0 to disconnect. */
 async function load(
   answer: (n: number) => object | number | Promise<object>,
   options: Partial<{
@@ -103,7 +103,7 @@ describe('bulkLoad', function () {
     expect(JSON.parse(`${Buffer.from(entry, 'base64').toString()}}`)).to.deep.equal(packages[0]);
   });
 
-  it('leaves out wrong rows and duplicates', async () => {
+  it('skips bad rows and duplicates', async () => {
     const [one, other] = packagesNamed(['one', 'other']) as [PackageEntry, PackageEntry];
     const some = async function* (): AsyncGenerator<Row[]> {
       yield [
@@ -121,12 +121,12 @@ describe('bulkLoad', function () {
     expect(documents(bodies)).to.have.length(2);
   });
 
-  it('keeps two requests in flight, and one beside readers', async () => {
+  it('keeps two requests in flight, or one while throttled', async () => {
     expect((await load(() => GOOD)).mostInFlight).to.equal(2);
     expect((await load(() => GOOD, { throttled: true })).mostInFlight).to.equal(1);
   });
 
-  it('writes to nothing but an alias, which goes with its index', async () => {
+  it('writes only to the loading alias, which is deleted with its index', async () => {
     const [path, ...others] = (await load(() => GOOD)).paths;
     expect(path)
       .to.match(/^\/index-loading\/_bulk\?/)
@@ -134,53 +134,53 @@ describe('bulkLoad', function () {
     expect(others).to.deep.equal([]);
   });
 
-  // These wait for a second or more before they send a request again.
+  // These wait a second or more before they retry.
   const itConcurrently = concurrentTests();
   const passing: [what: string, answer: object | number][] = [
     ['too busy for a document', refusal('es_rejected_execution_exception')],
     ['without a shard for a document', refusal('unavailable_shards_exception')],
-    ['too busy for all of it', 429],
+    ['too busy for the request', 429],
     ['without a master', 503],
-    ['gone before it answers', 0],
+    ['gone before it responds', 0],
   ];
   for (const [what, answer] of passing) {
-    itConcurrently(`sends a request again where the engine is ${what}`, async () => {
+    itConcurrently(`retries a request if the engine is ${what}`, async () => {
       const { bodies, failure } = await load((n) => (n === 1 ? answer : GOOD));
       expect(failure).to.be.undefined;
       expect(new Set(bodies).size).to.equal(bodies.length - 1);
     });
   }
 
-  it('sends a request again that is not answered in time, and lets the other one in flight go on', async () => {
+  it('retries a request that times out, while the other one in flight continues', async () => {
     const never = new Promise<object>(() => undefined);
     const { bodies, failure } = await load((n) => (n === 1 ? never : pause(250, GOOD)), { timeoutMs: 1500 });
     expect(failure).to.be.undefined;
     expect(new Set(bodies).size).to.equal(bodies.length - 1);
   });
 
-  itConcurrently('gives up where that lasts, and says why', async () => {
+  itConcurrently('gives up if the failure persists, and reports the reason', async () => {
     const [busy, away] = await Promise.all([
       load(() => refusal('circuit_breaking_exception')),
       load(() => 0),
     ]);
     expect(busy.failure).to.have.property(
       'message',
-      'Elasticsearch refused a document: circuit_breaking_exception: why',
+      'Elasticsearch rejected a document: circuit_breaking_exception: why',
     );
     expect(away.failure).to.have.property('message', 'Elasticsearch did not respond for 1.5 seconds');
   });
 
-  it('fails at a document that is refused, and says why', async () => {
+  it('fails on a rejected document, and reports the reason', async () => {
     const { bodies, failure } = await load((n) => (n === 2 ? refusal('document_parsing_exception') : GOOD));
     expect(failure).to.be.instanceOf(Error);
     expect((failure as Error).message).to.equal(
-      'Elasticsearch refused a document: document_parsing_exception: why',
+      'Elasticsearch rejected a document: document_parsing_exception: why',
     );
     const all = await load(() => GOOD);
-    expect(bodies.length, 'requests after the refusal').to.be.lessThan(all.bodies.length);
+    expect(bodies.length, 'requests after the rejection').to.be.lessThan(all.bodies.length);
   });
 
-  it('fails where rows and dataset do not agree, and where the rows end in an error', async () => {
+  it('fails if rows and dataset disagree, or if reading rows fails', async () => {
     const fewer = await load(() => GOOD, { dataset: { ...dataset, total: packages.length + 1 } });
     expect(fewer.failure).to.have.property('message', '30000 of 30001 packages were loaded');
     const broken = async function* (): AsyncGenerator<Row[]> {
@@ -193,7 +193,7 @@ describe('bulkLoad', function () {
     );
   });
 
-  it('stops at once when it is told to', async () => {
+  it('stops at once when aborted', async () => {
     const stop = new AbortController();
     const { bodies, failure } = await load(
       () => {

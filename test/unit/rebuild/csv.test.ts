@@ -6,7 +6,7 @@ import { readCsv, type CsvRecord } from '../../../src/rebuild/csv.js';
 import { longestBlock } from '../../support/event-loop.js';
 import { integer, pick, seededRandom } from '../../../fixtures/random.js';
 
-/** All records of a CSV that comes in the given chunks. */
+/** All records of a CSV that arrives in these chunks. */
 async function recordsOf(...chunks: (string | Buffer)[]): Promise<CsvRecord[]> {
   const records: CsvRecord[] = [];
   const source = Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
@@ -42,22 +42,22 @@ describe('readCsv', () => {
     ['one column', 'name\nx\n', [['name'], ['x']]],
     ['empty fields', ',\n,,\n', [['', ''], ['', '', '']]],
     ['empty lines', '\n\r\na\n', [[''], [''], ['a']]],
-    ['white space, which belongs to the fields', ' a ,\tb\n', [[' a ', '\tb']]],
+    ['white space as part of the fields', ' a ,\tb\n', [[' a ', '\tb']]],
     ['quoted fields', '"a","b"\n', [['a', 'b']]],
     ['some fields quoted', 'a,"b",c\n"a",b,"c"\n', [['a', 'b', 'c'], ['a', 'b', 'c']]],
     ['empty quoted fields', '"",""\n"",a\n', [['', ''], ['', 'a']]],
     ['commas inside quotes', '"a,b",",",c\n', [['a,b', ',', 'c']]],
     ['doubled quotes', '"say ""hi""",""""\n"""",""""""\n', [['say "hi"', '"'], ['"', '""']]],
-    ['doubled quotes beside commas', '""",""",""",",","""\n', [['","', '",', ',"']]],
+    ['doubled quotes next to commas', '""",""",""",",","""\n', [['","', '",', ',"']]],
     ['LF inside quotes', '"a\nb",c\n"\n\n",d\n', [['a\nb', 'c'], ['\n\n', 'd']]],
-    ['CRLF inside quotes, which stays', '"a\r\nb",c\r\n"\r\n","\r\n"\r\n', [['a\r\nb', 'c'], ['\r\n', '\r\n']]],
+    ['CRLF inside quotes, unchanged', '"a\r\nb",c\r\n"\r\n","\r\n"\r\n', [['a\r\nb', 'c'], ['\r\n', '\r\n']]],
     ['CR inside quotes', '"a\rb",c\n', [['a\rb', 'c']]],
     ['a quoted last field that ends in CR', 'a,"b\r"\nc,"d\r"\r\n"e\r"\n', [['a', 'b\r'], ['c', 'd\r'], ['e\r']]],
     ['a quoted last field that is CR', 'a,"\r"\na,"\r\r"\r\n', [['a', '\r'], ['a', '\r\r']]],
     ['commas, quotes and line ends in one field', '"a"",\r\n,""b",c\n', [['a",\r\n,"b', 'c']]],
     ['characters of every length', 'é,日本,🚀,e\u0301,"ü\n👩‍👩‍👧"\n', [['é', '日本', '🚀', 'e\u0301', 'ü\n👩‍👩‍👧']]],
     ['control characters, NUL and other line separators', 'a\0b,\u2028\u2029\u0085\v\f,\x1f\n', [['a\0b', '\u2028\u2029\u0085\v\f', '\x1f']]],
-    ['names that objects have', '__proto__,constructor\ntoString,__proto__\n', [['__proto__', 'constructor'], ['toString', '__proto__']]],
+    ['names of object properties', '__proto__,constructor\ntoString,__proto__\n', [['__proto__', 'constructor'], ['toString', '__proto__']]],
   ]; // prettier-ignore
   for (const [what, csv, fields] of wellFormed) {
     it(`reads ${what}`, async () => {
@@ -68,7 +68,7 @@ describe('readCsv', () => {
     });
   }
 
-  it('drops a byte order mark at the beginning, and no other', async () => {
+  it('drops a byte order mark only at the start', async () => {
     expect(await recordsOf('\ufeffa,\ufeffb\n\ufeffc,d\n')).to.deep.equal([
       { line: 1, fields: ['a', '\ufeffb'] },
       { line: 2, fields: ['\ufeffc', 'd'] },
@@ -77,7 +77,7 @@ describe('readCsv', () => {
     expect(await recordsOf('\ufeff\ufeffa\n')).to.deep.equal([{ line: 1, fields: ['\ufeffa'] }]);
   });
 
-  it('numbers records by the line they begin on', async () => {
+  it('numbers records by the line they start on', async () => {
     const csv = 'h\n"a\nb\r\n\n"\nc\n"d\n""\n"\n"e"\n';
     expect(await recordsOf(csv)).to.deep.equal([
       { line: 1, fields: ['h'] },
@@ -101,7 +101,7 @@ describe('readCsv', () => {
     ['three times after a quoted field', '"a"""b"c'],
   ];
   for (const [what, line] of badQuoting) {
-    it(`refuses a stray quote ${what}, and that line alone`, async () => {
+    it(`rejects only the line with a stray quote ${what}`, async () => {
       expect(await recordsOf(`h\n${line}\n"x",y\n`)).to.deep.equal([
         { line: 1, fields: ['h'] },
         { line: 2, reason: 'bad quoting' },
@@ -114,13 +114,13 @@ describe('readCsv', () => {
     });
   }
 
-  it('refuses a carriage return outside of quotes that ends no line', async () => {
+  it('rejects a carriage return outside quotes that does not end a line', async () => {
     const records = await recordsOf('a\rb,c\nd\r\r\n"e"\r\r\nf\r\n');
     expect(records.map((record) => 'reason' in record)).to.deep.equal([true, true, true, false]);
     expect(records.map(({ line }) => line)).to.deep.equal([1, 2, 3, 4]);
   });
 
-  it('refuses a quote that is never closed, and gives the lines after it their own chance', async () => {
+  it('rejects a quote that is never closed, and parses the lines after it', async () => {
     expect(await recordsOf('h\n"a,b\nc,d\r\ne,f\n')).to.deep.equal([
       { line: 1, fields: ['h'] },
       { line: 2, reason: NEVER_CLOSED },
@@ -133,7 +133,7 @@ describe('readCsv', () => {
     ]);
   });
 
-  it('refuses a quote that a later one does not close properly, and only its own line', async () => {
+  it('rejects only the line of a quote that a later one does not close properly', async () => {
     expect(await recordsOf('a,"b\nc,d\n"e\nf",g\nh\n')).to.deep.equal([
       { line: 1, reason: 'bad quoting' },
       { line: 2, fields: ['c', 'd'] },
@@ -142,7 +142,7 @@ describe('readCsv', () => {
     ]);
   });
 
-  it('refuses two unclosed quotes, each by its own line', async () => {
+  it('rejects two unclosed quotes, each with its own line', async () => {
     expect(await recordsOf('a,"b\nc\nd,"e\nf\n')).to.deep.equal([
       { line: 1, reason: 'bad quoting' },
       { line: 2, fields: ['c'] },
@@ -151,7 +151,7 @@ describe('readCsv', () => {
     ]);
   });
 
-  it('lets a quoted field run over 100 lines, and no further', async () => {
+  it('accepts a quoted field of at most 100 lines', async () => {
     const field = (lines: number) => Array.from({ length: lines }, (_, i) => `line ${i}`).join('\n');
     expect(await recordsOf(`h\n"${field(100)}"\nx\n`)).to.deep.equal([
       { line: 1, fields: ['h'] },
@@ -171,14 +171,14 @@ describe('readCsv', () => {
   const notUtf8: [what: string, bytes: number[]][] = [
     ['a lone continuation byte', [0x80]],
     ['Latin-1', [0xe9]],
-    ['a character that is cut off', [0xe6, 0x97]],
+    ['a truncated character', [0xe6, 0x97]],
     ['an overlong form', [0xc0, 0xaf]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
     ['a code point that is too large', [0xf4, 0x90, 0x80, 0x80]],
     ['bytes that are never used', [0xff, 0xfe]],
   ];
   for (const [what, bytes] of notUtf8) {
-    it(`refuses ${what}, in that line alone`, async () => {
+    it(`rejects only the line with ${what}`, async () => {
       const csv = Buffer.concat([Buffer.from('hé\na,"'), Buffer.from(bytes), Buffer.from('"\nü,"1\n2"\n')]);
       const expected = [
         { line: 1, fields: ['hé'] },
@@ -190,7 +190,7 @@ describe('readCsv', () => {
     });
   }
 
-  it('lets no line that is not UTF-8 close a quote', async () => {
+  it('does not close a quote with a line that is not UTF-8', async () => {
     const csv = Buffer.concat([Buffer.from('"a\nb\n'), Buffer.from([0xff]), Buffer.from('"\n"c"\n')]);
     expect(await recordsOf(csv)).to.deep.equal([
       { line: 1, reason: NEVER_CLOSED },
@@ -200,7 +200,7 @@ describe('readCsv', () => {
     ]);
   });
 
-  it('refuses a last record without a line end, however right it looks', async () => {
+  it('rejects a last record without a line end, even if it looks complete', async () => {
     for (const last of ['a', 'a,b', '"a"', '"a', ' ', '\r', 'a\r', '"a"\r', '\ufeff']) {
       expect(await recordsOf(`h\n${last}`), JSON.stringify(last)).to.deep.equal([
         { line: 1, fields: ['h'] },
@@ -249,7 +249,7 @@ describe('readCsv', () => {
       }
     });
 
-    it('reads back whatever is written, cut anywhere', async () => {
+    it('reads back any fields, cut anywhere', async () => {
       const random = seededRandom(3);
       const pieces = ['a', 'é', '日', '🚀', '"', '""', ',', '\n', '\r', '\r\n', ' ', '\ufeff', '\0', 'name'];
       const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
@@ -260,7 +260,7 @@ describe('readCsv', () => {
             Array.from({ length: integer(random, 0, 6) }, () => pick(random, pieces)).join(''),
           ),
         );
-        // A header, so that no field stands where a byte order mark would.
+        // The header occupies the position of a byte order mark.
         const csv = ['h', ...rows.map((fields) => fields.map(written).join(','))]
           .map((line) => line + pick(random, ['\n', '\r\n']))
           .join('');
@@ -285,7 +285,7 @@ describe('readCsv', () => {
       ]);
     });
 
-    it('gives up the file at a longer one, naming the line', async () => {
+    it('rejects the file at a longer line, and names the line', async () => {
       const endless = Buffer.from(`h\n"a\nb"\n${'x'.repeat(2 * MEBIBYTE)}`);
       await rejects(recordsOf(...chunksOf(endless, CHUNK)), {
         name: 'DatasetError',
@@ -293,11 +293,11 @@ describe('readCsv', () => {
       });
     });
 
-    it('gives it up also where the line comes in one piece with its end', async () => {
+    it('rejects a longer line that arrives in one piece with its end', async () => {
       await rejects(recordsOf(`h\n${'x'.repeat(2 * MEBIBYTE)}\n`), /line 2: longer than 1048576 bytes/);
     });
 
-    it('does not gather more than that inside quotes', async () => {
+    it('buffers at most 1 MiB inside quotes', async () => {
       const line = 'x'.repeat(MEBIBYTE / 2);
       const csv = Buffer.from(`"${line}\n${line}\n${line}"\n`);
       const [refused, gathered, end] = await recordsOf(...chunksOf(csv, CHUNK));
@@ -306,7 +306,7 @@ describe('readCsv', () => {
       expect(end).to.deep.equal({ line: 3, reason: 'bad quoting' });
     });
 
-    it('reads quoted fields of many pieces as they were written', async () => {
+    it('reads back quoted fields of many pieces', async () => {
       const pieces = ['a', '🚀', '"', '""', '"""', ',', ' ', '\r', '日'];
       const random = seededRandom(6);
       const field = () => Array.from({ length: 30_000 }, () => pick(random, pieces)).join('');
@@ -317,7 +317,7 @@ describe('readCsv', () => {
       }
     });
 
-    it('reads a long line without quotes as it was written', async () => {
+    it('reads back a long line without quotes', async () => {
       const fields = Array.from({ length: 20_000 }, (_, i) => (i % 3 === 0 ? '' : `🚀${i}`));
       expect(await recordsOf('h\n', `${fields.join(',')}\r\n`, 'x\n')).to.deep.equal([
         { line: 1, fields: ['h'] },

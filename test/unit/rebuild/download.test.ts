@@ -30,7 +30,7 @@ import { datasetFile, type DatasetFile } from '../../support/datasets.js';
 
 const CSV = 'name,url\né日本🚀,https://registry.example/a\n';
 const NEVER = new AbortController().signal;
-/** A deadline that no test meets by accident. */
+/** A deadline that no test reaches by accident. */
 const timeoutMs = 60_000;
 
 /** Longer than any buffer on the way. */
@@ -52,7 +52,7 @@ function gzipAt(content: string, ms: number): Buffer {
 }
 
 describe('download', () => {
-  // The temporary folder of this suite is its own, so that whatever a download leaves behind is seen.
+  // This suite has its own temporary folder, to detect files that a download leaves behind.
   const env = process.env; // eslint-disable-line no-restricted-properties -- os.tmpdir() reads it
   const usual = env['TMPDIR'];
   let scratch: string;
@@ -85,7 +85,7 @@ describe('download', () => {
     limits: Partial<Parameters<typeof download>[2]> = {},
   ): Promise<Snapshot> {
     const snapshot = await download(url, signal, { timeoutMs, ...limits });
-    if (snapshot === undefined) throw new Error('nothing was known of it');
+    if (snapshot === undefined) throw new Error('download returned no snapshot');
     snapshots.push(snapshot);
     return snapshot;
   }
@@ -102,7 +102,7 @@ describe('download', () => {
     return server.url;
   }
 
-  /** Folders of downloads that are there now. */
+  /** The folders of downloads that exist now. */
   async function downloads(): Promise<string[]> {
     const datasets = new Set(files.map(({ url }) => fileURLToPath(new URL('.', url))));
     return (await readdir(scratch)).filter((name) => !datasets.has(`${join(scratch, name)}/`));
@@ -114,14 +114,14 @@ describe('download', () => {
   }
 
   describe('from a file', () => {
-    it('gives the text of a plain file, as often as it is asked for', async () => {
+    it('returns the text of a plain file any number of times', async () => {
       const { url } = await fileOf(CSV);
       const snapshot = await snapshotOf(url);
       expect(await textOf(snapshot)).to.equal(CSV);
       expect(await textOf(snapshot)).to.equal(CSV);
     });
 
-    it('decompresses gzip, whatever the file is called', async () => {
+    it('decompresses gzip, whatever the file name', async () => {
       const zipped = gzipSync(LONG_CSV);
       const { url } = await fileOf(zipped);
       expect(url).not.to.match(/gz$/);
@@ -142,7 +142,7 @@ describe('download', () => {
       }
     });
 
-    it('fails while reading where the gzip is followed by something else', async () => {
+    it('fails while reading if the gzip is followed by other data', async () => {
       const other = [
         Buffer.from('x'),
         Buffer.concat([Buffer.alloc(1), gzipSync(CSV)]),
@@ -167,27 +167,27 @@ describe('download', () => {
       });
     });
 
-    it('reads files that are too short to tell', async () => {
+    it('reads files that are too short to detect their format', async () => {
       for (const content of [Buffer.of(), Buffer.of(0x1f), Buffer.from('a')]) {
         const { url } = await fileOf(content);
         expect(await textOf(await snapshotOf(url))).to.equal(content.toString());
       }
     });
 
-    it('tells the digest of the file as it came', async () => {
+    it('returns the digest of the original file', async () => {
       const zipped = gzipSync(CSV);
       expect((await snapshotOf((await fileOf(CSV)).url)).digest).to.equal(sha256(CSV));
       expect((await snapshotOf((await fileOf(zipped)).url)).digest).to.equal(sha256(zipped));
     });
 
-    it('was taken when the file was changed last', async () => {
+    it('dates the snapshot by the last change of the file', async () => {
       const { url } = await fileOf(CSV);
       const time = new Date('2024-05-06T07:08:09Z');
       await utimes(fileURLToPath(url), time, time);
       expect((await snapshotOf(url)).takenAt).to.deep.equal(time);
     });
 
-    it('was taken now where the time of the file is in the future, or unknown', async () => {
+    it('uses the current time if the time of the file is in the future, or unknown', async () => {
       for (const time of [new Date('9999-12-31'), new Date(Date.now() + 3_600_000), new Date(0)]) {
         const { url } = await fileOf(CSV);
         await utimes(fileURLToPath(url), time, time);
@@ -207,23 +207,23 @@ describe('download', () => {
         return (await snapshotOf(url)).takenAt;
       }
 
-      it('was taken then, even if the file was changed later', async () => {
+      it('uses that date, even if the file was changed later', async () => {
         expect(await takenAt(gzipAt(CSV, compressedAt.getTime()))).to.deep.equal(compressedAt);
       });
 
-      it('was taken when the file was changed last, if that date is zero or in the future', async () => {
+      it('uses the last change of the file if that date is zero or in the future', async () => {
         for (const ms of [0, Date.now() + 3_600_000, 0xffffffff * 1000]) {
           expect(await takenAt(gzipAt(CSV, ms))).to.deep.equal(changedAt);
         }
       });
 
-      it('was taken now if that date is in the future by less than the clock skew', async () => {
+      it('uses the current time if that date is in the future by less than the clock skew', async () => {
         const before = Date.now();
         const date = await takenAt(gzipAt(CSV, before + 60_000));
         expect(date.getTime()).to.be.within(before, Date.now());
       });
 
-      it('takes no date from a file that is not gzip, or too short', async () => {
+      it('uses no date from a file that is not gzip, or too short', async () => {
         const zipped = gzipAt(CSV, compressedAt.getTime());
         const plain = Buffer.from(zipped);
         plain.writeUInt16BE(0x1f8c);
@@ -233,7 +233,7 @@ describe('download', () => {
       });
     });
 
-    it('does not change with the file', async () => {
+    it('keeps the snapshot when the file changes', async () => {
       const file = await fileOf(CSV);
       const snapshot = await snapshotOf(file.url);
       await file.write('something else');
@@ -241,14 +241,14 @@ describe('download', () => {
       expect(snapshot.digest).to.equal(sha256(CSV));
     });
 
-    it('reads a name that has to be encoded in a URL', async () => {
+    it('reads a file whose name must be encoded in a URL', async () => {
       const { url } = await fileOf(CSV);
       const path = join(fileURLToPath(new URL('.', url)), 'näme #1?%.csv');
       await copyFile(fileURLToPath(url), path);
       expect(await textOf(await snapshotOf(pathToFileURL(path).href))).to.equal(CSV);
     });
 
-    it('refuses a file that is not there, and a folder', async () => {
+    it('rejects a missing file, and a folder', async () => {
       const { url } = await fileOf(CSV);
       await expectRefused(new URL('missing.csv', url).href, /^there is no file at the path in DATASET_URL$/);
       await expectRefused(
@@ -257,7 +257,7 @@ describe('download', () => {
       );
     });
 
-    it('refuses a file that cannot be opened', async () => {
+    it('rejects a file that cannot be opened', async () => {
       const path = join(scratch, 'socket');
       const server = createServer().listen(path);
       await once(server, 'listening');
@@ -269,7 +269,7 @@ describe('download', () => {
       await once(server, 'close');
     });
 
-    it('refuses a pipe, without waiting for a writer', async () => {
+    it('rejects a pipe, without waiting for a writer', async () => {
       const path = join(scratch, 'pipe');
       await once(spawn('mkfifo', [path], { stdio: 'ignore' }), 'exit');
       await rejects(snapshotOf(pathToFileURL(path).href), {
@@ -279,7 +279,7 @@ describe('download', () => {
       await rm(path);
     });
 
-    it('leaves temporary files that another user has left behind', async () => {
+    it('ignores temporary files that another user left behind', async () => {
       // Root can delete everything, so the test changes the effective user; os.tmpdir() then ignores TMPDIR.
       const isRoot = process.geteuid?.() === 0;
       const folder = isRoot ? '/tmp' : scratch;
@@ -295,14 +295,14 @@ describe('download', () => {
         expect(await textOf(await snapshotOf(pathToFileURL(path).href))).to.equal(CSV);
       } finally {
         if (isRoot) process.seteuid?.(0);
-        // A service of root that runs beside the tests may have removed it.
+        // A service that runs as root on this machine may have removed it.
         if (existsSync(orphan)) await chmod(orphan, 0o700);
         await rm(orphan, { recursive: true, force: true });
         await rm(readable, { recursive: true });
       }
     });
 
-    it('refuses a spreadsheet', async () => {
+    it('rejects a spreadsheet', async () => {
       const { url } = await fileOf(Buffer.from('PK\x03\x04, and so on'));
       await rejects(textOf(await snapshotOf(url)), {
         name: 'DatasetError',
@@ -310,7 +310,7 @@ describe('download', () => {
       });
     });
 
-    it('fails while reading where the gzip is cut off or damaged', async () => {
+    it('fails while reading if the gzip is cut off or damaged', async () => {
       const zipped = gzipSync(LONG_CSV);
       const damaged = Buffer.from(zipped);
       damaged.fill(0, 1000, 2000);
@@ -323,7 +323,7 @@ describe('download', () => {
       }
     });
 
-    it('can be left unread in the middle', async () => {
+    it('can be read partially', async () => {
       for (const content of [LONG_CSV, gzipSync(LONG_CSV)]) {
         const { url } = await fileOf(content);
         const snapshot = await snapshotOf(url);
@@ -336,14 +336,14 @@ describe('download', () => {
     });
   });
 
-  describe('by HTTP', () => {
-    it('gives the text and the digest of a plain answer', async () => {
+  describe('over HTTP', () => {
+    it('returns the text and the digest of a plain response', async () => {
       const snapshot = await snapshotOf(await serve((_request, response) => response.end(LONG_CSV)));
       expect(await textOf(snapshot)).to.equal(LONG_CSV);
       expect(snapshot.digest).to.equal(sha256(LONG_CSV));
     });
 
-    it('decompresses gzip, whatever the server calls it', async () => {
+    it('decompresses gzip, whatever the headers', async () => {
       const zipped = gzipSync(CSV);
       for (const headers of [{}, { 'Content-Type': 'text/csv' }, { 'Content-Encoding': 'gzip' }]) {
         const url = await serve((_request, response) => response.writeHead(200, headers).end(zipped));
@@ -353,20 +353,20 @@ describe('download', () => {
       }
     });
 
-    it('was taken at Last-Modified', async () => {
+    it('dates the snapshot by Last-Modified', async () => {
       const headers = { 'Last-Modified': 'Mon, 06 May 2024 07:08:09 GMT' };
       const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
       expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
     });
 
-    it('was taken at Last-Modified, whatever the gzip header says', async () => {
+    it('prefers Last-Modified to the date in the gzip header', async () => {
       const headers = { 'Last-Modified': 'Mon, 06 May 2024 07:08:09 GMT' };
       const zipped = gzipAt(CSV, Date.UTC(2024, 0, 1));
       const url = await serve((_request, response) => response.writeHead(200, headers).end(zipped));
       expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
     });
 
-    it('was taken at the date in the gzip header, if Last-Modified is missing or implausible', async () => {
+    it('uses the date in the gzip header if Last-Modified is missing or implausible', async () => {
       const zipped = gzipAt(CSV, Date.UTC(2024, 0, 1));
       for (const date of [undefined, 'yesterday', new Date(0).toUTCString(), inMs(3_600_000)]) {
         const headers: Record<string, string> = date === undefined ? {} : { 'Last-Modified': date };
@@ -375,7 +375,7 @@ describe('download', () => {
       }
     });
 
-    it('was taken now if the date in the gzip header is zero or in the future, too', async () => {
+    it('uses the current time if the date in the gzip header is zero or in the future, too', async () => {
       for (const ms of [0, Date.now() + 3_600_000]) {
         const url = await serve((_request, response) => response.end(gzipAt(CSV, ms)));
         const before = Date.now();
@@ -387,22 +387,22 @@ describe('download', () => {
     const inMs = (ms: number) => new Date(Date.now() + ms).toUTCString();
     const unknownDates: [what: string, lastModified: () => string | undefined][] = [
       ['missing', () => undefined],
-      ['no date', () => 'yesterday'],
+      ['not a date', () => 'yesterday'],
       ['empty', () => ''],
       ['in the year 10000', () => 'Sat, 01 Jan 10000 00:00:00 GMT'],
       ['in the year 275760', () => 'Sat, 13 Sep 275760 00:00:00 GMT'],
       ['in the year 0', () => 'Sat, 01 Jan 0000 00:00:00 GMT'],
       ['before 1970', () => 'Fri, 01 Jan 1960 00:00:00 GMT'],
-      ['the beginning of 1970, as servers write what they do not know', () => 'Thu, 01 Jan 1970 00:00:00 GMT'],
+      ['the beginning of 1970, which servers send for unknown times', () => 'Thu, 01 Jan 1970 00:00:00 GMT'],
       ['a day that does not exist', () => 'Sat, 31 Feb 2024 00:00:00 GMT'],
       ['text with a number', () => 'version 3'],
       ['a number', () => '12'],
       ['an hour that does not exist', () => 'Thu, 01 Feb 2024 24:00:00 GMT'],
       ['an hour from now', () => inMs(3_600_000)],
-      ['a minute from now, as by a clock that is ahead', () => inMs(60_000)],
+      ['a minute from now, as from a fast clock', () => inMs(60_000)],
     ]; // prettier-ignore
     for (const [what, lastModified] of unknownDates) {
-      it(`was taken now where Last-Modified is ${what}`, async () => {
+      it(`uses the current time if Last-Modified is ${what}`, async () => {
         const date = lastModified();
         const headers: Record<string, string> = date === undefined ? {} : { 'Last-Modified': date };
         const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
@@ -412,30 +412,30 @@ describe('download', () => {
       });
     }
 
-    it('was taken at Last-Modified in the obsolete format of asctime', async () => {
+    it('accepts Last-Modified in the obsolete format of asctime', async () => {
       const headers = { 'Last-Modified': 'Mon May  6 07:08:09 2024' };
       const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
       expect((await snapshotOf(url)).takenAt.toISOString()).to.equal('2024-05-06T07:08:09.000Z');
     });
 
-    it('was taken at Last-Modified in the obsolete format of RFC 850', async () => {
+    it('accepts Last-Modified in the obsolete format of RFC 850', async () => {
       const headers = { 'Last-Modified': 'Monday, 06-May-24 07:08:09 GMT' };
       const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
       expect((await snapshotOf(url)).takenAt).to.deep.equal(new Date('2024-05-06T07:08:09Z'));
     });
 
-    it('follows five redirections, and no more', async () => {
+    it('follows at most five redirects', async () => {
       const redirecting = (times: number) =>
         serve((request, response) => {
           const hop = Number(new URL(request.url ?? '', 'http://any').searchParams.get('hop'));
           if (hop === times) response.end(CSV);
           else response.writeHead(302, { Location: `/?hop=${hop + 1}` }).end();
         });
-      await expectRefused(await redirecting(6), "the dataset's server answered 302 instead of 200");
+      await expectRefused(await redirecting(6), "the dataset's server responded with 302 instead of 200");
       expect(await textOf(await snapshotOf(await redirecting(5)))).to.equal(CSV);
     });
 
-    it('does not read the body of a redirection', async () => {
+    it('does not read the body of a redirect', async () => {
       const url = await serve((request, response) => {
         if (request.url === '/to') response.end(CSV);
         else response.writeHead(302, { Location: '/to' }).write('endless');
@@ -443,10 +443,10 @@ describe('download', () => {
       expect(await textOf(await snapshotOf(url))).to.equal(CSV);
     });
 
-    it('refuses a redirection in circles, and one to what is not an HTTP address', async () => {
+    it('rejects redirect loops, and redirects to anything but HTTP addresses', async () => {
       const redirecting = (location: string) =>
         serve((_request, response) => response.writeHead(302, { Location: location }).end());
-      await expectRefused(await redirecting(''), "the dataset's server answered 302 instead of 200");
+      await expectRefused(await redirecting(''), "the dataset's server responded with 302 instead of 200");
       for (const location of [
         'http://[',
         'file:///etc/hostname',
@@ -460,7 +460,7 @@ describe('download', () => {
       }
     });
 
-    it('refuses an encoding that it cannot read', async () => {
+    it('rejects an unsupported content encoding', async () => {
       for (const encoding of ['br', 'deflate', 'zstd', 'gzip, gzip', 'x'.repeat(1000)]) {
         const headers = { 'Content-Encoding': encoding };
         const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
@@ -472,15 +472,15 @@ describe('download', () => {
     });
 
     for (const status of [204, 206, 304, 400, 403, 404, 410, 500, 503]) {
-      it(`refuses an answer ${status}`, async () => {
+      it(`rejects a response with status ${status}`, async () => {
         const url = await serve((_request, response) => {
           response.writeHead(status).end(status === 204 || status === 304 ? undefined : CSV);
         });
-        await expectRefused(url, `the dataset's server answered ${status} instead of 200`);
+        await expectRefused(url, `the dataset's server responded with ${status} instead of 200`);
       });
     }
 
-    it('refuses an answer that is cut off in the middle, with and without a length', async () => {
+    it('rejects a truncated response, with and without a length', async () => {
       for (const headers of [{ 'Content-Length': String(LONG_CSV.length) }, {}]) {
         const url = await serve((_request, response) => {
           response.writeHead(200, headers);
@@ -490,8 +490,8 @@ describe('download', () => {
       }
     });
 
-    describe('that ends with the connection', () => {
-      // Written at once, so that the end of the connection is there long before the data is stored.
+    describe('from a server that closes the connection', () => {
+      // Sends everything at once, so that the connection ends long before the data is stored.
       const serveRaw = async (head: string, body: string, close = (socket: Socket) => void socket.end()) => {
         const server = createServer((socket) => {
           socket.on('error', () => undefined);
@@ -507,20 +507,20 @@ describe('download', () => {
       const length = `Content-Length: ${LONG_CSV.length}`;
 
       const complete: [what: string, head: string][] = [
-        ['as announced', `HTTP/1.1 200 OK\r\nConnection: close\r\n${length}`],
-        ['unannounced', `HTTP/1.1 200 OK\r\n${length}`],
+        ['with Connection: close', `HTTP/1.1 200 OK\r\nConnection: close\r\n${length}`],
+        ['without Connection: close', `HTTP/1.1 200 OK\r\n${length}`],
         ['by HTTP/1.0', `HTTP/1.0 200 OK\r\n${length}`],
         ['without a length', 'HTTP/1.1 200 OK\r\nConnection: close'],
       ];
       for (const [what, head] of complete) {
-        it(`accepts a complete answer ${what}`, async () => {
+        it(`accepts a complete response ${what}`, async () => {
           for (let i = 0; i < 5; i++) {
             expect(await textOf(await snapshotOf(await serveRaw(head, LONG_CSV)))).to.equal(LONG_CSV);
           }
         });
       }
 
-      it('refuses an answer that is shorter than its length', async () => {
+      it('rejects a response that is shorter than its length', async () => {
         for (const head of [
           `HTTP/1.1 200 OK\r\nConnection: close\r\n${length}`,
           `HTTP/1.0 200 OK\r\n${length}`,
@@ -532,7 +532,7 @@ describe('download', () => {
         }
       });
 
-      it('refuses an answer without a length whose connection is reset', async () => {
+      it('rejects a response without a length whose connection is reset', async () => {
         const reset = (socket: Socket) => void setTimeout(() => socket.resetAndDestroy(), 200);
         await expectRefused(
           await serveRaw('HTTP/1.1 200 OK', LONG_CSV, reset),
@@ -540,7 +540,7 @@ describe('download', () => {
         );
       });
 
-      it('refuses what is not HTTP, from the first line or within the body', async () => {
+      it('rejects invalid HTTP, in the first line or in the body', async () => {
         for (const head of [
           'x'.repeat(60_000),
           `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(60_000)}`,
@@ -554,18 +554,18 @@ describe('download', () => {
       });
     });
 
-    it('refuses a server that closes the connection without an answer', async () => {
+    it('fails if the server closes the connection without a response', async () => {
       const url = await serve((request) => request.socket.destroy());
       await expectRefused(url, /^the dataset could not be downloaded: ./);
     });
 
-    it('refuses a server that is not there', async () => {
+    it('fails if the server is unreachable', async () => {
       const server = await datasetServer(() => undefined);
       await server.close();
       await expectRefused(server.url, /^the dataset could not be downloaded: .*ECONNREFUSED/);
     });
 
-    it('asks whether it has changed, by ETag or Last-Modified, and only the origin that said so', async () => {
+    it('revalidates by ETag or Last-Modified, only with the address that sent them', async () => {
       const asked: (string | undefined)[] = [];
       let headers: Record<string, string> = {
         ETag: '"one"',
@@ -589,7 +589,7 @@ describe('download', () => {
         [url, undefined],
       ] as const) {
         const changed = await download(address, NEVER, { timeoutMs, known: before });
-        if (changed === undefined) throw new Error('it has changed');
+        if (changed === undefined) throw new Error('expected a changed dataset');
         snapshots.push(changed);
         expect(await textOf(changed)).to.equal(CSV);
       }
@@ -597,27 +597,27 @@ describe('download', () => {
       expect(asked).to.deep.equal([undefined, '"one"', undefined, modified, '"one"', undefined, undefined]);
     });
 
-    it('knows nothing of an origin that says nothing', async () => {
+    it('returns no validators if the server sends none', async () => {
       expect((await snapshotOf(await serve((_request, response) => response.end(CSV)))).validators).to.be
         .undefined;
     });
 
-    it('refuses a 304 that it did not ask for', async () => {
+    it('rejects a 304 to an unconditional request', async () => {
       const url = await serve((_request, response) => response.writeHead(304).end());
-      await expectRefused(url, "the dataset's server answered 304 instead of 200");
+      await expectRefused(url, "the dataset's server responded with 304 instead of 200");
     });
 
-    it('refuses what there is no room for, before the first byte of it', async () => {
+    it('rejects a dataset larger than the free space before its first byte arrives', async () => {
       const url = await serve((_request, response) => {
         response.writeHead(200, { 'Content-Length': String(2 ** 52) }).write('name,url\n');
       });
       await expectRefused(
         url,
-        /^the dataset has 4503599627370496 bytes, and there is room for \d+ in the folder/,
+        /^the dataset has 4503599627370496 bytes, and the temporary folder has room for \d+/,
       );
     });
 
-    it('refuses what is larger than it may be, as it comes and as text', async () => {
+    it('rejects a dataset that is too large, as sent or decompressed', async () => {
       const plain = await serve((_request, response) => response.end(LONG_CSV));
       await rejects(download(plain, NEVER, { timeoutMs, maxBytes: 10_000 }), {
         name: 'DatasetError',
@@ -630,7 +630,7 @@ describe('download', () => {
       expect(bomb.length).to.be.lessThan(maxBytes);
       const url = await serve((_request, response) => response.end(bomb));
       const snapshot = await download(url, NEVER, { timeoutMs, maxBytes });
-      if (snapshot === undefined) throw new Error('nothing was known of it');
+      if (snapshot === undefined) throw new Error('download returned no snapshot');
       snapshots.push(snapshot);
       await rejects(textOf(snapshot), {
         name: 'DatasetError',
@@ -652,7 +652,7 @@ describe('download', () => {
       const SLOW = 'the dataset could not be downloaded: fewer than 10240 bytes arrived within 0.3 s';
 
       const slow: [what: string, listener: RequestListener, message: string][] = [
-        ['never answers', () => undefined, LATE],
+        ['never responds', () => undefined, LATE],
         [
           'trickles its headers',
           ({ socket }) => {
@@ -662,7 +662,7 @@ describe('download', () => {
           LATE,
         ],
         [
-          'sends early hints for ever',
+          'sends early hints forever',
           (_request, response) => {
             const timer = setInterval(() => {
               response.writeEarlyHints({ link: '</style.css>; rel=preload' });
@@ -687,10 +687,10 @@ describe('download', () => {
           },
           SLOW,
         ],
-        ['sends everything, and no end', (_request, response) => response.write(CSV), SLOW],
+        ['sends everything but the end', (_request, response) => response.write(CSV), SLOW],
       ]; // prettier-ignore
       for (const [what, listener, message] of slow) {
-        it(`gives up one that ${what}`, async () => {
+        it(`gives up if it ${what}`, async () => {
           const url = await serve(listener);
           await rejects(snapshotOf(url, NEVER, { windowMs }), { name: 'DatasetError', message });
           expect(await downloads(), 'left behind').to.deep.equal([]);
@@ -710,7 +710,7 @@ describe('download', () => {
         }
       });
 
-      it('gives up at the deadline, however fast the bytes come', async () => {
+      it('gives up at the deadline, however fast the bytes arrive', async () => {
         const url = await serve((_request, response) => {
           const timer = setInterval(() => response.write(LONG_CSV.slice(0, 20_000)), 20);
           response.on('close', () => clearInterval(timer));
@@ -724,7 +724,7 @@ describe('download', () => {
         expect(await downloads(), 'left behind').to.deep.equal([]);
       });
 
-      it('gives up at the deadline, of which every redirection takes a part', async () => {
+      it('counts redirects towards the deadline', async () => {
         const url = await serve((_request, response) => {
           setTimeout(() => response.writeHead(302, { Location: '/' }).end(), 200);
         });
@@ -733,7 +733,7 @@ describe('download', () => {
       });
     });
 
-    it('stops when it is told to, before the answer and within it', async () => {
+    it('stops when aborted, before and during the response', async () => {
       const waiting: RequestListener[] = [
         () => undefined,
         (_request, response) => response.writeHead(200).write('name\n'),
@@ -750,16 +750,15 @@ describe('download', () => {
     });
   });
 
-  describe('where there is little room', () => {
+  describe('with little free space', () => {
     const MEBIBYTE = 2 ** 20;
     const ROOM = 8 * MEBIBYTE;
     const chunk = Buffer.alloc(64 * 1024, 'a,https://registry.example/a\n');
     const NO_ROOM = {
       name: 'DatasetError',
-      message:
-        /^the dataset has more than \d+ bytes, and there is no room for more in the folder of temporary files$/,
+      message: /^the dataset has more than \d+ bytes, and the temporary folder has no room for more$/,
     };
-    /** Where there is one, a file system that nothing else writes to: its free space is this test's own. */
+    /** A file system that nothing else writes to, if any: only this test changes its free space. */
     const quiet = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
     let small: string;
 
@@ -777,7 +776,7 @@ describe('download', () => {
       return bavail * bsize;
     }
 
-    /** Downloads with `ROOM` left beyond that of others, and watches that they keep theirs. */
+    /** Downloads with `ROOM` bytes beyond the reserved ones, and asserts that the reserve stays free. */
     async function expectNoRoom(url: string): Promise<void> {
       const roomForOthers = (await freeBytes()) - ROOM;
       let least = Infinity;
@@ -795,18 +794,18 @@ describe('download', () => {
       expect(await readdir(small), 'left behind').to.deep.equal([]);
     }
 
-    it('stops a download of unknown length while space is left', async () => {
+    it('stops a download of unknown length while reserved space is left', async () => {
       const url = await serve((_request, response) => {
         Readable.from(Array.from({ length: 640 }, () => chunk)).pipe(response);
       });
       await expectNoRoom(url);
     });
 
-    it('stops the copy of a file that has more bytes than its size says', async () => {
+    it('stops copying a file that is longer than its reported size', async () => {
       await expectNoRoom('file:///dev/zero');
     });
 
-    it('stops a slow download while others fill the disk', async () => {
+    it('stops a slow download when others fill the disk', async () => {
       const url = await serve((_request, response) => {
         const timer = setInterval(() => response.write(chunk.subarray(0, 10_000)), 20);
         setTimeout(() => response.end(), 6000);
@@ -818,7 +817,7 @@ describe('download', () => {
       expect(await readdir(small), 'left behind').to.deep.equal(['of-others']);
     });
 
-    it('accepts a dataset that there is room for', async () => {
+    it('accepts a dataset that fits', async () => {
       const url = await serve((_request, response) => response.end(LONG_CSV));
       const roomForOthers = (await freeBytes()) - ROOM;
       expect(await textOf(await snapshotOf(url, NEVER, { reservedBytes: roomForOthers }))).to.equal(LONG_CSV);
@@ -826,8 +825,8 @@ describe('download', () => {
     });
   });
 
-  describe('remove', () => {
-    it('removes the temporary folder, and does no harm twice', async () => {
+  describe('cleanup', () => {
+    it('deletes the temporary folder, and can be repeated', async () => {
       const snapshot = await snapshotOf((await fileOf(CSV)).url);
       const [folder, ...others] = await downloads();
       expect(folder).to.match(/^package-registry-search-/);
@@ -837,11 +836,11 @@ describe('download', () => {
       await snapshot.remove();
     });
 
-    it('removes what killed processes have left, and nothing of those that live', async () => {
+    it('removes leftovers of killed processes, not of live ones', async () => {
       const ended = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
       await once(ended, 'exit');
       const folder = (pid: number | undefined) => `package-registry-search-snapshot-${pid}-1234567890123-abc`;
-      // The last one is of a process that had the number of this one.
+      // The last one is from an earlier process with the pid of this one.
       const [alive, ...dead] = [process.ppid, ended.pid, process.pid].map(folder) as [string, string, string];
       for (const name of [alive, ...dead]) await mkdir(join(scratch, name));
       const file = await fileOf(CSV);
@@ -855,7 +854,7 @@ describe('download', () => {
       await rm(join(scratch, alive), { recursive: true });
     });
 
-    it('leaves the original and other snapshots of it', async () => {
+    it('keeps the original file and other snapshots of it', async () => {
       const { url } = await fileOf(CSV);
       const [first, second] = [await snapshotOf(url), await snapshotOf(url)];
       await first.remove();

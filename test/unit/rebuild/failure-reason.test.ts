@@ -35,19 +35,19 @@ describe('The reason of a failure', () => {
     });
   }
 
-  it('is a code for errors that name hosts in prose', () => {
+  it('is the code of an error that names hosts in prose', () => {
     const error = Object.assign(new Error("Host: es.internal. is not in the cert's altnames: DNS:a"), {
       code: 'ERR_TLS_CERT_ALTNAME_INVALID',
     });
     expect(redactAddresses(error)).to.equal('ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
-  it('keeps what a row of the dataset says', () => {
+  it('keeps values from rows of the dataset', () => {
     const reason = 'line 2: url "ftp://registry.example:21/a" is not http(s)';
     expect(publicReason(new DatasetError(reason))).to.equal(reason);
   });
 
-  it('says in words that Elasticsearch does not respond', async () => {
+  it('states that Elasticsearch does not respond', async () => {
     const client = new Client({ node: 'http://localhost:1', maxRetries: 0 });
     const error = (await client.info().catch((cause: unknown) => cause)) as Error;
     await client.close();
@@ -55,19 +55,19 @@ describe('The reason of a failure', () => {
     expect(publicReason(error)).to.equal('Elasticsearch does not respond');
   });
 
-  it('has nothing of the wording of Elasticsearch, or of a proxy before it, but the type of the error', () => {
+  it('contains only the error type from a response of Elasticsearch or of a proxy', () => {
     const responses: [body: unknown, shown: string][] = [
       [
         { error: { type: 'node_closed_exception', reason: 'node closed {es01-secret}{kQ12}' } },
-        'Elasticsearch answered 503: node_closed_exception',
+        'Elasticsearch responded with 503: node_closed_exception',
       ],
       [
         '<address>Apache Server at es-secret.internal.example Port 9200</address>',
-        'Elasticsearch answered 503',
+        'Elasticsearch responded with 503',
       ],
-      [{ error: { type: 'es-secret.internal.example' } }, 'Elasticsearch answered 503'],
-      [{ error: 'es-secret.internal.example' }, 'Elasticsearch answered 503'],
-      [undefined, 'Elasticsearch answered 503'],
+      [{ error: { type: 'es-secret.internal.example' } }, 'Elasticsearch responded with 503'],
+      [{ error: 'es-secret.internal.example' }, 'Elasticsearch responded with 503'],
+      [undefined, 'Elasticsearch responded with 503'],
     ];
     for (const [body, shown] of responses) {
       const result = { body, statusCode: 503, headers: {}, warnings: null, meta: {} } as DiagnosticResult;

@@ -5,7 +5,7 @@ import { longestBlock } from '../../support/event-loop.js';
 import { integer, seededRandom } from '../../../fixtures/random.js';
 
 describe('FingerprintSet', () => {
-  it('takes each text once', async () => {
+  it('accepts each text once', async () => {
     const seen = await FingerprintSet.create();
     for (const text of [
       '',
@@ -26,19 +26,19 @@ describe('FingerprintSet', () => {
     }
   });
 
-  it('begins empty, each one by itself', async () => {
+  it('starts empty, independent of other sets', async () => {
     const [one, other] = [await FingerprintSet.create(), await FingerprintSet.create()];
     one.add('a');
     expect(other.add('a')).to.be.true;
   });
 
-  it('tells texts apart that have two equal hashes of 32 bits', async () => {
+  it('distinguishes texts with two equal 32-bit hashes', async () => {
     const seen = await FingerprintSet.create();
     expect(seen.add('580-package-33850')).to.be.true;
     expect(seen.add('504-package-46866')).to.be.true;
   });
 
-  it('forgets none of 200,000 texts, and takes none of them for another', async () => {
+  it('stores 200,000 texts without losing or confusing any', async () => {
     const random = seededRandom(1);
     const texts = Array.from({ length: 200_000 }, (_, i) => `${integer(random, 0, 999)}-package-${i}`);
     const seen = await FingerprintSet.create();

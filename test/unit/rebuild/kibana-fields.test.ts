@@ -4,23 +4,23 @@ import { codePoints } from '../../../src/unicode.js';
 import { kibanaFieldsOf } from '../../../src/rebuild/kibana-fields.js';
 
 describe('kibanaFieldsOf', () => {
-  it('takes the part before the first slash of an @scope/name for the scope', () => {
+  it('uses the part before the first slash of an @scope/name as the scope', () => {
     expect(kibanaFieldsOf('@scope/name').scope).to.equal('@scope');
     expect(kibanaFieldsOf('@Scope/name/of-more').scope).to.equal('@Scope');
   });
 
-  it('says so where there is no scope', () => {
+  it('returns (none) if there is no scope', () => {
     for (const name of ['name', 'scope/name', '@name', '@', '@/name', 'a@scope/name']) {
       expect(kibanaFieldsOf(name).scope, name).to.equal('(none)');
     }
   });
 
-  it('takes code points for characters, in the case of the name', () => {
+  it('counts code points as characters, and keeps the case of the name', () => {
     expect(kibanaFieldsOf('Ärger')).to.include({ initial: 'Ä', length: 5 });
     expect(kibanaFieldsOf('𝒜𝒜lpha')).to.include({ initial: '𝒜', length: 6 });
   });
 
-  it('counts any name as its code points', () => {
+  it('counts the code points of any name', () => {
     const names = fc.string({ unit: 'binary', minLength: 1 });
     fc.assert(
       fc.property(names, (name) => {

@@ -12,7 +12,7 @@ async function listOf(numbers: readonly number[]): Promise<NumberList> {
   return list;
 }
 
-/** Every number at its index, and nothing else. */
+/** Asserts that the list has exactly these numbers, each at its index. */
 function expectList(list: NumberList, sorted: readonly number[]): void {
   expect(list.length).to.equal(sorted.length);
   const misplaced = sorted.filter((value) => sorted[list.indexOf(value)] !== value);
@@ -32,12 +32,12 @@ describe('NumberList', function () {
     });
   }
 
-  it('knows no index of a number that is not in it', async () => {
+  it('returns no index for a number that it does not contain', async () => {
     const list = await listOf([10, 5, 7]);
     for (const value of [1, 6, 11]) expect(list.indexOf(value)).to.equal(-1);
   });
 
-  it('finds repeated numbers, each once, and as many as asked for', async () => {
+  it('finds each repeated number once, up to a limit', async () => {
     const numbers = Array.from({ length: 100_000 }, (_, i) => i + 1);
     const repeated = [1, 32_768, 32_769, 99_999];
     const list = await listOf([...repeated, ...numbers, ...repeated, ...repeated]);
@@ -62,7 +62,7 @@ describe('NumberList', function () {
 
   it(`blocks the event loop for ${MAX_BLOCK_MS} ms at most with 500,000 numbers out of order`, async () => {
     const numbers = Float64Array.from({ length: 500_000 }, () => integer(random, 1, 1e9));
-    // One for each run: the first without an interruption by other processes is enough.
+    // One per run; the first run that other processes do not interrupt is enough.
     const lists = Array.from({ length: 8 }, () => {
       const list = new NumberList();
       for (const value of numbers) list.push(value);

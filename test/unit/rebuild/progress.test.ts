@@ -5,7 +5,7 @@ const STARTED_AT = new Date('2025-01-02T03:04:05.678Z');
 const startedAt = STARTED_AT.toISOString();
 
 describe('Progress', () => {
-  it('begins with the download', () => {
+  it('starts with the download', () => {
     expect(new Progress(STARTED_AT).report).to.deep.equal({
       phase: 'downloading',
       rows: 0,
@@ -14,7 +14,7 @@ describe('Progress', () => {
     });
   });
 
-  it('tells a listener of every change, in order', () => {
+  it('reports every change to a listener, in order', () => {
     const reports: ProgressReport[] = [];
     const progress = new Progress(STARTED_AT, (report) => reports.push(report));
     progress.enter('checking');
@@ -36,7 +36,7 @@ describe('Progress', () => {
     expect(progress.report).to.equal(reports.at(-1));
   });
 
-  it('does not change a report that was given away', () => {
+  it('does not modify a report after returning it', () => {
     const progress = new Progress(STARTED_AT);
     const { report } = progress;
     progress.enter('loading', 5);

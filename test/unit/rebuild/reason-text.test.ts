@@ -5,13 +5,13 @@ import { MAX_REASON_LENGTH, quote, truncateReason } from '../../../src/rebuild/r
 const LONE_SURROGATE = /\p{Cs}/u;
 
 describe('truncateReason', () => {
-  it('leaves up to 300 characters as they are', () => {
+  it('keeps up to 300 characters', () => {
     for (const text of ['', 'line 2: bad quoting', 'x'.repeat(300), '🚀'.repeat(150)]) {
       expect(truncateReason(text)).to.equal(text);
     }
   });
 
-  it('truncates longer ones to 300 characters, the ellipsis included', () => {
+  it('truncates longer texts to 300 characters, including the ellipsis', () => {
     expect(truncateReason('x'.repeat(301))).to.equal(`${'x'.repeat(299)}…`);
     expect(truncateReason('x'.repeat(1_000_000))).to.have.length(MAX_REASON_LENGTH);
   });
@@ -41,7 +41,7 @@ describe('quote', () => {
     }
   });
 
-  it('cuts long ones after 64 characters, and says so behind the quote', () => {
+  it('truncates long values after 64 characters, with an ellipsis after the quote', () => {
     expect(quote('x'.repeat(65))).to.equal(`"${'x'.repeat(64)}"…`);
     expect(quote('x'.repeat(1_000_000))).to.equal(`"${'x'.repeat(64)}"…`);
   });

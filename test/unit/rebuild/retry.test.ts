@@ -6,7 +6,7 @@ import { createRebuildClient } from '../../../src/clients/elasticsearch.js';
 import { createLogger } from '../../../src/log.js';
 import { retry } from '../../../src/rebuild/retry.js';
 
-describe('A request of a rebuild that is aborted', () => {
+describe('An aborted request of a rebuild', () => {
   const server: Server = createServer(() => undefined);
   let url: string;
   before(async () => {
@@ -19,7 +19,7 @@ describe('A request of a rebuild that is aborted', () => {
     server.close();
   });
 
-  it('ends at once, whatever Elasticsearch does', async () => {
+  it('ends at once, even if Elasticsearch does not respond', async () => {
     const client = createRebuildClient({ nodes: [url], apiKey: undefined });
     const stopping = new AbortController();
     const request = retry((signal) => client.indices.refresh({ index: 'any' }, { signal }), {

@@ -12,7 +12,7 @@ async function rowsOf(csv: string, urlTemplate?: string): Promise<Row[]> {
   return rows;
 }
 
-/** The packages of a CSV in which every row is right. */
+/** The packages of a CSV without bad rows. */
 async function entriesOf(csv: string, urlTemplate?: string): Promise<PackageEntry[]> {
   const rows = await rowsOf(csv, urlTemplate);
   return rows.map((row) => {
@@ -21,10 +21,10 @@ async function entriesOf(csv: string, urlTemplate?: string): Promise<PackageEntr
   });
 }
 
-/** Of the second line, which has to be wrong. */
+/** The reason why the row on line 2 is bad. */
 async function reasonOf(csv: string, urlTemplate?: string): Promise<string> {
   const [row] = await rowsOf(csv, urlTemplate);
-  if (row === undefined || !('reason' in row)) throw new Error('the row is not wrong');
+  if (row === undefined || !('reason' in row)) throw new Error('the row is valid');
   expect(row.line).to.equal(2);
   return row.reason;
 }
@@ -33,7 +33,7 @@ const TEMPLATE = 'https://registry.example/{name}';
 const ALPHA: PackageEntry = { no: 7, name: 'alpha', version: '1.2', url: 'https://registry.example/a' };
 
 describe('readRows', () => {
-  it('reads packages and says on which lines they are', async () => {
+  it('reads packages with their line numbers', async () => {
     expect(
       await rowsOf('package_no,name,version,url\n7,alpha,1.2,https://registry.example/a\n'),
     ).to.deep.equal([{ line: 2, entry: ALPHA }]);
@@ -50,12 +50,12 @@ describe('readRows', () => {
     }
   });
 
-  it('leaves other columns alone even where there are two of one name', async () => {
+  it('ignores other columns, even with duplicate names', async () => {
     const csv = 'note,name,note,package_no,version,url\n,alpha,,7,1.2,https://registry.example/a\n';
     expect(await entriesOf(csv)).to.deep.equal([ALPHA]);
   });
 
-  it('reads back what was written, whatever the names', async () => {
+  it('reads back any names', async () => {
     const random = seededRandom(4);
     const pieces = [
       'a',
@@ -85,29 +85,29 @@ describe('readRows', () => {
     expect(await entriesOf(toCsv(packagesNamed(names)))).to.deep.equal(packagesNamed(names));
   });
 
-  it('reads nothing from a header alone', async () => {
+  it('reads no rows from a header alone', async () => {
     expect(await rowsOf('name,url\n')).to.deep.equal([]);
   });
 
-  describe('defaults', () => {
-    it('is version `latest` where there is none', async () => {
+  describe('by default', () => {
+    it('sets version `latest`', async () => {
       const [entry] = await entriesOf('package_no,name,version,url\n7,alpha,,https://registry.example/a\n');
       expect(entry).to.deep.equal({ ...ALPHA, version: 'latest' });
       const [other] = await entriesOf('package_no,name,url\n7,alpha,https://registry.example/a\n');
       expect(other).to.deep.equal({ ...ALPHA, version: 'latest' });
     });
 
-    it('is the position as number, where that column is absent', async () => {
+    it('numbers rows by position if there is no such column', async () => {
       const numbers = (await entriesOf('name\na\nb\nc\n', TEMPLATE)).map(({ no }) => no);
       expect(numbers).to.deep.equal([1, 2, 3]);
     });
 
-    it('counts wrong rows into the position, and a record of several lines once', async () => {
+    it('counts bad rows in the position, and a record of several lines once', async () => {
       const rows = await rowsOf('name\na\n\nx"y\n"b\nc"\nd,e\nf\n', TEMPLATE);
       expect(rows.map((row) => ('entry' in row ? row.entry.no : row.line))).to.deep.equal([1, 3, 4, 4, 7, 6]);
     });
 
-    it('is the URL of the template, only where the row has none', async () => {
+    it('sets the URL of the template only if the row has none', async () => {
       const csv = 'name,url\nalpha,\nbeta,https://elsewhere.example/b\n';
       expect((await entriesOf(csv, TEMPLATE)).map(({ url }) => url)).to.deep.equal([
         'https://registry.example/alpha',
@@ -116,7 +116,7 @@ describe('readRows', () => {
     });
   });
 
-  describe('url template', () => {
+  describe('with a URL template', () => {
     const urlOf = async (name: string, template: string) => {
       const [entry] = await entriesOf(
         toCsv(packagesNamed([name])).replace('version,url', 'version,link'),
@@ -133,20 +133,20 @@ describe('readRows', () => {
       );
     });
 
-    it('leaves / and @ as they are for {+name}', async () => {
+    it('keeps / and @ for {+name}', async () => {
       const template = 'https://registry.example/p/{+name}';
       expect(await urlOf('@babel/core/x', template)).to.equal('https://registry.example/p/@babel/core/x');
       expect(await urlOf('@a b/c?d', template)).to.equal('https://registry.example/p/@a%20b/c%3Fd');
     });
 
-    it('replaces every place, of both kinds', async () => {
+    it('replaces every placeholder of both kinds', async () => {
       const template = 'https://registry.example/{name}/{+name}?q={name}&r={+name}#{other}';
       expect(await urlOf('a/b', template)).to.equal(
         'https://registry.example/a%2Fb/a/b?q=a%2Fb&r=a/b#{other}',
       );
     });
 
-    it('takes a name literally that looks like a template or a replacement pattern', async () => {
+    it('inserts a name literally that looks like a template or a replacement pattern', async () => {
       for (const name of ['{name}', '{+name}', '$&', '$1', "$'", '$$', '%40', '%2F']) {
         expect(await urlOf(name, TEMPLATE), name).to.equal(
           `https://registry.example/${encodeURIComponent(name)}`,
@@ -158,13 +158,13 @@ describe('readRows', () => {
     });
   });
 
-  describe('a name with dots, in the template', () => {
+  describe('with a name of dots in a URL template', () => {
     const row = (name: string, template: string) => rowsOf(`name\n${name}\n`, template);
     const PLUS = 'https://registry.example/p/{+name}';
     const reason = (name: string, url: string) =>
-      `name ${JSON.stringify(name)} makes a url with \`.\` or \`..\` as a part of its path: "https://registry.example/${url}"`;
+      `name ${JSON.stringify(name)} gives a url with a \`.\` or \`..\` path segment: "https://registry.example/${url}"`;
 
-    it('is wrong where a browser would take it for a step in the path', async () => {
+    it('rejects the row if a browser would resolve the dots in the path', async () => {
       for (const name of ['.', '..']) {
         expect(await reasonOf(`name\n${name}\n`, TEMPLATE)).to.equal(reason(name, name));
         const within = 'https://registry.example/{name}/view?x#y';
@@ -175,7 +175,7 @@ describe('readRows', () => {
       }
     });
 
-    it('is right everywhere else, and the URL reads back to it', async () => {
+    it('accepts it elsewhere, with a URL that decodes to the name', async () => {
       for (const name of [
         '...',
         '.a',
@@ -208,22 +208,22 @@ describe('readRows', () => {
       }
     });
 
-    it('leaves a URL of the dataset as it is', async () => {
+    it('keeps a URL from the dataset', async () => {
       const [entry] = await entriesOf('name,url\n..,https://registry.example/a/../b\n', TEMPLATE);
       expect(entry?.url).to.equal('https://registry.example/a/../b');
     });
   });
 
-  describe('wrong rows', () => {
+  describe('rejects a row', () => {
     const HEADER = 'package_no,name,version,url\n';
 
-    it('has another number of fields than the header', async () => {
+    it('with another number of fields than the header', async () => {
       expect(await reasonOf(`${HEADER}1,a,1\n`)).to.equal('3 fields instead of 4');
       expect(await reasonOf(`${HEADER}1,a,1,https://a.example/,\n`)).to.equal('5 fields instead of 4');
       expect(await reasonOf(`${HEADER}\n`)).to.equal('1 fields instead of 4');
     });
 
-    it('has a number that is no positive integer', async () => {
+    it('with a number that is not a positive integer', async () => {
       for (const no of [
         '',
         '0',
@@ -248,13 +248,13 @@ describe('readRows', () => {
       expect(largest?.no).to.equal(Number.MAX_SAFE_INTEGER);
     });
 
-    it('has no name', async () => {
+    it('without a name', async () => {
       expect(await reasonOf(`${HEADER}1,,1,https://a.example/\n`)).to.equal('name is empty');
       expect(await reasonOf(`${HEADER}1,"",1,https://a.example/\n`)).to.equal('name is empty');
       expect(await reasonOf('name\n\n', TEMPLATE)).to.equal('name is empty');
     });
 
-    it('has a name of more than 512 bytes, which may be fewer characters', async () => {
+    it('with a name of more than 512 bytes, even if it has fewer characters', async () => {
       const longest = ['x'.repeat(512), 'é'.repeat(256), '🚀'.repeat(128), `${'日'.repeat(170)}ab`];
       for (const name of longest) {
         expect((await entriesOf(`name\n${name}\n`, TEMPLATE))[0]?.name).to.equal(name);
@@ -265,7 +265,7 @@ describe('readRows', () => {
       );
     });
 
-    it('has a version of more than 256 bytes, which may be fewer characters', async () => {
+    it('with a version of more than 256 bytes, even if it has fewer characters', async () => {
       const rowOf = (version: string) => `${HEADER}1,a,${version},https://a.example/\n`;
       for (const version of ['x'.repeat(256), 'é'.repeat(128), '🚀'.repeat(64), `${'日'.repeat(85)}a`]) {
         expect((await entriesOf(rowOf(version)))[0]?.version).to.equal(version);
@@ -274,7 +274,7 @@ describe('readRows', () => {
       expect(await reasonOf(rowOf('x'.repeat(40_000)))).to.equal('version is longer than 256 bytes');
     });
 
-    it('has a URL of more than 2,048 bytes, which may be fewer characters', async () => {
+    it('with a URL of more than 2,048 bytes, even if it has fewer characters', async () => {
       const base = 'https://a.example/';
       const rowOf = (url: string) => `${HEADER}1,a,1,${url}\n`;
       for (const path of ['x'.repeat(2048 - base.length), `${'日'.repeat(676)}ab`]) {
@@ -285,7 +285,7 @@ describe('readRows', () => {
       expect(await reasonOf(rowOf(base + 'x'.repeat(900_000)))).to.equal('url is longer than 2048 bytes');
     });
 
-    it('has a name of which the template makes such a URL', async () => {
+    it('whose URL from the template is too long', async () => {
       const reason = 'url made from PACKAGE_URL_TEMPLATE is longer than 2048 bytes';
       const longest = 'é'.repeat(256);
       const [entry] = await entriesOf(`name\n${longest}\n`, TEMPLATE);
@@ -296,7 +296,7 @@ describe('readRows', () => {
       expect(await reasonOf('name\nab\n', exact)).to.equal(reason);
     });
 
-    it('has a URL with a control character, which URL parsers drop or encode', async () => {
+    it('with a control character in its URL, which URL parsers drop or encode', async () => {
       for (const character of ['\t', '\n', '\r', '\0', '\x1f', '\x7f', '\x80', '\x9f']) {
         for (const url of [`https://a.example/b${character}c`, `https://a.example/${character}`]) {
           expect(await reasonOf(`${HEADER}1,a,1,"${url}"\n`), JSON.stringify(url)).to.equal(
@@ -306,7 +306,7 @@ describe('readRows', () => {
       }
     });
 
-    it('has reasons of at most 300 characters, whatever is in the row', async () => {
+    it('with a reason of at most 300 characters', async () => {
       const long = '🚀'.repeat(100_000);
       const shown = '🚀'.repeat(32);
       const reasons: [csv: string, template: string | undefined, reason: string][] = [
@@ -317,7 +317,7 @@ describe('readRows', () => {
         [
           `name\n../${'x'.repeat(500)}\n`,
           'https://registry.example/{+name}',
-          `name "../${'x'.repeat(61)}"… makes a url with \`.\` or \`..\` as a part of its path: "https://registry.example/../${'x'.repeat(36)}"…`,
+          `name "../${'x'.repeat(61)}"… gives a url with a \`.\` or \`..\` path segment: "https://registry.example/../${'x'.repeat(36)}"…`,
         ],
       ]; // prettier-ignore
       for (const [csv, template, expected] of reasons) {
@@ -327,13 +327,13 @@ describe('readRows', () => {
       }
     });
 
-    it('has no URL, and there is no template', async () => {
+    it('without a URL if there is no template', async () => {
       expect(await reasonOf(`${HEADER}1,a,1,\n`)).to.equal(
         'url is empty, and PACKAGE_URL_TEMPLATE is not set',
       );
     });
 
-    it('has a URL that is not absolute', async () => {
+    it('with a URL that is not absolute', async () => {
       for (const url of [
         '/a',
         'registry.example/a',
@@ -349,7 +349,7 @@ describe('readRows', () => {
       }
     });
 
-    it('has a URL that is not one of a web page', async () => {
+    it('with a URL that is not http(s)', async () => {
       for (const url of [
         'javascript:alert(1)',
         'JavaScript:alert(1)//https://a.example/',
@@ -370,13 +370,13 @@ describe('readRows', () => {
       }
     });
 
-    it('is not well quoted or not UTF-8, as the CSV reader says', async () => {
+    it('that the CSV reader rejects', async () => {
       expect(await reasonOf('name\na"b\n', TEMPLATE)).to.equal('bad quoting');
       expect(await reasonOf('name\n"ab\n', TEMPLATE)).to.equal('a quote is opened and never closed');
       expect(await reasonOf('name\nab', TEMPLATE)).to.match(/^the last record does not end with a line end/);
     });
 
-    it('leaves the rows around it as they are', async () => {
+    it('and keeps the rows around it', async () => {
       const rows = await rowsOf(
         `${HEADER}1,a,,https://a.example/\n2,b\nx,c,,https://c.example/\n4,d,,https://d.example/\n`,
       );
@@ -390,16 +390,16 @@ describe('readRows', () => {
     });
   });
 
-  describe('unusable headers', () => {
+  describe('with an unusable header', () => {
     const unusable: [what: string, csv: string, message: string][] = [
       ['an empty file', '', 'the dataset is empty'],
-      ['no column `name`', 'package_no,url\n1,https://a.example/\n', 'line 1: the header has no column `name`: this is no such CSV'],
-      ['a name in another case', 'Name,url\n', 'line 1: the header has no column `name`: rename the column "Name"'],
-      ['white space around it', ' name ,url\n', 'line 1: the header has no column `name`: rename the column " name "'],
-      ['semicolons', 'name;url\n', 'line 1: the header has no column `name`: save the file with commas between the fields, as it has others'],
-      ['something else than CSV', '{ name: a }\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['no column `name`', 'package_no,url\n1,https://a.example/\n', 'line 1: the header has no column `name`: this is not a package dataset'],
+      ['a column `name` in another case', 'Name,url\n', 'line 1: the header has no column `name`: rename the column "Name"'],
+      ['white space around `name`', ' name ,url\n', 'line 1: the header has no column `name`: rename the column " name "'],
+      ['semicolons', 'name;url\n', 'line 1: the header has no column `name`: separate the fields with commas'],
+      ['something other than CSV', '{ name: a }\n', 'line 1: the header has no column `name`: this is not a package dataset'],
       ['an HTML page', ' <!DOCTYPE html>\n<p>\n', 'line 1: the header has no column `name`: this is an HTML page'],
-      ['an empty first line', '\nname,url\n', 'line 1: the header has no column `name`: this is no such CSV'],
+      ['an empty first line', '\nname,url\n', 'line 1: the header has no column `name`: this is not a package dataset'],
       ['two columns `name`', 'name,url,name\n', 'line 1: there are two columns `name`'],
       ['two columns `package_no`', 'package_no,package_no,name,url\n', 'line 1: there are two columns `package_no`'],
       ['two columns `version`', 'name,version,url,version\n', 'line 1: there are two columns `version`'],
@@ -408,7 +408,7 @@ describe('readRows', () => {
       ['bad quoting', 'na"me,url\na,b\n', 'line 1: bad quoting, in the header'],
     ]; // prettier-ignore
     for (const [what, csv, message] of unusable) {
-      it(`refuses ${what}`, async () => {
+      it(`rejects ${what}`, async () => {
         await rejects(rowsOf(csv), { name: 'DatasetError', message });
       });
     }
@@ -422,7 +422,7 @@ describe('readRows', () => {
       });
     });
 
-    it('refuses a header that is cut off', async () => {
+    it('rejects a truncated header', async () => {
       await rejects(rowsOf('name,url'), {
         name: 'DatasetError',
         message: /^line 1: .* cut off, in the header$/,

@@ -34,27 +34,27 @@ function received(...pieces: [pauseMs: number, bytes: number][]): Promise<number
 }
 
 describe('enforceMinimumRate', () => {
-  it('passes everything on that arrives fast enough', async () => {
+  it('passes on data that arrives fast enough', async () => {
     expect(await received()).to.equal(0);
     expect(await received([0, 1])).to.equal(1);
     expect(await received([120, 10_240], [120, 10_240], [120, 10_240], [120, 1])).to.equal(30_721);
     expect(await received([50, 100], [50, 10_140], [120, 1_000_000], [120, 5])).to.equal(1_010_245);
   });
 
-  it('fails where nothing arrives', async () => {
+  it('fails if nothing arrives', async () => {
     const silent = new PassThrough();
     await rejects(bytesOf(enforceMinimumRate(silent, { windowMs: WINDOW_MS, signal: NEVER })), TOO_SLOW);
     silent.destroy();
   });
 
-  it('fails where bytes trickle, before the first window is full and after', async () => {
+  it('fails if bytes trickle, during and after the first window', async () => {
     const trickle = Array.from({ length: 20 }, (): [number, number] => [50, 100]);
     await rejects(received(...trickle), TOO_SLOW);
     await rejects(received([0, 100_000], ...trickle), TOO_SLOW);
     await rejects(received([0, 10_239], [250, 1]), TOO_SLOW);
   });
 
-  it('does not count what the consumer takes', async () => {
+  it('does not count the time that the consumer takes', async () => {
     let bytes = 0;
     const pieces = Array.from({ length: 4 }, (): [number, number] => [0, 5000]);
     for await (const chunk of enforceMinimumRate(source(...pieces), { windowMs: WINDOW_MS, signal: NEVER })) {
@@ -64,7 +64,7 @@ describe('enforceMinimumRate', () => {
     expect(bytes).to.equal(20_000);
   });
 
-  it('fails at once when the signal is aborted, before and while it waits', async () => {
+  it('fails at once when aborted, before and while it waits', async () => {
     const silent = new PassThrough();
     const reason = new Error('the server is stopping');
     const signals = [AbortSignal.abort(reason), new AbortController().signal];
@@ -77,7 +77,7 @@ describe('enforceMinimumRate', () => {
     silent.destroy();
   });
 
-  it('passes an error of the source on', async () => {
+  it('passes on an error of the source', async () => {
     const failing = new PassThrough();
     setTimeout(() => failing.destroy(new Error('the connection was reset')), 20);
     await rejects(
@@ -88,7 +88,7 @@ describe('enforceMinimumRate', () => {
 });
 
 describe('limitBytes', () => {
-  it('passes on as many bytes, and fails at one more', async () => {
+  it('passes on bytes up to the limit, and fails at one more', async () => {
     expect(await bytesOf(limitBytes(1000, source([0, 400], [0, 600])))).to.equal(1000);
     await rejects(bytesOf(limitBytes(1000, source([0, 400], [0, 601]))), {
       name: 'DatasetError',

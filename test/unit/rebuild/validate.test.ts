@@ -8,14 +8,14 @@ import { validateDataset, type ValidatedDataset } from '../../../src/rebuild/val
 import type { Row } from '../../../src/rebuild/rows.js';
 import { integer, pick, seededRandom } from '../../../fixtures/random.js';
 
-/** A package, in short. */
+/** The number and name of a package. */
 type Short = [no: number, name: string];
 
 function entry(no: number, name: string): PackageEntry {
   return { no, name, version: 'latest', url: `https://registry.example/${no}` };
 }
 
-/** Rows from line 2 on: packages, or reasons why a row is wrong. */
+/** Rows from line 2 on: packages, or reasons why a row is bad. */
 function rowsOf(...rows: (Short | string)[]): Row[] {
   return rows.map((row, i) =>
     typeof row === 'string' ? { line: i + 2, reason: row } : { line: i + 2, entry: entry(...row) },
@@ -24,11 +24,11 @@ function rowsOf(...rows: (Short | string)[]): Row[] {
 
 interface Outcome extends ValidatedDataset {
   warnings: { line: number; reason: string }[];
-  /** What `onRows` was told. */
+  /** Arguments of `onRows`. */
   counts: number[];
 }
 
-/** Checks rows that come in batches of `batchSize`, with a logger that is real and keeps its warnings. */
+/** Validates rows in batches of `batchSize`, with a real logger whose warnings are recorded. */
 async function check(rows: Row[], maxBadRows = 0, batchSize = 3): Promise<Outcome> {
   const warnings: Outcome['warnings'] = [];
   const log = pino(
@@ -53,7 +53,7 @@ async function expectRefused(rows: Row[], message: string, maxBadRows = 0): Prom
   await rejects(check(rows, maxBadRows), { name: 'DatasetError', message });
 }
 
-/** The numbers of the packages that are left, each with its place. */
+/** The numbers of the remaining packages, with their ordinals. */
 function ordinals(checked: ValidatedDataset, rows: Row[]): [no: number, ordinal: number][] {
   return rows
     .flatMap((row) => ('entry' in row && !checked.duplicateLines.has(row.line) ? [row.entry.no] : []))
@@ -61,7 +61,7 @@ function ordinals(checked: ValidatedDataset, rows: Row[]): [no: number, ordinal:
 }
 
 describe('validateDataset', () => {
-  it('counts the packages and knows their places', async () => {
+  it('counts the packages and assigns ordinals', async () => {
     const rows = rowsOf([1, 'a'], [2, 'b'], [3, 'c'], [4, 'd']);
     const checked = await check(rows);
     expect(checked).to.deep.include({
@@ -78,7 +78,7 @@ describe('validateDataset', () => {
     ]);
   });
 
-  it('makes dense ordinals of numbers with gaps, in any order', async () => {
+  it('assigns dense ordinals to numbers with gaps, in any order', async () => {
     const rows = rowsOf([900, 'a'], [7, 'b'], [Number.MAX_SAFE_INTEGER, 'c'], [1, 'd'], [8, 'e'], [901, 'f']);
     const checked = await check(rows);
     expect(ordinals(checked, rows)).to.deep.equal([
@@ -91,75 +91,75 @@ describe('validateDataset', () => {
     ]);
   });
 
-  it('knows no place for a number that is not there', async () => {
+  it('returns no ordinal for an unknown number', async () => {
     const checked = await check(rowsOf([5, 'a'], [10, 'b']));
     for (const no of [1, 7, 11]) expect(checked.ordinalOf(no)).to.equal(-1);
   });
 
-  it('says how many rows have been read, after each batch', async () => {
+  it('reports the number of rows read after each batch', async () => {
     const rows = rowsOf([1, 'a'], [2, 'b'], 'wrong', [4, 'd'], [5, 'e'], [6, 'f'], [7, 'g']);
     expect((await check(rows, 1)).counts).to.deep.equal([3, 6, 7]);
   });
 
-  it('takes the host of the first package that is right', async () => {
+  it('uses the host of the first valid package', async () => {
     const rows = rowsOf('wrong', [1, 'a'], [2, 'b']);
     rows[1] = { line: 3, entry: { ...entry(1, 'a'), url: 'https://Packages.Example:8443/a' } };
     expect((await check(rows, 1)).urlHost).to.equal('packages.example:8443');
   });
 
-  it('tells names apart by case, white space and normalisation', async () => {
+  it('distinguishes names by case, white space and normalisation', async () => {
     const names = ['a', 'A', 'a ', ' a', 'é', 'e\u0301', 'a\0', '__proto__', 'constructor'];
     const { total } = await check(rowsOf(...names.map((name, i): Short => [i + 1, name])));
     expect(total).to.equal(names.length);
   });
 
-  describe('without wrong rows allowed', () => {
-    it('refuses a row that is wrong by itself', async () => {
+  describe('if no bad rows are allowed', () => {
+    it('rejects a bad row', async () => {
       await expectRefused(rowsOf([1, 'a'], 'bad quoting', [3, 'c'], 'name is empty'), 'line 3: bad quoting');
     });
 
-    it('refuses a name that repeats, naming both lines', async () => {
+    it('rejects a repeated name, naming both lines', async () => {
       await expectRefused(
         rowsOf([1, 'a'], [2, 'b'], [3, 'c'], [4, 'd'], [5, 'b']),
-        'line 6: name "b" was on line 3 already',
+        'line 6: name "b" is already on line 3',
       );
     });
 
-    it('refuses a number that repeats, naming both lines', async () => {
+    it('rejects a repeated number, naming both lines', async () => {
       await expectRefused(
         rowsOf([4, 'a'], [2, 'b'], [3, 'c'], [1, 'd'], [2, 'e']),
-        'line 6: package_no 2 was on line 3 already',
+        'line 6: package_no 2 is already on line 3',
       );
-      await expectRefused(rowsOf([1, 'a'], [1, 'b']), 'line 3: package_no 1 was on line 2 already');
+      await expectRefused(rowsOf([1, 'a'], [1, 'b']), 'line 3: package_no 1 is already on line 2');
     });
 
     it('names the first repetition, in the order of the lines', async () => {
       await expectRefused(
         rowsOf([1, 'a'], [2, 'b'], [2, 'c'], [3, 'a']),
-        'line 4: package_no 2 was on line 3 already',
+        'line 4: package_no 2 is already on line 3',
       );
       await expectRefused(
         rowsOf([1, 'a'], [2, 'b'], [3, 'a'], [2, 'c']),
-        'line 4: name "a" was on line 2 already',
+        'line 4: name "a" is already on line 2',
       );
     });
 
-    it('refuses the same row twice, by its name', async () => {
-      await expectRefused(rowsOf([1, 'a\n"'], [1, 'a\n"']), 'line 3: name "a\\n\\"" was on line 2 already');
+    it('rejects the same row twice, by its name', async () => {
+      await expectRefused(rowsOf([1, 'a\n"'], [1, 'a\n"']), 'line 3: name "a\\n\\"" is already on line 2');
     });
 
-    it('names the lines where records run over several of them', async () => {
+    it('names the first line of a record that spans several lines', async () => {
       const rows: Row[] = [
         { line: 2, entry: entry(1, 'a\nb') },
         { line: 40, entry: entry(2, 'c') },
         { line: 99, entry: entry(3, 'a\nb') },
       ];
-      await expectRefused(rows, 'line 99: name "a\\nb" was on line 2 already');
+      await expectRefused(rows, 'line 99: name "a\\nb" is already on line 2');
     });
   });
 
-  describe('with wrong rows allowed', () => {
-    it('skips them, each one logged, and leaves dense ordinals', async () => {
+  describe('if some bad rows are allowed', () => {
+    it('skips and logs them, and assigns dense ordinals', async () => {
       const rows = rowsOf([10, 'a'], 'bad quoting', [20, 'b'], 'name is empty', [30, 'c'], [15, 'd']);
       const checked = await check(rows, 2);
       expect(checked).to.deep.include({ total: 4, duplicateLines: new Set() });
@@ -175,15 +175,15 @@ describe('validateDataset', () => {
       ]);
     });
 
-    it('skips all but the first of those that repeat', async () => {
+    it('skips all but the first of repeated rows', async () => {
       const rows = rowsOf([1, 'a'], [2, 'b'], [3, 'a'], [2, 'c'], [4, 'a'], [5, 'd'], [2, 'e']);
       const checked = await check(rows, 4);
       expect(checked).to.deep.include({ total: 3, duplicateLines: new Set([4, 5, 6, 8]) });
       expect(checked.warnings).to.deep.equal([
-        { line: 4, reason: 'name "a" was on line 2 already' },
-        { line: 5, reason: 'package_no 2 was on line 3 already' },
-        { line: 6, reason: 'name "a" was on line 2 already' },
-        { line: 8, reason: 'package_no 2 was on line 3 already' },
+        { line: 4, reason: 'name "a" is already on line 2' },
+        { line: 5, reason: 'package_no 2 is already on line 3' },
+        { line: 6, reason: 'name "a" is already on line 2' },
+        { line: 8, reason: 'package_no 2 is already on line 3' },
       ]);
       expect(ordinals(checked, rows)).to.deep.equal([
         [1, 0],
@@ -193,26 +193,26 @@ describe('validateDataset', () => {
       for (const no of [3, 4]) expect(checked.ordinalOf(no)).to.equal(-1);
     });
 
-    it('counts a row once that repeats both a name and a number', async () => {
+    it('counts a row that repeats both a name and a number once', async () => {
       const checked = await check(rowsOf([1, 'a'], [2, 'b'], [2, 'a']), 1);
       expect(checked).to.deep.include({ total: 2, duplicateLines: new Set([4]) });
       expect(checked.warnings).to.have.length(1);
     });
 
-    it('refuses one row more than that, saying how many were skipped', async () => {
+    it('rejects one bad row too many, and reports how many were skipped', async () => {
       await expectRefused(
         rowsOf('bad quoting', 'name is empty', [1, 'a'], 'not valid UTF-8'),
-        'line 5: not valid UTF-8 (and 2 wrong rows before it, which is as many as may be skipped)',
+        'line 5: not valid UTF-8 (after 2 invalid rows, the maximum that may be skipped)',
         2,
       );
     });
 
-    it('counts wrong rows and repetitions together', async () => {
+    it('counts bad rows and repetitions together', async () => {
       const rows = rowsOf('bad quoting', [1, 'a'], [2, 'a'], [3, 'a']);
       expect(await check(rows, 3)).to.include({ total: 1 });
       await expectRefused(
         rows,
-        'line 5: name "a" was on line 3 already (and 2 wrong rows before it, which is as many as may be skipped)',
+        'line 5: name "a" is already on line 3 (after 2 invalid rows, the maximum that may be skipped)',
         2,
       );
     });
@@ -224,7 +224,7 @@ describe('validateDataset', () => {
       expect(byName).to.deep.include({ total: 2, duplicateLines: new Set([3]) });
     });
 
-    it('does not compare with rows that are wrong by themselves', async () => {
+    it('does not compare with bad rows', async () => {
       const checked = await check(rowsOf('name "a" is wrong', [1, 'a'], [2, 'b']), 1);
       expect(checked).to.deep.include({ total: 2, duplicateLines: new Set() });
     });
@@ -234,24 +234,24 @@ describe('validateDataset', () => {
     const name = (suffix: string) => `${'\0'.repeat(500)}${suffix}`;
     const quoted = `"${'\\u0000'.repeat(10)}"…`;
 
-    it('has reasons of at most 300 characters, in the error and in the log', async () => {
+    it('limits reasons to 300 characters, in the error and in the log', async () => {
       const rows = rowsOf([1, name('a')], [2, name('a')], 'x'.repeat(5000), [4, name('a')]);
       const checked = await check(rows, 3);
       expect(checked.warnings).to.deep.equal([
         { line: 4, reason: `${'x'.repeat(299)}…` },
-        { line: 3, reason: `name ${quoted} was on line 2 already` },
-        { line: 5, reason: `name ${quoted} was on line 2 already` },
+        { line: 3, reason: `name ${quoted} is already on line 2` },
+        { line: 5, reason: `name ${quoted} is already on line 2` },
       ]);
       await expectRefused(
         rows,
-        `line 5: name ${quoted} was on line 2 already (and 2 wrong rows before it, which is as many as may be skipped)`,
+        `line 5: name ${quoted} is already on line 2 (after 2 invalid rows, the maximum that may be skipped)`,
         2,
       );
       await expectRefused(rows, `line 4: ${'x'.repeat(291)}…`);
     });
   });
 
-  it('refuses a dataset without packages', async () => {
+  it('rejects a dataset without packages', async () => {
     await expectRefused([], 'the dataset has a header and no packages');
     await expectRefused(
       rowsOf('bad quoting', 'name is empty'),
@@ -260,7 +260,7 @@ describe('validateDataset', () => {
     );
   });
 
-  it('reads no further where more names repeat than may be skipped', async () => {
+  it('stops reading if more names repeat than may be skipped', async () => {
     let read = 0;
     const batches = function* () {
       for (let i = 0; i < 1_000_000; i += 100, read += 100) {
@@ -276,7 +276,7 @@ describe('validateDataset', () => {
       {
         name: 'DatasetError',
         message:
-          'line 23: name "package-10" was on line 22 already (and 10 wrong rows before it, which is as many as may be skipped)',
+          'line 23: name "package-10" is already on line 22 (after 10 invalid rows, the maximum that may be skipped)',
       },
     );
     expect(read).to.be.at.most(1000);
@@ -287,11 +287,11 @@ describe('validateDataset', () => {
     const repeated = [...numbers, ...numbers.toReversed()];
     await expectRefused(
       rowsOf(...repeated.map((no, i): Short => [no, `package-${i}`])),
-      'line 50002: package_no 50000 was on line 50001 already',
+      'line 50002: package_no 50000 is already on line 50001',
     );
   });
 
-  it('passes on what reading throws', async () => {
+  it('passes on a read error', async () => {
     const failing = () =>
       Readable.from(
         (function* () {
@@ -313,7 +313,7 @@ describe('validateDataset', () => {
       [shuffled[i], shuffled[j]] = [shuffled[j] as number, shuffled[i] as number];
     }
 
-    it('finds the place of every number, in whatever order they come', async () => {
+    it('finds the ordinal of every number, in any order', async () => {
       const rows = rowsOf(...shuffled.map((no, i): Short => [no, `package-${i}`]));
       const checked = await check(rows, 0, 1000);
       expect(checked).to.deep.include({ total: COUNT, duplicateLines: new Set(), warnings: [] });
@@ -321,20 +321,20 @@ describe('validateDataset', () => {
       expect(numbers.filter((no, ordinal) => checked.ordinalOf(no) !== ordinal)).to.deep.equal([]);
     });
 
-    it('refuses the one repetition, from the first line to the last', async () => {
+    it('rejects a repetition of the first line on the last', async () => {
       const packages = shuffled.map((no, i): Short => [no, `package-${i}`]);
       const last = 2 * COUNT * 3;
       await expectRefused(
         rowsOf(...packages, [last, 'package-0']),
-        `line ${COUNT + 2}: name "package-0" was on line 2 already`,
+        `line ${COUNT + 2}: name "package-0" is already on line 2`,
       );
       await expectRefused(
         rowsOf(...packages, [shuffled[0] as number, 'another']),
-        `line ${COUNT + 2}: package_no ${shuffled[0]} was on line 2 already`,
+        `line ${COUNT + 2}: package_no ${shuffled[0]} is already on line 2`,
       );
     });
 
-    it('leaves every name and number once, with dense ordinals, where many rows are wrong or repeat', async () => {
+    it('keeps every name and number once, with dense ordinals, if many rows are bad or repeated', async () => {
       const rows = rowsOf(
         ...shuffled.map((no, i): Short | string => {
           const chance = random();

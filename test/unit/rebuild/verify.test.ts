@@ -7,13 +7,13 @@ describe('assertNotShrunk', () => {
     expect(() => assertNotShrunk(1, undefined, 0)).not.to.throw();
   });
 
-  it('accepts a snapshot that grew or stayed', () => {
+  it('accepts a snapshot of the same size or larger', () => {
     for (const total of [1000, 1001, 1_000_000]) {
       expect(() => assertNotShrunk(total, 1000, 0), String(total)).not.to.throw();
     }
   });
 
-  it('accepts one that is smaller by no more than the percentage, and refuses the next smaller', () => {
+  it('accepts a snapshot that shrank by up to the percentage, and rejects a smaller one', () => {
     for (const [previous, percent, smallest] of [
       [1000, 10, 900],
       [4_000_000, 10, 3_600_000],
@@ -36,11 +36,11 @@ describe('assertNotShrunk', () => {
     expect(() => assertNotShrunk(1, 1_000_000, 100)).not.to.throw();
   });
 
-  it('says both sizes, and how to accept the snapshot', () => {
+  it('reports both sizes, and how to accept the snapshot', () => {
     expect(() => assertNotShrunk(899, 1000, 10)).to.throw(
       DatasetError,
       'the snapshot has 899 packages, the one before 1000: smaller by more than 10 %' +
-        ' (REBUILD_MAX_SHRINK_PERCENT); ask with force=true to accept it',
+        ' (REBUILD_MAX_SHRINK_PERCENT); use force=true to accept it',
     );
   });
 });

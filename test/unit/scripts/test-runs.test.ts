@@ -42,7 +42,7 @@ describe('Runs of tests', function () {
     expect(lines).to.deep.equal(['3 passed, 0 failed', '43 passed, 0 failed']);
   });
 
-  it('say what failed once more right before the last line, however much was shown in between', () => {
+  it('repeat failures right before the last line', () => {
     const { status, lines } = check(
       `run one bash -c ${JSON.stringify(FAILING)}`,
       'run two bash -c "seq 1000; echo 40 passed, 0 failed" >/dev/null',
@@ -65,15 +65,15 @@ describe('Runs of tests', function () {
   });
 
   const broken: [how: string, command: string, last: string[]][] = [
-    ['without a word on how it went', 'echo began', ['began', '40 passed, 1 failed']],
+    ['without a summary', 'echo began', ['began', '40 passed, 1 failed']],
     [
-      'with another code than 0 although no test failed',
+      'with an exit code other than 0 although no test failed',
       'bash -c "echo 3 passed, 0 failed; exit 7"',
       ['3 passed, 0 failed', '43 passed, 1 failed'],
     ],
   ];
   for (const [how, command, last] of broken) {
-    it(`fail where one ended ${how}`, () => {
+    it(`fail if one ended ${how}`, () => {
       const { status, lines } = check(
         `run one ${command}`,
         'run two echo 40 passed, 0 failed',
@@ -82,19 +82,19 @@ describe('Runs of tests', function () {
       expect(status).to.equal(1);
       expect(lines.slice(-2 - last.length)).to.deep.equal([
         '',
-        'one broke off; the end of its output:',
+        'one did not finish; the end of its output:',
         ...last,
       ]);
     });
   }
 
-  it('fail where one did not begin', () => {
+  it('fail if one did not start', () => {
     const { status, lines } = check('run one echo 3 passed, 0 failed', 'conclude one two');
     expect(status).to.equal(1);
     expect(lines.at(-1)).to.equal('3 passed, 1 failed');
   });
 
-  it('end with all that they started, when they are stopped', async () => {
+  it('stop all processes that they started when they are terminated', async () => {
     const began = Date.now();
     const shell = spawn(
       ...start([

@@ -7,7 +7,7 @@ import { searchTiers, type SearchBody } from '../../../src/search/queries.js';
 const LIMIT = 3;
 const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);
 
-/** Searches an index of which each tier has so many names, the first of them exact; keeps what was asked for. */
+/** Searches tiers of these numbers of names, the first name being exact, and records the searches. */
 async function search(first: number, second: number, odds: TierPredictor) {
   const asked: SearchBody[][] = [];
   const hits = (tier: string, count: number, exact: number): Hits => ({
@@ -27,7 +27,7 @@ async function search(first: number, second: number, odds: TierPredictor) {
   return { asked, results: await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT }, odds) };
 }
 
-/** Odds for which the first tier of a query of three characters is likely to be full, or not. */
+/** A predictor that expects the first tier to be full, or not, for queries of three characters. */
 function odds(good: boolean): TierPredictor {
   const all = new TierPredictor();
   for (let i = 0; i < 50; i++) all.record(3, good);
@@ -47,7 +47,7 @@ describe('searchTierByTier', () => {
     [9, 9, [['first0'], ['first1', 'first2'], []], 3, true],
   ];
   for (const [first, second, ranks, count, truncated] of cases) {
-    it(`gives the same of ${first} and ${second} names, however it asks`, async () => {
+    it(`finds the same in tiers of ${first} and ${second} names, whatever the prediction`, async () => {
       for (const good of [false, true]) {
         const { results } = await search(first, second, odds(good));
         expect(results.groups.map(({ entries }) => entries)).to.deep.equal(ranks);
@@ -57,16 +57,16 @@ describe('searchTierByTier', () => {
     });
   }
 
-  it('asks for both tiers side by side as long as the first is not likely to be full', async () => {
+  it('searches both tiers in one request unless the first is likely to be full', async () => {
     expect((await search(9, 9, odds(false))).asked).to.deep.equal([[FIRST, SECOND]]);
   });
 
-  it('asks for the first alone where it is, and for the second only where it was not', async () => {
+  it('searches only a first tier that is likely to be full, and the second if it was not full', async () => {
     expect((await search(9, 9, odds(true))).asked).to.deep.equal([[FIRST]]);
     expect((await search(1, 9, odds(true))).asked).to.deep.equal([[FIRST], [SECOND]]);
   });
 
-  it('learns from what it finds', async () => {
+  it('learns from its results', async () => {
     const learning = new TierPredictor();
     for (let i = 0; i < 20; i++) await search(9, 9, learning);
     expect((await search(9, 9, learning)).asked).to.deep.equal([[FIRST]]);

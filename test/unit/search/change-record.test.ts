@@ -16,13 +16,13 @@ const record = (before?: string, after?: string): ChangeRecord => ({
 });
 
 describe('A record of a change', () => {
-  it('is the same after it was encoded and decoded', () => {
+  it('survives encoding and decoding', () => {
     for (const one of [record('1', '2'), record('1'), record(undefined, '🚀')]) {
       expect(decodeRecord(encodeRecord(one))).to.deep.equal(one);
     }
   });
 
-  it('has the name and the kind of its entries', () => {
+  it('takes its name and kind from its entries', () => {
     const kinds = [record(undefined, '1'), record('1'), record('1', '2')].map((one) => [
       nameOf(one),
       kindOf(one),
@@ -38,7 +38,7 @@ describe('A record of a change', () => {
 describe('The net change', () => {
   const net = (...records: ChangeRecord[]) => netChange(records, true);
 
-  it('goes from before the first record to after the last', () => {
+  it('spans from before the first record to after the last', () => {
     expect(net(record(undefined, '1'), record('1', '2'))).to.deep.equal({
       change: 'added',
       entry: entry('2'),
@@ -47,17 +47,17 @@ describe('The net change', () => {
     expect(net(record('1'), record(undefined, '2'))).to.deep.equal({ change: 'updated', entry: entry('2') });
   });
 
-  it('has the last entry of a package that was removed', () => {
+  it('contains the last entry of a removed package', () => {
     expect(net(record('1', '2'), record('2'))).to.deep.equal({ change: 'removed', entry: entry('2') });
   });
 
-  it('is nothing where all is as before', () => {
+  it('is undefined if nothing changed', () => {
     expect(net(record('1', '2'), record('2', '1'))).to.equal(undefined);
     expect(net(record('1'), record(undefined, '1'))).to.equal(undefined);
     expect(net(record(undefined, '1'), record('1'))).to.equal(undefined);
   });
 
-  it('counts another number only where the dataset has numbers', () => {
+  it('includes a changed number only if the dataset has numbers', () => {
     const renumbered: ChangeRecord = { snapshot: 's', before: entry('1', 1), after: entry('1', 2) };
     expect(netChange([renumbered], true)).to.deep.equal({ change: 'updated', entry: entry('1', 2) });
     expect(netChange([renumbered], false)).to.equal(undefined);

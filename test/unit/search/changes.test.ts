@@ -5,17 +5,17 @@ import type { SearchBody } from '../../../src/search/queries.js';
 
 const SNAPSHOTS = ['s1', 's2'];
 
-/** A record of each snapshot for each name: what the second undoes or not. */
+/** Two records for each name, one per snapshot; the second may undo the first. */
 function records(names: readonly string[], isUndone: boolean): ChangeRecord[] {
   const entry = (name: string, version: string) => ({ no: 1, name, version, url: '' });
   return names.flatMap((name) => [
-    // The later one first: their order is not certain.
+    // The later one first, because the order is not guaranteed.
     { snapshot: 's2', before: entry(name, '2'), after: entry(name, isUndone ? '1' : '3') },
     { snapshot: 's1', before: entry(name, '1'), after: entry(name, '2') },
   ]);
 }
 
-/** Answers searches as Elasticsearch does, from records in name order. */
+/** Responds to searches as Elasticsearch does, from records in name order. */
 function searching(all: readonly ChangeRecord[]) {
   const asked: { size: number; after: string | undefined }[] = [];
   const run = (bodies: SearchBody[]) => {
@@ -32,9 +32,9 @@ function searching(all: readonly ChangeRecord[]) {
 
 const NAMES = Array.from({ length: 50 }, (_, i) => `name-${String(i).padStart(2, '0')}`);
 
-describe('A page of changes', () => {
+describe('readChanges', () => {
   for (const limit of [1, 2, 7, 49, 50, 51]) {
-    it(`reaches each change once by following next, ${limit} at a time`, async () => {
+    it(`returns each change once by following next, ${limit} at a time`, async () => {
       const { run } = searching(records(NAMES, false));
       const names: string[] = [];
       for (let after: string | undefined, i = 0; i <= NAMES.length; i++) {
@@ -50,7 +50,7 @@ describe('A page of changes', () => {
     });
   }
 
-  it('is shorter where changes cancel each other out, after a few searches', async () => {
+  it('returns a short page after a few searches if changes cancel each other out', async () => {
     const { run, asked } = searching(records(NAMES, true));
     const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit: 2, after: undefined };
     const { changes, next } = await readChanges(run, query);
@@ -59,7 +59,7 @@ describe('A page of changes', () => {
     expect(next).to.equal('name-03');
   });
 
-  it('has no next one after the last change', async () => {
+  it('returns no next after the last change', async () => {
     const { run } = searching(records(NAMES.slice(0, 3), false));
     const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit: 3, after: undefined };
     expect((await readChanges(run, query)).next).to.equal(undefined);

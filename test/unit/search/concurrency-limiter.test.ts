@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ConcurrencyLimiter, OverloadedError } from '../../../src/search/concurrency-limiter.js';
 import { toProblem } from '../../../src/http/error-to-problem.js';
 
-/** Tasks that end when the test says so. */
+/** Tasks that end on demand. */
 function tasks() {
   const running = new Map<number, () => void>();
   const started: number[] = [];
@@ -18,7 +18,7 @@ function tasks() {
 }
 
 describe('ConcurrencyLimiter', () => {
-  it('runs so many tasks at a time, the others in their order', async () => {
+  it('runs a limited number of tasks at a time, in order', async () => {
     const limiter = new ConcurrencyLimiter({ running: 2, waiting: 10 });
     const { task, end, started } = tasks();
     const results = Promise.all([1, 2, 3, 4].map((id) => limiter.run(task(id))));
@@ -32,7 +32,7 @@ describe('ConcurrencyLimiter', () => {
     expect(await results).to.deep.equal([1, 2, 3, 4]);
   });
 
-  it('refuses at once, 503 with Retry-After, what finds the queue full; later there is room again', async () => {
+  it('rejects a task at once if the queue is full, and accepts tasks again later', async () => {
     const limiter = new ConcurrencyLimiter({ running: 1, waiting: 1 });
     const { task, end, started } = tasks();
     const first = limiter.run(task(1));
@@ -51,7 +51,7 @@ describe('ConcurrencyLimiter', () => {
     expect(started).to.deep.equal([1, 2, 4]);
   });
 
-  it('gives the place of a failed task to the next', async () => {
+  it('frees the slot of a failed task', async () => {
     const limiter = new ConcurrencyLimiter({ running: 1, waiting: 1 });
     const failing = limiter.run(() => Promise.reject(new Error('broken')));
     const next = limiter.run(() => Promise.resolve('done'));

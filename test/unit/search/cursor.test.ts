@@ -5,8 +5,8 @@ import { decodeCursor, encodeCursor, MAX_CURSOR_LENGTH, type Cursor } from '../.
 const TIERS = ['startsWith', 'containsElsewhere'] as const;
 const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 128 });
 
-describe('A cursor', () => {
-  it('is read back as what it was made of, for its own query alone', () => {
+describe('decodeCursor', () => {
+  it('returns what was encoded, only for the same query', () => {
     fc.assert(
       fc.property(name, name, fc.constantFrom(...TIERS), name, (q, other, tier, last) => {
         const text = encodeCursor(q, { tier, name: last });
@@ -18,7 +18,7 @@ describe('A cursor', () => {
     );
   });
 
-  it('is nothing else', () => {
+  it('rejects any other text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.base64String()), (text) => {
         expect(decodeCursor('lib', text)).to.be.undefined;

@@ -12,7 +12,7 @@ import {
 } from '../../../src/search/index-names.js';
 
 describe('aliasOf', () => {
-  it('begins with the slug', () => {
+  it('starts with the slug', () => {
     expect(aliasOf('debian')).to.equal('debian-packages');
   });
 });
@@ -25,7 +25,7 @@ describe('newIndexName', () => {
     expect(at('2025-01-02T01:00:00+02:00')).to.match(/^debian-packages-20250101t230000z-/);
   });
 
-  it('is another one each time, also within the same second', () => {
+  it('is unique, even within the same second', () => {
     const names = Array.from({ length: 100 }, () => at('2025-01-02T03:04:05Z'));
     expect(new Set(names)).to.have.property('size', 100);
   });
@@ -42,11 +42,11 @@ describe('newIndexName', () => {
 });
 
 describe('isBuildOf', () => {
-  it('recognises what newIndexName made', () => {
+  it('recognises names from newIndexName', () => {
     expect(isBuildOf('debian-packages', newIndexName('debian-packages', new Date()))).to.be.true;
   });
 
-  it('leaves alone what is not a build of this very alias', () => {
+  it('rejects names that are not builds of exactly this alias', () => {
     const others = [
       'debian-packages',
       'debian-packages-',
@@ -66,12 +66,12 @@ describe('isBuildOf', () => {
   });
 });
 
-describe('The names of registries whose slugs are alike', () => {
+describe('The names of registries with similar slugs', () => {
   const BUILD = 'npm-packages-20250102t030405z-01234567';
   const aliases = ['npm', 'npm-', 'npm-packages', 'npm-packages-previous', BUILD].map(aliasOf);
   const builds = new Map(aliases.map((alias) => [alias, newIndexName(alias, new Date())]));
 
-  it('are never the same, be it of an alias or of an index', () => {
+  it('are distinct, for aliases and indices', () => {
     const names = [...builds].flatMap(([alias, index]) => [
       alias,
       previousAliasOf(alias),
@@ -81,13 +81,13 @@ describe('The names of registries whose slugs are alike', () => {
     expect(new Set(names)).to.have.property('size', 4 * aliases.length);
   });
 
-  it('tell whose builds they are', () => {
+  it('identify the registry of a build', () => {
     for (const [alias, index] of builds) {
       expect(aliases.filter((other) => isBuildOf(other, index))).to.deep.equal([alias]);
     }
   });
 
-  it('give rights on the own builds alone', () => {
+  it('grant rights to no other registry', () => {
     const covers = (pattern: string, name: string) => new RegExp(`^${pattern.slice(1, -1)}$`).test(name);
     for (const [alias, index] of builds) {
       const loading = loadingAliasOf(index);
@@ -100,7 +100,7 @@ describe('The names of registries whose slugs are alike', () => {
 });
 
 describe('snapshotIdOf', () => {
-  it('is what is unique in the name of a build, and well-formed for every other index, too', () => {
+  it('is the unique part of the name of a build, and well-formed for any other index', () => {
     const index = newIndexName('debian-packages', new Date('2025-01-02T03:04:05Z'));
     expect(`debian-packages-${snapshotIdOf(index)}`).to.equal(index);
     const others = ['restored', 'debian-packages-20250102t030405z', 'x', `${index}-copy`].map(snapshotIdOf);

@@ -7,7 +7,7 @@ import { IndexGoneError } from '../../../src/search/msearch-response.js';
 import { EngineUnavailableError, SearchPool } from '../../../src/clients/search-pool.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 
-/** Runs two searches against nodes that answer as the test wants; undefined for one that is not there. */
+/** Runs two searches on nodes with these listeners; undefined stands for an unreachable node. */
 async function ask(...listeners: (RequestListener | undefined)[]) {
   const servers = listeners.map((listener) => createServer(listener).listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -43,7 +43,7 @@ const good = (...hits: object[]) => ({
 });
 
 describe('runSearches', () => {
-  it('cuts the entries out of an answer of the usual form', async () => {
+  it('extracts the entries from a response in the usual format', async () => {
     const answer = {
       responses: [good(exactHit('AAAA'), exactHit('aaaa'), hit('BBBB')), good(hit('CCCC'), hit('DDDD'))],
     };
@@ -53,7 +53,7 @@ describe('runSearches', () => {
     ]);
   });
 
-  it('finds where the exact names end, none, one or all of the hits being exact', async () => {
+  it('counts the exact hits, whether none, one or all hits are exact', async () => {
     for (const [hits, expected] of [
       [[], { entries: [], exact: 0 }],
       [[hit('AAAA')], { entries: ['AAAA'], exact: 0 }],
@@ -67,7 +67,7 @@ describe('runSearches', () => {
     }
   });
 
-  it('reads the same from an answer of any other form', async () => {
+  it('reads the same from a response in any other JSON format', async () => {
     const other = {
       status: 200,
       hits: { hits: [exactHit('AAAA'), hit('BBBB')] },
@@ -83,7 +83,7 @@ describe('runSearches', () => {
     ]);
   });
 
-  it('never takes a partial answer for a whole one', async () => {
+  it('never accepts a partial response', async () => {
     for (const partial of [
       { ...good(hit('AAAA')), timed_out: true },
       { ...good(hit('AAAA')), _shards: { failed: 1 } },
@@ -95,7 +95,7 @@ describe('runSearches', () => {
     }
   });
 
-  it('tells an index that is gone, and a request that is refused', async () => {
+  it('distinguishes a missing index, a rejected request and an unavailable engine', async () => {
     const gone = { error: { type: 'index_not_found_exception', reason: 'no such index' }, status: 404 };
     expect(await ask(answering({ responses: [gone, gone] }))).to.be.instanceOf(IndexGoneError);
     const refused = { error: { type: 'parsing_exception', reason: 'unknown query' }, status: 400 };
@@ -106,10 +106,10 @@ describe('runSearches', () => {
     }
   });
 
-  // These wait for nodes that do not answer.
+  // These wait for nodes that do not respond.
   const itConcurrently = concurrentTests();
 
-  itConcurrently('gives up a server that stalls, within two seconds', async () => {
+  itConcurrently('gives up on a stalled server within two seconds', async () => {
     const began = Date.now();
     expect(await ask(() => undefined)).to.be.instanceOf(EngineUnavailableError);
     expect(Date.now() - began).to.be.lessThan(2000);
@@ -119,10 +119,10 @@ describe('runSearches', () => {
     ['cannot be reached', undefined],
     ['is starting or has no master', answering('{}', 503)],
     ['hangs', () => undefined],
-    ['hangs in the middle of an answer', (_request, response) => void response.write('{"responses":[')],
+    ['hangs in the middle of a response', (_request, response) => void response.write('{"responses":[')],
   ];
   for (const [what, listener] of away) {
-    itConcurrently(`goes to the next node where one ${what}, within two seconds`, async () => {
+    itConcurrently(`tries the next node within two seconds if one ${what}`, async () => {
       const whole = answering({ responses: [good(), good()] });
       for (const nodes of [
         [listener, whole],
@@ -138,7 +138,7 @@ describe('runSearches', () => {
     });
   }
 
-  itConcurrently('says within two seconds that no node answers', async () => {
+  itConcurrently('fails within two seconds if no node responds', async () => {
     const expectUnavailable = async (listener: RequestListener | undefined) => {
       const began = Date.now();
       expect(await ask(listener, listener)).to.be.instanceOf(EngineUnavailableError);
@@ -147,7 +147,7 @@ describe('runSearches', () => {
     await Promise.all(away.map(([, listener]) => expectUnavailable(listener)));
   });
 
-  it('does not burden the next node where one is busy', async () => {
+  it('does not try the next node if one is busy', async () => {
     let requests = 0;
     const busy: RequestListener = (_request, response) => {
       requests++;
@@ -157,7 +157,7 @@ describe('runSearches', () => {
     expect(requests).to.equal(1);
   });
 
-  it('retries once on a connection that breaks, not twice', async () => {
+  it('retries exactly once after a broken connection', async () => {
     let requests = 0;
     const breaking: RequestListener = (request) => {
       requests++;

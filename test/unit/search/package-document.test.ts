@@ -3,7 +3,7 @@ import { encodeEntry, entryMembers, writeResponseBody } from '../../../src/searc
 import { packagesNamed } from '../../support/datasets.js';
 
 describe('writeResponseBody', () => {
-  // Of every length modulo three, in bytes, and with everything that JSON escapes.
+  // Byte lengths of every residue modulo three, and characters that JSON escapes.
   const packages = packagesNamed([
     'a',
     'bb',
@@ -18,7 +18,7 @@ describe('writeResponseBody', () => {
   ]);
   const entries = packages.map((entry) => encodeEntry(entryMembers(entry)));
 
-  it('makes base64 that can be joined: no entry is padded', () => {
+  it('can join entries, because their base64 has no padding', () => {
     for (const entry of entries) expect(entry).to.match(/^[A-Za-z0-9+/]+$/);
   });
 
@@ -35,12 +35,12 @@ describe('writeResponseBody', () => {
     });
   });
 
-  it('leaves the rank out of a group without one', () => {
+  it('omits the rank of a group without one', () => {
     const answer = writeResponseBody('{"results":[', [{ entries }]);
     expect(JSON.parse(answer.toString())).to.deep.equal({ results: packages });
   });
 
-  it('writes an empty array where there is no entry', () => {
+  it('writes an empty array if there are no entries', () => {
     for (const groups of [[], [{ entries: [] }], [{ member: 'rank0' as const, entries: [] }]]) {
       expect(writeResponseBody('{"results":[', groups).toString()).to.equal('{"results":[]}');
     }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { browsePage, packagesNamed, searchTiers, similarNames } from '../../../src/search/queries.js';
 
-/** Names have up to 512 bytes, and this character has four. */
+/** The upper bound has 512 bytes, like the longest names: this character has four. */
 const startingWith = (q: string) => ({
   range: { 'name.lowercase': { gte: q, lt: q + '\u{10FFFF}'.repeat(128) } },
 });
@@ -9,7 +9,7 @@ const startingWith = (q: string) => ({
 const equalling = (q: string) => ({ term: { 'name.lowercase': { value: q, _name: 'exact' } } });
 
 describe('searchTiers', () => {
-  it('asks for names that start with the query, the exact ones by name, and for those that contain it elsewhere', () => {
+  it('queries names that start with q, marking exact ones, and separately names that contain it elsewhere', () => {
     const tier = {
       _source: false,
       stored_fields: '_none_',
@@ -36,7 +36,7 @@ describe('searchTiers', () => {
     ]);
   });
 
-  it('asks for the order of names where that of the documents is only one of each shard', () => {
+  it('sorts by name if there are several shards, because document order is per shard', () => {
     for (const { sort } of searchTiers('lib', 251, 2)) {
       expect(sort).to.deep.equal(['name.lowercase', 'name', 'no']);
     }
@@ -53,7 +53,7 @@ describe('searchTiers', () => {
     ['a phrase with spaces', 'a b c', { match_phrase: { 'name.trigrams': 'a b c' } }],
   ];
   for (const [what, q, filter] of filters) {
-    it(`looks elsewhere for ${what}`, () => {
+    it(`finds q elsewhere in names by ${what}`, () => {
       const [, containsElsewhere] = searchTiers(q, 10, 1);
       expect(containsElsewhere.query).to.deep.equal({
         bool: { filter: [filter], must_not: [startingWith(q)] },
@@ -61,7 +61,7 @@ describe('searchTiers', () => {
     });
   }
 
-  it('leaves the case and the special characters of the query to the analysis of the index', () => {
+  it('leaves case and special characters to the analysis of the index', () => {
     for (const q of ['LiB', '*?', 'a*b?', '"quoted"', 'a\\b', 'İİ', '{"a":1}', 'a OR b']) {
       const [startsWith, containsElsewhere] = searchTiers(q, 10, 1);
       expect(startsWith.query).to.deep.equal({
@@ -82,7 +82,7 @@ describe('searchTiers after a page', () => {
     },
   });
 
-  it('asks for what follows its last name, in the tier of that alone', () => {
+  it('continues after its last name, only in the tier of that name', () => {
     const [startsWith, elsewhere] = searchTiers('lib', 5, 1, { tier: 'startsWith', name: 'LibX' });
     expect(startsWith.query).to.deep.equal({
       bool: {
@@ -103,7 +103,7 @@ describe('searchTiers after a page', () => {
 });
 
 describe('packagesNamed', () => {
-  it('asks for the names by their folds, or by ranges of names where the index has none', () => {
+  it('finds names by their folds, or by ranges of names if the index has no folds', () => {
     const filter = (hasFold: boolean) =>
       (packagesNamed(['A-b', 'c'], hasFold)['query'] as { bool: { filter: unknown[] } }).bool.filter;
     const names = { terms: { name: ['A-b', 'c'] } };
@@ -114,7 +114,7 @@ describe('packagesNamed', () => {
 });
 
 describe('similarNames', () => {
-  it('asks for each distance by itself, in name order, without the name', () => {
+  it('queries each distance separately, in name order, excluding the name itself', () => {
     const fuzzy = (fuzziness: number) => ({
       fuzzy: {
         'name.fold': { value: 'abc-DEF', fuzziness, transpositions: true, rewrite: 'constant_score' },
@@ -134,7 +134,7 @@ describe('similarNames', () => {
 });
 
 describe('browsePage', () => {
-  it('asks for a range of ordinals, in their order', () => {
+  it('queries a range of ordinals, in order', () => {
     expect(browsePage(400, 200)).to.deep.equal({
       _source: false,
       stored_fields: '_none_',
@@ -147,7 +147,7 @@ describe('browsePage', () => {
     });
   });
 
-  it('begins with ordinal 0', () => {
+  it('starts with ordinal 0', () => {
     expect(browsePage(0, 1).query).to.deep.equal({ range: { ordinal: { gte: 0, lt: 1 } } });
   });
 });

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import { highlight } from '../../../src/web/highlight.js';
 
-/** The name with its marks, as `[mark]`. */
+/** The name with highlighted parts in brackets. */
 function marked(name: string, query: string): string {
   return highlight(name, query)
     .map(({ text, found }) => (found ? `[${text}]` : text))
     .join('');
 }
 
-describe('partsOf', () => {
-  it('marks every place where the query is, whatever its case, in the letters of the name', () => {
+describe('highlight', () => {
+  it('highlights every match regardless of case, in the spelling of the name', () => {
     expect(marked('redis-redisearch', 'redis')).to.equal('[redis]-[redis]earch');
     expect(marked('python3-Redis', 'rEDIs')).to.equal('python3-[Redis]');
     expect(marked('@Scope/name', '@scope/')).to.equal('[@Scope/]name');
@@ -18,7 +18,7 @@ describe('partsOf', () => {
     expect(marked('a.b*c', '.b*')).to.equal('a[.b*]c');
   });
 
-  it('marks nothing where the query is not', () => {
+  it('highlights nothing without a match', () => {
     expect(marked('redis', 'sql')).to.equal('redis');
     expect(marked('re', 'redis')).to.equal('re');
     expect(marked('redis', '')).to.equal('redis');

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { toUrl, INITIAL_LIMIT, MAX_LIMIT, parseUrl } from '../../../src/web/url-state.js';
 
-describe('The address of the page', () => {
-  it('is read back as what it was written for', () => {
+describe('The URL of the page', () => {
+  it('survives a round trip', () => {
     const queries = ['redis', '@scope/name', 'c++', 'a&b=c', '100%', 'ünï 🚀', '#1'];
     for (const query of queries) {
       for (const limit of [INITIAL_LIMIT, MAX_LIMIT]) {
@@ -13,14 +13,14 @@ describe('The address of the page', () => {
     for (const page of [1, 2, 1274]) expect(parseUrl(toUrl({ page }))).to.deep.equal({ page });
   });
 
-  it('is the shortest one, relative to the page', () => {
+  it('is relative and as short as possible', () => {
     expect(toUrl({ page: 1 })).to.equal('.');
     expect(toUrl({ page: 3 })).to.equal('?page=3');
     expect(toUrl({ query: 'redis', limit: INITIAL_LIMIT })).to.equal('?q=redis');
     expect(toUrl({ changes: true })).to.equal('?changes');
   });
 
-  it('shows something sensible, whatever it is', () => {
+  it('always selects a view, even if it is malformed', () => {
     for (const search of ['', '?', '?page=0', '?page=-1', '?page=x', '?page=1e99', '?q=', '?q=%20', '?x=y']) {
       expect(parseUrl(search), search).to.deep.equal({ page: 1 });
     }

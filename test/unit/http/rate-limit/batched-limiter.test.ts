@@ -6,7 +6,7 @@ import { createLogger } from '../../../../src/log.js';
 const BUDGET = { name: 'test', points: 5, windowSeconds: 60 };
 const STORE = { redis: undefined, slug: 'test', log: createLogger('silent', false), stats: new Map() };
 
-/** A limiter of 5 points whose trips end when they are told to. */
+/** A limiter of 5 points whose round trips end when `arrive` is called. */
 class SlowLimiter extends FailoverLimiter {
   readonly trips: { key: string; points: number; deadline: number; arrive: (error?: Error) => void }[] = [];
 
@@ -14,7 +14,7 @@ class SlowLimiter extends FailoverLimiter {
     super(BUDGET, STORE);
   }
 
-  /** What was sent in each write. */
+  /** The keys and points of each write. */
   get batches(): [key: string, points: number][][] {
     return this.#ends.map((end, i) => this.seen.slice(this.#ends[i - 1] ?? 0, end));
   }
@@ -44,7 +44,7 @@ class SlowLimiter extends FailoverLimiter {
   }
 }
 
-/** Lets the event loop go round once. */
+/** Waits for one turn of the event loop. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
@@ -64,7 +64,7 @@ describe('BatchedLimiter', () => {
     expect((await counts.consume('p')).consumed).to.equal(7);
   });
 
-  it('counts each request by itself where they come one after the other', async () => {
+  it('counts sequential requests separately', async () => {
     const counts = new BatchedLimiter(new FailoverLimiter(BUDGET, STORE));
     for (const expected of [1, 2, 3, 4, 5, 6, 7]) {
       const count = await counts.consume('a');
@@ -73,7 +73,7 @@ describe('BatchedLimiter', () => {
     }
   });
 
-  it('lets those that come together, or during a trip, share one, each with a count of its own', async () => {
+  it('combines concurrent requests into one round trip, each with its own count', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const together = Promise.all([1, 2].map(() => consumed(counts.consume('a'))));
@@ -90,7 +90,7 @@ describe('BatchedLimiter', () => {
     expect(limiter.seen).to.have.length(2);
   });
 
-  it('gives counts beyond the budget within one trip, so that exactly the budget passes', async () => {
+  it('returns counts beyond the budget within one round trip, so that exactly the budget passes', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const all = Promise.all(Array.from({ length: 9 }, () => consumed(counts.consume('a'))));
@@ -99,7 +99,7 @@ describe('BatchedLimiter', () => {
     expect(await all).to.deep.equal([1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('lets nobody wait longer for the trip before than for its own', async () => {
+  it('measures a deadline from the arrival of the request, including the wait for an earlier round trip', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const began = performance.now();
@@ -113,7 +113,7 @@ describe('BatchedLimiter', () => {
     expect(await next).to.equal(2);
   });
 
-  it('does not let one client of a batch wait for another', async () => {
+  it('does not make one client of a batch wait for another', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     void counts.consume('a');
@@ -124,10 +124,10 @@ describe('BatchedLimiter', () => {
     expect(await other).to.equal(1);
   });
 
-  it('tells a failed trip to those who shared it, and goes on with the next', async () => {
+  it('fails only the requests that shared a failed round trip', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
-    const outage = new Error('the store is away');
+    const outage = new Error('the store is down');
     const settled = Promise.allSettled([1, 2].map(() => consumed(counts.consume('a'))));
     await turn();
     const next = consumed(counts.consume('a'));
@@ -140,7 +140,7 @@ describe('BatchedLimiter', () => {
     expect(await next).to.equal(1);
   });
 
-  it('sends the counts of all clients in one write, and the next when it is answered', async () => {
+  it('sends the counts of all clients in one write, and the next write after its response', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     for (const key of ['a', 'b', 'a', 'c']) void counts.consume(key);
@@ -153,7 +153,7 @@ describe('BatchedLimiter', () => {
     expect(limiter.batches.slice(1)).to.deep.equal([[['a', 1], ['d', 1]]]); // prettier-ignore
   });
 
-  it('sends the next batch after ten milliseconds if one takes longer', async () => {
+  it('sends the next batch after ten milliseconds even if the previous one is pending', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const slow = consumed(counts.consume('a'));
@@ -167,7 +167,7 @@ describe('BatchedLimiter', () => {
     expect(await slow).to.equal(1);
   });
 
-  it('travels again after a pause', async () => {
+  it('starts a new round trip after a pause', async () => {
     const limiter = new SlowLimiter();
     const counts = new BatchedLimiter(limiter);
     const first = consumed(counts.consume('a'));
