@@ -1,13 +1,13 @@
-# The service alone: `node dist/main.js`, and the commands of `dist/cli`. It wants an Elasticsearch in ELASTICSEARCH_URL.
+# The service alone: `node dist/main.js` and the commands in `dist/cli`. It requires ELASTICSEARCH_URL.
 
 FROM node:24-trixie-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No dependency needs its install script.
+# No dependency needs an install script.
 RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY tsconfig.json ./
 COPY src src
-# `dist/dev` is `npm start` on a bare machine, and needs what is left out here.
+# `dist/dev` implements `npm start` on a bare machine and needs files that are not in this image.
 RUN npm run --silent build && rm -rf dist/dev dist/.tsbuildinfo* \
  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 
@@ -22,10 +22,11 @@ COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 USER node
 EXPOSE 3000
-# Healthy means that the process answers. Whether it has data (`/health`) is no reason to restart it: a first load of
-# millions of names takes minutes, and Elasticsearch may be away.
+# Healthy means that the process responds. `/health` is not suitable: a first load of millions of names takes
+# minutes, and a restart does not help if Elasticsearch is down.
 HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/ping`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# Without a shell or npm in between, so that SIGTERM reaches it. Node 24 lets the young generation grow with the memory of
-# the machine; 16 MB, the limit of Node 20, costs searches nothing that could be measured, and saves about 90 MB.
+# No shell and no npm in front of the process, so that it receives SIGTERM. Node 24 lets the young generation
+# grow with the memory of the machine; 16 MB, the limit of Node 20, saves about 90 MB, and searches are not
+# measurably slower.
 CMD ["node", "--max-semi-space-size=16", "dist/main.js"]
