@@ -8,7 +8,7 @@ import { logLines, REBUILD, REBUILD_SECRET, useService } from '../support/servic
 
 const METRICS = { METRICS_PORT: '0' };
 
-/** Where a service of a suite shows its metrics. */
+/** Fetches and parses the metrics of a service. */
 async function scrape(metricsUrl: string | undefined): Promise<Scraped> {
   const response = await fetch(`${metricsUrl}/metrics`);
   expect(response.status).to.equal(200);
@@ -16,7 +16,7 @@ async function scrape(metricsUrl: string | undefined): Promise<Scraped> {
   return new Scraped(await response.text());
 }
 
-/** The text format of Prometheus, as far as ours goes: a name, labels in braces, a number. */
+/** Parses the part of the Prometheus text format that the service uses. */
 class Scraped {
   readonly #samples: { name: string; labels: Record<string, string>; value: number }[];
 
@@ -37,7 +37,7 @@ class Scraped {
     return new Set(this.#samples.map(({ name }) => name));
   }
 
-  /** The sum of the samples of ours that have these labels; undefined where there is none. */
+  /** The sum of the service's samples with these labels; undefined if there are none. */
   sum(name: string, labels: Record<string, string> = {}): number | undefined {
     const found = this.all(name, labels).map(({ value }) => value);
     return found.length === 0 ? undefined : found.reduce((a, b) => a + b);
@@ -60,7 +60,7 @@ describe('Metrics', () => {
   );
   const look = () => scrape(suite.service.server.metricsUrl);
 
-  it('count requests by route and status, and what has no route as one', async () => {
+  it('count requests by route and status, with one label for all without a route', async () => {
     const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
     await get('/search?q=alpha');
     await get('/search?q=a');
@@ -83,7 +83,7 @@ describe('Metrics', () => {
     for (const { labels } of samples) expect(labels['registry']).to.equal(suite.service.slug);
   });
 
-  it('tell where answers come from, how large the cache is, and what Elasticsearch took', async () => {
+  it('report cache outcomes, the size of the cache, and the time of Elasticsearch', async () => {
     const before = await look();
     const first = await suite.service.get('/search?q=beta');
     await suite.service.get('/search?q=beta');
@@ -108,7 +108,7 @@ describe('Metrics', () => {
       expect(after.sum(`similar_${name}`)).to.equal(0);
   });
 
-  it('tell what the limits let pass', async () => {
+  it('report how many requests the limits passed', async () => {
     const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
     for (let i = 0; i < 10; i++) await get('/stats');
     await get('/rebuild?secret=wrong');
@@ -124,7 +124,7 @@ describe('Metrics', () => {
     expect(seen.sum('redis_connected')).to.equal(1);
   });
 
-  it('tell the generation that is served, and how the last rebuilds ended', async () => {
+  it('report the served generation, and the outcomes of rebuilds', async () => {
     const now = Date.now() / 1000;
     const first = await look();
     expect(first.sum('engine_state', { state: 'present' })).to.equal(1);
@@ -162,21 +162,30 @@ describe('Metrics', () => {
     expect(mended.all('rebuild_last_failure_timestamp_seconds')).to.deep.equal([]);
   });
 
-  it('are on their own port alone, and nothing else is there', async () => {
+  it('are served only on their own port, which serves nothing else', async () => {
     expect((await suite.service.get('/metrics')).status).to.equal(404);
     const url = suite.service.server.metricsUrl ?? '';
     expect((await fetch(`${url}/search?q=alpha`)).status).to.equal(404);
     expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).to.equal(404);
   });
 
-  it('hold all that the alert rules ask for, and the runbook explains each alert', async () => {
+  it('are exactly those in the table of docs/operations.md', async () => {
+    const text = await (await fetch(`${suite.service.server.metricsUrl}/metrics`)).text();
+    const guide = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const [, section = ''] = /^## Metrics\n(.*?)^## /ms.exec(guide) ?? [];
+    const namesIn = (source: string, pattern: RegExp) =>
+      [...source.matchAll(pattern)].map(([, name]) => name).sort();
+    expect(namesIn(section, /^\| `(\w+)`/gm)).to.deep.equal(namesIn(text, /^# TYPE registry_search_(\w+)/gm));
+  });
+
+  it('include all that the alert rules use, and the runbook explains each alert', async () => {
     const file = (name: string) => readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8');
     const { groups } = parse(file('alerts.yml')) as {
       groups: { rules: { alert: string; expr: string; annotations: { runbook: string } }[] }[];
     };
     const rules = groups.flatMap((group) => group.rules);
     expect(rules.length).to.be.greaterThan(10);
-    // This one is shown only after a failure, as the test above sees.
+    // This one is present only after a failure, which the previous test covers.
     const names = (await look()).names.add('registry_search_rebuild_last_failure_timestamp_seconds');
     const headings = new Set([...file('runbook.md').matchAll(/^## (\w+)$/gm)].map(([, heading]) => heading));
     for (const { alert, expr, annotations } of rules) {
@@ -195,7 +204,7 @@ describe('Metrics without recorded changes', () => {
     () => ({ ...METRICS, CHANGES_RETENTION: '0' }),
   );
 
-  it('tell nothing of them', async () => {
+  it('have no counts of changes', async () => {
     await suite.service.rebuild();
     const seen = await scrape(suite.service.server.metricsUrl);
     expect(seen.sum('generation_packages')).to.equal(2);
@@ -204,7 +213,7 @@ describe('Metrics without recorded changes', () => {
   });
 });
 
-describe('Metrics while a rebuild runs', function () {
+describe('Metrics during a rebuild', function () {
   this.timeout(ENGINES_TIMEOUT_MS);
   const packages = bundledPackages();
   const suite = useService(
@@ -212,7 +221,7 @@ describe('Metrics while a rebuild runs', function () {
     () => METRICS,
   );
 
-  it('tell its phase and how far it is', async () => {
+  it('report its phase and progress', async () => {
     await suite.dataset.write(toCsv(packages));
     await suite.service.get(REBUILD);
     await suite.service.loading();
@@ -234,7 +243,7 @@ describe('A request', function () {
   const holdSearch = () => suite.proxy.hold('before', (_method, path) => path.includes('/_msearch'));
   const ID = 'X-Request-Id';
 
-  it('gets an id of its own in every answer', async () => {
+  it('gets a unique id in its response', async () => {
     const seen = new Set<string | null>();
     const paths = ['/ping', '/search?q=alpha', '/search?q=a', '/nothing', '/rebuild?secret=wrong', '/health'];
     for (const path of paths) seen.add((await suite.service.get(path)).headers.get(ID));
@@ -243,7 +252,7 @@ describe('A request', function () {
     for (const id of seen) expect(id).to.match(/^[0-9a-f-]{36}$/);
   });
 
-  it('keeps the id that it comes with, unless that is not well-formed', async () => {
+  it('keeps its given id if that is well-formed', async () => {
     const idOf = async (given: string) =>
       (await suite.service.get('/ping', { headers: { [ID]: given } })).headers.get(ID);
     expect(await idOf('proxy:1.2-3_4')).to.equal('proxy:1.2-3_4');
@@ -252,7 +261,7 @@ describe('A request', function () {
     }
   });
 
-  it('takes its id to Elasticsearch', async () => {
+  it('passes its id to Elasticsearch', async () => {
     const hold = holdSearch();
     const asked = suite.service.get('/search?q=alp', { headers: { [ID]: 'one-of-many' } });
     expect((await hold.arrived)['x-opaque-id']).to.equal('one-of-many');
@@ -276,7 +285,7 @@ describe('A request', function () {
 
   it('is logged at level debug with its id, and without its query', async () => {
     await suite.service.get(`/rebuild?secret=not${REBUILD_SECRET}`, { headers: { [ID]: 'told' } });
-    const line = logLines.find(({ msg, request_id: id }) => msg === 'answered' && id === 'told');
+    const line = logLines.find(({ msg, request_id: id }) => msg === 'request completed' && id === 'told');
     expect(line).to.include({ level: 20, method: 'GET', path: '/rebuild', status: 403 });
   });
 });
