@@ -30,10 +30,10 @@ export function redisFault(text: string): string | undefined {
   if (url === undefined) return 'must be redis://… or rediss://…';
   // An opaque host may contain characters that no resolver accepts.
   if (url.hostname.includes('%')) return 'must have a host without percent-encoding';
-  if (!/^(\/\d*)?$/.test(url.pathname)) return 'must have no path but the number of a database, such as /0';
+  if (!/^(\/\d*)?$/.test(url.pathname)) return 'must have no path except a database number, such as /0';
   // ioredis reads any of its options from the query, including those that the service relies on.
   if (url.hash !== '' || !/^(\?family=[046])?$/.test(url.search)) {
-    return 'must have no fragment, and no query but ?family=4 or ?family=6';
+    return 'must have no fragment, and no query except ?family=4 or ?family=6';
   }
   return undefined;
 }

@@ -79,7 +79,7 @@ const slug = z
   .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
   .refine(
     (text) => !OF_DATA_STREAMS.test(text),
-    'must not be or begin with logs-, metrics-, profiling- or synthetics-, which Elasticsearch reserves',
+    'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
   )
   .default('registry');
 

@@ -16,7 +16,7 @@ async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise
     log.info('stopped');
     return;
   }
-  log.error('stopped before cleanup was complete: the next rebuild deletes the index of an interrupted one');
+  log.error('stopped before cleanup was complete: the next rebuild deletes what is left');
   process.exit(1);
 }
 

@@ -10,7 +10,7 @@ interface Quantity {
   unit: string;
 }
 
-/** Shows the progress of a rebuild: on a terminal, a bar for long phases; elsewhere, one line per phase. */
+/** Shows the progress of a rebuild: one line per phase; on a terminal, a bar for loading. */
 export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;

@@ -3,8 +3,8 @@ import getPort, { portNumbers } from 'get-port';
 const ATTEMPTS = 3;
 
 /**
- * Range of free ports, below the ephemeral ports of common systems. An outgoing connection could take the
- * port of a service that restarts; that of a client of the service would even be connected to itself.
+ * Range of free ports, below the ephemeral ports of common systems. An ephemeral port of a service
+ * that restarts could be taken by an outgoing connection: a client of the service could connect to itself.
  */
 const FIRST = 20_000;
 const LAST = 32_767;

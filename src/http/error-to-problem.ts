@@ -17,7 +17,7 @@ export function toProblem(error: unknown): Problem {
   }
   if (error instanceof NoLineageError) {
     const detail =
-      'the changes of this snapshot were not recorded: it was built by an earlier release, or with a key that lacks the right';
+      'the changes of this snapshot were not recorded; the next rebuild records them, if its key may do so';
     return new Problem('search_unavailable', { detail, headers: retryAfter(60), cause: error });
   }
   if (error instanceof SnapshotGoneError) return new Problem('snapshot_gone', { cause: error });

@@ -57,7 +57,7 @@ export const PROBLEMS = {
   initializing: type(
     503,
     'the first snapshot is still being loaded',
-    'the first snapshot is still being loaded',
+    'the first snapshot is still being loaded, or this one lacks what the request needs',
     { 'Retry-After': '2' },
   ),
   rebuilding: type(
@@ -69,7 +69,7 @@ export const PROBLEMS = {
   search_unavailable: type(
     503,
     'the search engine does not respond',
-    'Elasticsearch, or for a rebuild Redis, does not respond',
+    'Elasticsearch, or for a rebuild Redis, does not respond, or too many searches are waiting',
     { 'Retry-After': '2' },
   ),
 } as const satisfies Record<string, ProblemType>;

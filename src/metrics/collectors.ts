@@ -9,7 +9,7 @@ import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';
 
-/** Maximum length of a failure reason, which is a label. */
+/** Maximum length of the label with a failure reason. */
 const REASON_LENGTH = 200;
 
 interface Watched {

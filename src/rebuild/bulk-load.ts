@@ -9,9 +9,9 @@ import type { Row } from './rows.js';
 /** Characters of one bulk request: the round trip is negligible, and Elasticsearch's heap can hold many. */
 const BULK_LENGTH = 1_000_000;
 /**
- * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is
- * searched, a single one leaves a processor to searches: the slowest take half as long, the load a third
- * longer.
+ * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is served,
+ * there is only one, which leaves a processor for searches: the slowest take half as long, and the load takes
+ * a third longer.
  */
 const IN_FLIGHT = 2;
 const THROTTLED_IN_FLIGHT = 1;
@@ -111,8 +111,8 @@ export async function sendBulk(
   body: string,
   options: RetryOptions,
 ): Promise<void> {
-  // Only to an existing alias: under the name of an index that another process deleted, Elasticsearch would
-  // create a new one.
+  // Through an alias that must exist: if another process has deleted the index, Elasticsearch would create a
+  // new one with its name.
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
   await retry(async (signal) => {

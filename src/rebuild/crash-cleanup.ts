@@ -28,7 +28,7 @@ export async function cleanUpAfterCrash(
   await removeOrphanedFolders().catch((cause: unknown) => {
     log.warn(
       { err: cause },
-      'the temporary files of a rebuild could not be removed; the next one tries again',
+      'the temporary files of a rebuild could not be removed; the next rebuild tries again',
     );
   });
   if (failure === undefined) return { index };

@@ -183,7 +183,7 @@ function conditions({ etag, lastModified }: Validators): Record<string, string> 
 function assertReadableEncoding(encoding = 'identity'): void {
   if (READABLE_ENCODINGS.includes(encoding.trim().toLowerCase())) return;
   throw new DatasetError(
-    `the dataset's server sent it with the content encoding ${quote(encoding)}: only gzip can be read`,
+    `the dataset's server uses the content encoding ${quote(encoding)}: only gzip is supported`,
   );
 }
 

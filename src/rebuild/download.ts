@@ -118,7 +118,7 @@ async function dateOf({ lastModified, fileTime }: DatasetOrigin, path: string): 
   }
 }
 
-/** Node's message for a connection that ends before the response is just "aborted". */
+/** Node's message for a connection that closes during the response is only "aborted". */
 function describe(error: Error): string {
   return error.message === 'aborted' ? 'the connection was closed before the end' : redactAddresses(error);
 }

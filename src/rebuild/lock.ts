@@ -7,7 +7,7 @@ type MutexOptions = ConstructorParameters<typeof Mutex>[2];
 /** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
-/** Renewals within that time. Three in a row may fail before the lock is lost. */
+/** Renewals within that time. Two in a row may fail; with a third, the lock is lost. */
 const RENEWALS = 4;
 
 /** Redis is configured and does not respond: it is unknown whether another replica is rebuilding. */

@@ -13,9 +13,8 @@ import { LockLostError } from './lock.js';
 export async function rollBack(client: Client, alias: string, lost: AbortSignal): Promise<string> {
   const current = await findGeneration(client, alias);
   const previous = await findGeneration(client, previousAliasOf(alias));
-  if (current === undefined || previous === undefined) {
-    throw new Error(`there is no generation before ${current?.index ?? 'the first one'}`);
-  }
+  if (current === undefined) throw new Error('no generation is served yet');
+  if (previous === undefined) throw new Error(`there is no generation before ${current.index}`);
   if (!isReadable(previous)) {
     throw new Error(
       `${previous.index} was written by another version of the service: deploy that version first`,

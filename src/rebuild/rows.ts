@@ -47,7 +47,7 @@ export async function* readRows(
     for (const record of records) {
       if (toRow === undefined) {
         if (!('fields' in record))
-          throw new DatasetError(`line ${record.line}: ${record.reason}, in the header`);
+          throw new DatasetError(`line ${record.line} (the header): ${record.reason}`);
         toRow = new RowParser(record.fields, urlTemplate);
         onHeader(record.fields);
       } else if ('fields' in record) rows.push(toRow.parse(record.line, record.fields));
@@ -88,7 +88,7 @@ class RowParser {
     this.#url = column('url');
     if (this.#url === undefined && urlTemplate === undefined) {
       throw new DatasetError(
-        'line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set, such as https://registry.example/{name}',
+        'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}',
       );
     }
   }

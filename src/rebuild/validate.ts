@@ -29,7 +29,7 @@ interface ValidationOptions {
 
 /**
  * Allowance for false positives of `FingerprintSet`, far above the number that occurs. If more repetitions
- * than this are found beyond the rows that may be skipped, the dataset is invalid and is not read further,
+ * than this are found beyond the rows that may be skipped, the dataset is invalid and the pass ends,
  * which bounds memory.
  */
 const MAX_FALSE_REPETITIONS = 100;

@@ -21,7 +21,7 @@ const OPAQUE_ID = 'verify';
 export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
   if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
   throw new DatasetError(
-    `the snapshot has ${total} packages, the one before ${previous}: smaller by more than ${maxPercent} %` +
+    `the snapshot has ${total} packages, the previous one ${previous}: smaller by more than ${maxPercent} %` +
       ' (REBUILD_MAX_SHRINK_PERCENT); use force=true to accept it',
   );
 }

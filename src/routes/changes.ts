@@ -36,9 +36,9 @@ const changesParams = z.object({
 export const changesOperation: Operation = {
   summary: 'Changes since a snapshot',
   description:
-    'Net changes, at most one for each name, in name order. Applied to the names of `from`, they give those ' +
-    'of `to`. A page may have fewer results than `limit` although more follow: check `Link`. A removed ' +
-    'package has its last entry. Without a `package_no` column in the dataset, `no` is a position, and ' +
+    'Net changes, at most one for each name, in name order. Applied to the packages of `from`, they give ' +
+    'those of `to`. A page may have fewer results than `limit` although more follow: check `Link`. The ' +
+    'result for a removed package has its last entry. Without a `package_no` column in the dataset, `no` is a position, and ' +
     'differences in it are not changes.',
   params: changesParams,
   responses: {

@@ -42,8 +42,8 @@ export const debugIpOperation: Operation = {
   responses: {
     200: {
       description:
-        'The client as the service sees it. Headers that explain this have their values; all other values ' +
-        'and all query strings are `[redacted]`.',
+        'The client as the service sees it. Only headers that show how the request arrived keep their ' +
+        'values; all other values and all query strings are `[redacted]`.',
       schema: z.strictObject({
         ip: address,
         peer: address,

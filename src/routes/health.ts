@@ -17,7 +17,8 @@ export const healthOperation: Operation = {
     },
     503: {
       description:
-        '`initializing`: the first snapshot is being loaded. `unavailable`: Elasticsearch does not respond.',
+        '`initializing`: the first snapshot is being loaded. `unavailable`: Elasticsearch does not respond, ' +
+        'or its index cannot be served.',
       schema: z.strictObject({ status: z.enum(['initializing', 'unavailable']), total_packages }),
       example: { status: 'initializing', total_packages: 0 },
       headers: RETRY_HEADERS,
@@ -28,7 +29,7 @@ export const healthOperation: Operation = {
 
 /**
  * `GET /health`: whether the service can search. A 503 has the same shape: `initializing` without a complete
- * index, `unavailable` while Elasticsearch does not respond.
+ * index, `unavailable` while Elasticsearch does not respond or its index cannot be served.
  */
 export function health(generations: GenerationWatcher): Handler {
   return (ctx) => {

@@ -30,8 +30,8 @@ interface SlowSearch {
 const SLOW_MS = 500;
 
 /**
- * Concurrent searches of one request for look-alikes: a hundred characters of a large alphabet occupy one
- * processor of Elasticsearch for 80 ms, and must not occupy two.
+ * Maximum number of concurrent searches of one request for look-alikes: a name of a hundred characters from a
+ * large alphabet occupies one processor of Elasticsearch for 80 ms. A higher limit would occupy more of them.
  */
 const SIMILAR_CONCURRENCY = 1;
 
@@ -46,12 +46,15 @@ export class NotInitializedError extends Error {
   override readonly name = 'NotInitializedError';
 }
 
-/** The snapshot is neither the current nor the previous one. */
+/** The snapshot is neither the current nor the previous one, or the changes since it are not available. */
 export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
 }
 
-/** The generation was not compared with the previous one: by an earlier release, or for lack of rights. */
+/**
+ * The lineage of the generation was not recorded: it was built by an earlier release, with
+ * CHANGES_RETENTION=0, or with a key that lacks the right, or the recording failed.
+ */
 export class NoLineageError extends Error {
   override readonly name = 'NoLineageError';
 }

@@ -12,9 +12,9 @@ const POLL_MS = 1000;
 const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
- * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond. `unusable`: the alias
- * points to an index that is closed, or whose `_meta` this version cannot read. In the last two states, the
- * last known generation is kept.
+ * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, it
+ * rejects the key, or the alias points to several indices. `unusable`: the alias points to an index that is
+ * closed, or whose `_meta` this version cannot read. In the last two states, the last known generation is kept.
  */
 export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 
@@ -106,7 +106,7 @@ export class GenerationWatcher {
       this.#refreshingAll = undefined;
       this.#refreshedAllAt = performance.now();
       await this.refresh();
-      // If Elasticsearch does not respond, clients have waited long enough.
+      // A second read of an Elasticsearch that does not respond would only delay clients.
       if (this.#state === 'present') this.#previous = await this.#findPrevious(this.#previous);
     });
     return this.#refreshingAll;
@@ -133,7 +133,7 @@ export class GenerationWatcher {
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
-      // Usually right. Clients may request it before the alias is read.
+      // Usually right, and set before the alias is read because clients may already request it.
       this.#previous = this.#current;
       this.#current = found && withAncestors(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
@@ -161,7 +161,7 @@ export class GenerationWatcher {
   #enter(state: EngineState, reason?: string, details = {}): void {
     if (reason !== undefined && reason !== this.#stateReason) this.log.error(details, reason);
     if (reason === undefined && this.#stateReason !== undefined)
-      this.log.info('Elasticsearch is available again');
+      this.log.info('the snapshot can be read again');
     this.#state = state;
     this.#stateReason = reason;
   }

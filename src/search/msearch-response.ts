@@ -1,7 +1,7 @@
 import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
 import { EXACT } from './queries.js';
 
-/** The index is gone: it was pruned after a flip that this replica has not seen yet. */
+/** The index is gone: usually it was pruned after a flip that this replica has not seen yet. */
 export class IndexGoneError extends Error {
   override readonly name = 'IndexGoneError';
 }

@@ -114,7 +114,7 @@ export function entriesInNameOrder(
   after: string | undefined,
   upTo: string | undefined,
 ): SearchBody {
-  // Filters alone, as far as possible: excluding the names after it would visit all of them.
+  // `must_not` visits every name that it excludes: it is limited to names with the same lower-case form.
   const end: BoolQuery =
     upTo === undefined
       ? { filter: [] }

@@ -24,8 +24,9 @@ export interface TieredQuery {
 }
 
 /**
- * Searches one index. Both tiers are requested together, unless the first tier is likely to fill the response: then the
- * second is requested only if it does not. A later page begins with the tier in which the previous one ended.
+ * Searches one index. A first page requests both tiers together, unless the first tier is likely to fill it. A
+ * later page begins with the tier of its cursor. If the first tier was requested alone and does not fill the page,
+ * the second is requested, too.
  * @param odds is updated by first pages.
  */
 export async function searchTierByTier(

@@ -135,7 +135,7 @@ describe('A bad snapshot', function () {
   const half = answer(toCsv(OLD.slice(0, OLD.length / 2)));
 
   it('that is half as large is rejected, and the old one stays in service', () =>
-    expectRefused(half, /^the snapshot has 1500 packages, the one before 3000: smaller by more than 10 %/));
+    expectRefused(half, /^the snapshot has 1500 packages, the previous one 3000: smaller by more than 10 %/));
 
   it('that is half as large is accepted with force=true', async () => {
     listener = half;

@@ -231,7 +231,7 @@ describe('The chain of snapshots', function () {
     expect(await changesIndices()).to.have.length(4);
   });
 
-  it('starts anew if more than half of all names changed, and logs it', async () => {
+  it('is replaced by a new one if more than half of all names changed, which is logged', async () => {
     const since = currentId(suite.service);
     logLines.length = 0;
     await publish(suite, toCsv(packages.map((entry, i) => (i < 5 ? { ...entry, version: 'new' } : entry))));
@@ -248,7 +248,7 @@ describe('The chain of snapshots', function () {
     expect((await suite.service.get('/changes')).body.count).to.equal(2);
   });
 
-  it('starts anew if the previous index is closed, without waiting for it', async () => {
+  it('is replaced by a new one if the previous index is closed, without waiting for it', async () => {
     const { elasticsearch, server } = suite.service;
     const index = server.generations.current?.index ?? '';
     const since = currentId(suite.service);
@@ -362,7 +362,7 @@ describe('CHANGES_RETENTION=0', function () {
       expectProblem(await suite.service.get(path), 404, 'not_found');
     }
     const { body } = await suite.service.get('/openapi.json');
-    expect(Object.keys(body.paths as object)).to.not.include.members(['/changes', '/changes.atom']);
+    expect(Object.keys(body.paths as object).filter((path) => path.includes('changes'))).to.deep.equal([]);
   });
 });
 

@@ -433,7 +433,7 @@ describe('Malformed requests', function () {
       });
     }
 
-    it('find names that look like code', async () => {
+    it('get 200 if the query is a name that looks like code', async () => {
       for (const name of NAMES) {
         const { body } = await get(`/search?q=${encodeURIComponent(name)}`);
         expect(body.results[0]).to.include({ name, rank: 0 });

@@ -58,7 +58,7 @@ export class Compose {
   }
 
   /**
-   * Writes the env file: the given examples of `deploy`, concatenated as the README says, and the settings
+   * Writes the env file: the given examples of `deploy`, concatenated as docs/deployment.md says, and the settings
    * that keep this project apart from one that a developer runs on the same machine.
    * @param files in addition to docker-compose.yml.
    */

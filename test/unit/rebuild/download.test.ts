@@ -466,7 +466,7 @@ describe('download', () => {
         const url = await serve((_request, response) => response.writeHead(200, headers).end(CSV));
         await expectRefused(
           url,
-          /^the dataset's server sent it with the content encoding ".+"…?: only gzip can be read$/,
+          /^the dataset's server uses the content encoding ".+"…?: only gzip is supported$/,
         );
       }
     });

@@ -404,8 +404,8 @@ describe('readRows', () => {
       ['two columns `package_no`', 'package_no,package_no,name,url\n', 'line 1: there are two columns `package_no`'],
       ['two columns `version`', 'name,version,url,version\n', 'line 1: there are two columns `version`'],
       ['two columns `url`', 'url,name,x,url\n', 'line 1: there are two columns `url`'],
-      ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`, and PACKAGE_URL_TEMPLATE is not set, such as https://registry.example/{name}'],
-      ['bad quoting', 'na"me,url\na,b\n', 'line 1: bad quoting, in the header'],
+      ['no `url` and no template', 'name,version\na,1\n', 'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}'],
+      ['bad quoting', 'na"me,url\na,b\n', 'line 1 (the header): bad quoting'],
     ]; // prettier-ignore
     for (const [what, csv, message] of unusable) {
       it(`rejects ${what}`, async () => {
@@ -425,7 +425,7 @@ describe('readRows', () => {
     it('rejects a truncated header', async () => {
       await rejects(rowsOf('name,url'), {
         name: 'DatasetError',
-        message: /^line 1: .* cut off, in the header$/,
+        message: /^line 1 \(the header\): .* cut off$/,
       });
     });
   });

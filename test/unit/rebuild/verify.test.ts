@@ -39,7 +39,7 @@ describe('assertNotShrunk', () => {
   it('reports both sizes, and how to accept the snapshot', () => {
     expect(() => assertNotShrunk(899, 1000, 10)).to.throw(
       DatasetError,
-      'the snapshot has 899 packages, the one before 1000: smaller by more than 10 %' +
+      'the snapshot has 899 packages, the previous one 1000: smaller by more than 10 %' +
         ' (REBUILD_MAX_SHRINK_PERCENT); use force=true to accept it',
     );
   });
