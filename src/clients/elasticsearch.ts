@@ -33,12 +33,14 @@ export function createRebuildClient(access: ElasticsearchAccess): Client {
   return createClient(access, 'rebuild', { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
 }
 
-/** Creates a client for an administrator at a terminal. */
+/** Creates a client for an administrator at a terminal. Ignores credentials in the URLs of the nodes. */
 export function createAdministratorClient(
   nodes: readonly string[],
   auth: { username: string; password: string },
 ): Client {
-  return createClient({ nodes, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
+  // The client would prefer them to `auth`.
+  const bare = nodes.map((node) => Object.assign(new URL(node), { username: '', password: '' }).href);
+  return createClient({ nodes: bare, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
 }
 
 /**
