@@ -16,17 +16,28 @@ export async function createRedis(url: string, log: Logger, consequence: string)
     commandTimeout: 1000,
     retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
   });
-  let lost = false;
+  /** Logged once each, until Redis responds: a wrong password also after a broken connection. */
+  const reasons = new Set<string>();
+  const report = (error: Error) => {
+    if (reasons.has(error.message)) return;
+    reasons.add(error.message);
+    log.warn({ err: error }, `Redis does not respond: ${consequence} until it does`);
+  };
   redis.on('error', (error: Error) => {
-    if (!lost) log.warn({ err: error }, `Redis does not respond: ${consequence} until it does`);
-    lost = true;
+    report(error);
     // If the database in the address does not exist, ioredis would use the first one, which may belong to
     // others.
     if (isSelectRefused(error)) redis.disconnect(true);
   });
+  let attempts = 0;
+  redis.on('reconnecting', () => {
+    // A proxy in front of a Redis that is down closes connections without an error.
+    if (++attempts > 1 && reasons.size === 0) report(new Error('the connection is closed at once'));
+  });
   redis.on('ready', () => {
-    if (lost) log.info('Redis responds again');
-    lost = false;
+    if (reasons.size > 0) log.info('Redis responds again');
+    reasons.clear();
+    attempts = 0;
   });
   await new Promise<void>((resolve) => {
     redis.once('ready', resolve);

@@ -103,9 +103,11 @@ describe('Secrets', function () {
         await program.url();
         await redis.configure({ requirepass: 'another-change-me' });
         try {
-          // Redis does not check the password of open connections again.
-          await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-          await program.prints(/WRONGPASS/, 10_000);
+          await waitFor(async () => {
+            // Redis does not check the password of open connections again.
+            await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+            return program.stdout.includes('WRONGPASS');
+          }, 'the wrong password in the log');
         } finally {
           await redis.configure({ requirepass: REDIS_PASSWORD });
         }
