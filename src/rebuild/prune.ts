@@ -85,7 +85,10 @@ export async function prune(
       }),
     );
     if (!deleted)
-      log.info({ index, served }, 'an old index was not deleted: it no longer exists, or another index is served');
+      log.info(
+        { index, served },
+        'an old index was not deleted: it no longer exists, or another index is served',
+      );
   }
 }
 
