@@ -71,7 +71,9 @@ describe('A cold start with a dataset that is invalid at first', function () {
       csv = toCsv(packagesNamed(['alpha']));
       const accepted = await service.rebuild();
       expect(accepted.status).to.equal(202);
-      expect(accepted.body.last_failure.reason).to.match(/no column `url`: add it, or set PACKAGE_URL_TEMPLATE/);
+      expect(accepted.body.last_failure.reason).to.match(
+        /no column `url`: add it, or set PACKAGE_URL_TEMPLATE/,
+      );
       expect((await service.get('/search?q=alpha')).body.count).to.equal(1);
     } finally {
       await service.end();
