@@ -15,7 +15,7 @@ import { newIndexName } from '../../src/search/index-names.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
-import { SEQUENCES } from '../support/durations.js';
+import { SEQUENCES } from '../support/long-runs.js';
 import { followNext } from '../support/follow-next.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { REBUILD, request, useService } from '../support/service.js';

@@ -7,7 +7,7 @@ import type { PackageEntry } from '../../src/search/package-document.js';
 import { useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
-import { UNATTENDED_SECONDS } from '../support/durations.js';
+import { UNATTENDED_SECONDS } from '../support/long-runs.js';
 import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { followNext } from '../support/follow-next.js';
 import { startService, useService, type Service } from '../support/service.js';
