@@ -70,8 +70,7 @@ export function changes(catalog: Catalog, cache: ResponseCache): Handler {
   const parse = memoizedParser(changesParams);
   return (ctx) => {
     const { since, limit, snapshot, after: cursor } = parse(ctx.querystring);
-    // A cursor is bound to its `since`, which the `next` link contains.
-    const after = cursor === undefined ? undefined : decodeCursor(`changes ${since}`, cursor)?.name;
+    const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since), cursor)?.name;
     if (cursor !== undefined && after === undefined) {
       throw invalidParameter('after', 'must be from a next link with the same since');
     }
@@ -94,8 +93,14 @@ export function changes(catalog: Catalog, cache: ResponseCache): Handler {
   };
 }
 
+/** Binds cursors to their `since`; the prefix keeps them apart from those of a search. */
+function cursorKey(since: string | undefined): string {
+  return `changes ${since}`;
+}
+
 function cursorAfter(from: string, name: string): string {
-  return encodeCursor(`changes ${from}`, { tier: 'startsWith', name });
+  // Changes have no tiers: any one will do.
+  return encodeCursor(cursorKey(from), { tier: 'startsWith', name });
 }
 
 function toResult({ change, entry: { no, name, version, url } }: Change) {
