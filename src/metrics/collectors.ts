@@ -4,6 +4,7 @@ import type { ResponseCache } from '../http/response-cache.js';
 import type { ConnectionLimits } from '../http/connection-limits.js';
 import type { RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
 import { CHANGES } from '../search/change-record.js';
+import { changeCounts } from '../search/generation.js';
 import { builtAt } from '../search/index-names.js';
 import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
@@ -132,9 +133,8 @@ function ofGeneration(generations: GenerationWatcher): Collector[] {
       help: 'Packages that differ from the previous snapshot; absent if it was not compared with one',
       labels: ['change'],
       read: () => {
-        const lineage = generations.current?.meta.lineage;
-        if (lineage === undefined || lineage.ancestors.length === 0) return [];
-        return CHANGES.map((change): Sample => [lineage[change], change]);
+        const counts = generations.current && changeCounts(generations.current.meta);
+        return counts === undefined ? [] : CHANGES.map((change): Sample => [counts[change], change]);
       },
     },
     gauge(

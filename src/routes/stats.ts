@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { Catalog } from '../search/catalog.js';
 import { CHANGES } from '../search/change-record.js';
-import type { Lineage } from '../search/generation.js';
+import { changeCounts, type GenerationMeta } from '../search/generation.js';
 import { etagOf, matches } from '../http/etag.js';
 import type { Handler } from '../http/request-context.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
@@ -51,7 +51,7 @@ function totalOf(slug: string): string {
 export function stats(catalog: Catalog, slug: string): Handler {
   return (ctx) => {
     const { index, snapshot, meta } = catalog.generation();
-    const { total, source, taken_at, lineage } = meta;
+    const { total, source, taken_at } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
     const etag = etagOf(index, `stats ${note}`);
@@ -60,7 +60,7 @@ export function stats(catalog: Catalog, slug: string): Handler {
       ETag: etag,
       'X-Snapshot': snapshot,
       'Last-Modified': new Date(taken_at).toUTCString(),
-      ...changesHeader(lineage),
+      ...changesHeader(meta),
     });
     if (matches(ctx.get('If-None-Match'), etag)) {
       ctx.status = 304;
@@ -84,7 +84,8 @@ function ageInWords(age: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
 }
 
-function changesHeader(lineage: Lineage | undefined): Record<string, string> {
-  if (lineage === undefined || lineage.ancestors.length === 0) return {};
-  return { 'X-Snapshot-Changes': CHANGES.map((change) => `${change}=${lineage[change]}`).join(', ') };
+function changesHeader(meta: GenerationMeta): Record<string, string> {
+  const counts = changeCounts(meta);
+  if (counts === undefined) return {};
+  return { 'X-Snapshot-Changes': CHANGES.map((change) => `${change}=${counts[change]}`).join(', ') };
 }

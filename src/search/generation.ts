@@ -1,6 +1,7 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
+import type { ChangeKind } from './change-record.js';
 import { SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 
 const count = z.int().nonnegative();
@@ -161,6 +162,11 @@ export function withAncestors(generation: Generation, limit: number): Generation
   if (meta.lineage === undefined) return generation;
   const ancestors = meta.lineage.ancestors.slice(0, limit);
   return { ...generation, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
+}
+
+/** How many packages differ from the previous snapshot; undefined if the two were not compared. */
+export function changeCounts({ lineage }: GenerationMeta): Record<ChangeKind, number> | undefined {
+  return lineage === undefined || lineage.ancestors.length === 0 ? undefined : lineage;
 }
 
 /** @throws {EngineUnavailableError} instead of the client's own errors if the request may succeed later. */
