@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Client, estypes } from '@elastic/elasticsearch';
+import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../search/generation.js';
 import { loadingAliasOf } from '../search/index-names.js';
 import { assertOneSegment, type OnBytes } from './force-merge.js';
@@ -25,15 +25,26 @@ export async function createIndex(
   const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as Required<
     Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
   >;
-  await client.indices.create(
-    {
-      index,
-      settings: { ...settings, number_of_shards: shards },
-      mappings: { ...mappings, ...(meta === undefined ? {} : { _meta: meta }) },
-      aliases: { [loadingAliasOf(index)]: {} },
-    },
-    { signal },
-  );
+  try {
+    await client.indices.create(
+      {
+        index,
+        settings: { ...settings, number_of_shards: shards },
+        mappings: { ...mappings, ...(meta === undefined ? {} : { _meta: meta }) },
+        aliases: { [loadingAliasOf(index)]: {} },
+      },
+      { signal },
+    );
+  } catch (error) {
+    // The client sends the request again if it lost the response. Nobody else creates an index of this name.
+    if (!isAlreadyCreated(error)) throw error;
+  }
+}
+
+function isAlreadyCreated(error: unknown): boolean {
+  if (!(error instanceof errors.ResponseError)) return false;
+  const { error: reason } = error.body as { error?: { type?: string } };
+  return reason?.type === 'resource_already_exists_exception';
 }
 
 interface ReplicaOptions extends RetryOptions {

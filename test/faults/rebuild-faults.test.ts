@@ -246,6 +246,45 @@ describe('A killed rebuild', function () {
   reading.itNoticesNothing();
 });
 
+describe('A rebuild that loses the response to a request', function () {
+  this.timeout(90_000);
+  let proxy: EngineProxy;
+  before(async () => {
+    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+  });
+  const suite = useService(
+    () => OLD,
+    () => ({ ELASTICSEARCH_URL: proxy.url }),
+  );
+  after(() => proxy.close());
+
+  const requests: [what: string, matches: (method: string, path: string) => boolean][] = [
+    ['that creates its index', (method, path) => method === 'PUT' && /-packages-2[^/]*$/.test(path)],
+    [
+      'that creates the index of its changes',
+      (method, path) => method === 'PUT' && path.includes('-changes-2'),
+    ],
+    ['of its load', (_method, path) => path.includes('_bulk')],
+    ['that flips', (_method, path) => path.startsWith('/_aliases')],
+  ];
+  for (const [what, matches] of requests) {
+    it(`succeeds, and leaves nothing behind (${what})`, async () => {
+      let isLost = false;
+      proxy.loseResponse((method, path) => {
+        const isMatch = matches(method, path);
+        isLost ||= isMatch;
+        return isMatch;
+      });
+      expect((await suite.service.rebuild()).status).to.equal(202);
+      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+      expect(isLost).to.equal(true);
+      expect(await suite.service.indices()).to.have.length(2);
+      const { from, to } = (await suite.service.get('/changes')).body;
+      expect(from, 'compared with the previous one').not.to.equal(to);
+    });
+  }
+});
+
 describe('A rebuild whose index rejects writes', function () {
   this.timeout(90_000);
   const suite = useService(

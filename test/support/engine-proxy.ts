@@ -20,7 +20,8 @@ export interface Hold {
 
 interface Rule {
   matches: (method: string, path: string) => boolean;
-  when: 'before' | 'after';
+  /** `lost`: after the engine has responded, and its response is never sent. */
+  when: 'before' | 'after' | 'lost';
   arrive: (headers: IncomingHttpHeaders) => void;
   released: Promise<void>;
 }
@@ -57,6 +58,11 @@ export class EngineProxy {
     return { arrived, release };
   }
 
+  /** Closes the connection of the next request that matches instead of sending the engine's response. */
+  loseResponse(matches: (method: string, path: string) => boolean): void {
+    this.#rules.push({ matches, when: 'lost', arrive: () => undefined, released: Promise.resolve() });
+  }
+
   async close(): Promise<void> {
     this.#server.close();
     this.#server.closeAllConnections();
@@ -81,6 +87,7 @@ export class EngineProxy {
     const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
     const answered = await buffer(answer);
     await wait('after');
+    if (rule?.when === 'lost') response.destroy();
     if (gone()) return;
     for (const [name, value] of Object.entries(answer.headers)) {
       if (name !== 'transfer-encoding' && value !== undefined) response.setHeader(name, value);
