@@ -1,4 +1,11 @@
-import { Client, errors, SniffingTransport } from '@elastic/elasticsearch';
+import {
+  BaseConnectionPool,
+  Client,
+  errors,
+  SniffingTransport,
+  type Connection,
+} from '@elastic/elasticsearch';
+import { NODE_BACKOFF_MS } from './search-pool.js';
 
 /** The addresses of Elasticsearch, and the API key. */
 export interface ElasticsearchAccess {
@@ -6,8 +13,11 @@ export interface ElasticsearchAccess {
   apiKey: string | undefined;
 }
 
-/** Timeout of a read request, in milliseconds: clients get an error within two seconds. */
-const READ_TIMEOUT_MS = 1500;
+/**
+ * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes: clients get an
+ * error within two seconds. With three, two may hang.
+ */
+const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
 
 /**
  * Timeout of one request of a rebuild, in milliseconds: more than the minute that Elasticsearch itself waits for
@@ -17,14 +27,15 @@ const READ_TIMEOUT_MS = 1500;
 const REBUILD_TIMEOUT_MS = 90_000;
 
 /**
- * Creates a client for short reads: short timeout, one retry on another connection. With several nodes,
- * requests that time out are retried on another one, too.
+ * Creates a client for short reads: short timeout, and one retry on another connection. With several nodes, requests that
+ * time out are retried, too, each time on another node, two at most.
  */
 export function createReadClient(access: ElasticsearchAccess): Client {
+  const nodes = Math.min(access.nodes.length, READ_TIMEOUTS_MS.length);
   return createClient(access, 'poll', {
-    requestTimeout: READ_TIMEOUT_MS,
-    maxRetries: 1,
-    ...(access.nodes.length > 1 ? { Transport: TimeoutRetryingTransport } : {}),
+    requestTimeout: READ_TIMEOUTS_MS[nodes - 1] ?? READ_TIMEOUTS_MS[0],
+    maxRetries: Math.max(1, nodes - 1),
+    ...(nodes > 1 ? { Transport: TimeoutRetryingTransport, ConnectionPool: RoundRobinPool } : {}),
   });
 }
 
@@ -86,5 +97,32 @@ function createClient(
 class TimeoutRetryingTransport extends SniffingTransport {
   constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
     super({ ...options, retryOnTimeout: true });
+  }
+}
+
+/**
+ * Uses the nodes in turn, and avoids one that has failed for a while, so that a retry reaches another one. The client's
+ * own pool only prefers others.
+ */
+class RoundRobinPool extends BaseConnectionPool {
+  #turn = 0;
+  /** Ends of the backoffs, in milliseconds since the epoch. */
+  readonly #avoidUntil = new Map<Connection, number>();
+
+  override getConnection(): Connection | null {
+    this.#turn = (this.#turn + 1) % this.size;
+    const now = Date.now();
+    const inTurn = [...this.connections.slice(this.#turn), ...this.connections.slice(0, this.#turn)];
+    return inTurn.find((node) => (this.#avoidUntil.get(node) ?? 0) <= now) ?? inTurn[0] ?? null;
+  }
+
+  override markDead(node: Connection): this {
+    this.#avoidUntil.set(node, Date.now() + NODE_BACKOFF_MS);
+    return this;
+  }
+
+  override markAlive(node: Connection): this {
+    this.#avoidUntil.delete(node);
+    return this;
   }
 }

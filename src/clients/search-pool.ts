@@ -7,13 +7,18 @@ import type { ElasticsearchAccess } from './elasticsearch.js';
  */
 export const CONNECTIONS_PER_NODE = 16;
 
-/** Timeout of a search, in milliseconds: clients get a response within two seconds. */
-const TIMEOUT_MS = 1500;
-/** The same if there is another node, which then gets the same time. */
-const FAILOVER_TIMEOUT_MS = 800;
+/**
+ * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
+ * seconds. If a node hangs, another one without a copy of the index may forward the search to it, so that two attempts can
+ * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow.
+ */
+const TIMEOUTS_MS = { one: [1500], two: [800, 800], more: [500, 500, 800] } as const;
+
+/** Timeout of a connection, in milliseconds. */
+const CONNECT_TIMEOUT_MS = 1500;
 
 /** Backoff of a node that failed, in milliseconds, if there is another one. */
-const NODE_BACKOFF_MS = 3000;
+export const NODE_BACKOFF_MS = 3000;
 
 /** Elasticsearch cannot be reached, or cannot serve requests at the moment. */
 export class EngineUnavailableError extends Error {
@@ -56,7 +61,8 @@ interface Node {
  */
 export class SearchPool {
   readonly #nodes: Node[];
-  readonly #timeoutMs: number;
+  /** Of each attempt on another node, in milliseconds. */
+  readonly #timeoutsMs: readonly [number, ...number[]];
   readonly #onSearch: OnSearch;
   #turn = 0;
 
@@ -65,7 +71,9 @@ export class SearchPool {
     { onSearch = () => undefined, timeoutMs }: SearchPoolOptions = {},
   ) {
     this.#onSearch = onSearch;
-    this.#timeoutMs = timeoutMs ?? (nodes.length > 1 ? FAILOVER_TIMEOUT_MS : TIMEOUT_MS);
+    const usual =
+      nodes.length === 1 ? TIMEOUTS_MS.one : nodes.length === 2 ? TIMEOUTS_MS.two : TIMEOUTS_MS.more;
+    this.#timeoutsMs = timeoutMs === undefined ? usual : [timeoutMs, ...usual.slice(1).map(() => timeoutMs)];
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
@@ -77,7 +85,7 @@ export class SearchPool {
         origin,
         pool: new Pool(origin, {
           connections: CONNECTIONS_PER_NODE,
-          connect: { timeout: TIMEOUT_MS },
+          connect: { timeout: CONNECT_TIMEOUT_MS },
           // `exchange` has its own timeout: those of undici have a resolution of half a second.
           headersTimeout: 0,
           bodyTimeout: 0,
@@ -93,48 +101,66 @@ export class SearchPool {
   }
 
   /**
-   * Posts newline-delimited JSON. Retries once on the next node if the connection was lost, or if the node
-   * was unavailable or too slow and there is another one.
+   * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection was lost, or if the node was
+   * unavailable or too slow. The only node gets a second attempt if the connection was lost.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @returns the body of the response.
    * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects.
    */
   async post(path: string, body: string, opaqueId: string): Promise<string> {
-    const node = this.#next();
-    return this.#send(node, path, body, opaqueId).catch((error: unknown) => {
-      const elsewhere = error instanceof NodeUnavailableError && this.#nodes.length > 1;
-      if (!isConnectionLost(error) && !elsewhere) throw asUnavailable(error);
-      node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
-      return this.#send(this.#next(), path, body, opaqueId).catch((again: unknown) => {
-        throw asUnavailable(again);
-      });
-    });
+    const tried: Node[] = [];
+    for (;;) {
+      const node = this.#next(tried);
+      try {
+        return await this.#send(node, path, body, opaqueId, this.#timeoutOf(tried.length));
+      } catch (error) {
+        tried.push(node);
+        if (!this.#mayRetry(error, tried.length)) throw asUnavailable(error);
+        // Not the next ones: the first node may be the reason why they fail.
+        if (tried.length === 1) node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
+      }
+    }
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#nodes.map(({ pool }) => pool.destroy()));
   }
 
-  #next(): Node {
-    const count = this.#nodes.length;
-    this.#turn = (this.#turn + 1) % count;
-    if (count > 1) {
-      const now = Date.now();
-      for (let step = 0; step < count; step++) {
-        const node = this.#nodes[(this.#turn + step) % count] as Node;
-        if (node.avoidUntil <= now) return node;
-      }
-    }
-    return this.#nodes[this.#turn] as Node;
+  /** The only node has one timeout for both attempts. */
+  #timeoutOf(attempt: number): number {
+    return this.#timeoutsMs[attempt] ?? this.#timeoutsMs[0];
   }
 
-  async #send(node: Node, path: string, body: string, opaqueId: string): Promise<string> {
+  #mayRetry(error: unknown, failed: number): boolean {
+    if (this.#nodes.length === 1) return failed === 1 && isConnectionLost(error);
+    return (
+      failed < this.#timeoutsMs.length && (isConnectionLost(error) || error instanceof NodeUnavailableError)
+    );
+  }
+
+  /** The next node in turn: one that has not been tried, if possible one that is not avoided. */
+  #next(tried: readonly Node[]): Node {
+    const count = this.#nodes.length;
+    this.#turn = (this.#turn + 1) % count;
+    if (count === 1) return this.#nodes[0] as Node;
+    const now = Date.now();
+    let untried: Node | undefined;
+    for (let step = 0; step < count; step++) {
+      const node = this.#nodes[(this.#turn + step) % count] as Node;
+      if (tried.includes(node)) continue;
+      if (node.avoidUntil <= now) return node;
+      untried ??= node;
+    }
+    return untried ?? (this.#nodes[this.#turn] as Node);
+  }
+
+  async #send(node: Node, path: string, body: string, opaqueId: string, timeoutMs: number): Promise<string> {
     const headers = { ...node.headers, 'x-opaque-id': opaqueId };
     const request = { method: 'POST', path: node.prefix + path, headers, body } as const;
     const began = performance.now();
     let outcome: SearchOutcome = 'unavailable';
     try {
-      const { status, text } = await exchange(node.pool, request, this.#timeoutMs);
+      const { status, text } = await exchange(node.pool, request, timeoutMs);
       if (status === 200) {
         outcome = 'answered';
         return text;

@@ -115,6 +115,30 @@ describe('runSearches', () => {
     expect(Date.now() - began).to.be.lessThan(2000);
   });
 
+  itConcurrently('tries a third node within two seconds if two hang', async () => {
+    const hangs: RequestListener = () => undefined;
+    const whole = answering({ responses: [good(), good()] });
+    for (const nodes of [
+      [hangs, hangs, whole],
+      [hangs, whole, hangs],
+      [whole, hangs, hangs],
+    ]) {
+      const began = Date.now();
+      expect(await ask(...nodes)).to.deep.equal([
+        { entries: [], exact: 0 },
+        { entries: [], exact: 0 },
+      ]);
+      expect(Date.now() - began).to.be.lessThan(2000);
+    }
+  });
+
+  itConcurrently('gives up within two seconds if four nodes hang', async () => {
+    const hangs: RequestListener = () => undefined;
+    const began = Date.now();
+    expect(await ask(hangs, hangs, hangs, hangs)).to.be.instanceOf(EngineUnavailableError);
+    expect(Date.now() - began).to.be.lessThan(2000);
+  });
+
   const away: [what: string, listener: RequestListener | undefined][] = [
     ['cannot be reached', undefined],
     ['is starting or has no master', answering('{}', 503)],
