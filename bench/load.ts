@@ -52,7 +52,7 @@ export async function load(
   const path = join(folder, `names-${size}.csv`);
   await writeDataset(path, size);
   const bar = new SingleBar({
-    format: `  ${size.toLocaleString('en').padStart(9)} names {bar} {percentage}% {phase}`,
+    format: `  ${size.toLocaleString('en').padStart(10)} names {bar} {percentage}% {phase}`,
   });
   bar.start(size, 0, { phase: '' });
   const elasticsearch = env['ELASTICSEARCH_URL'] as string;
@@ -94,4 +94,8 @@ export function slugOf(size: number): string {
 
 export function searchPath({ q }: { q: string }): string {
   return `/search?limit=${LIMIT}&q=${encodeURIComponent(q)}`;
+}
+
+export function similarPath(name: string, limit = 10): string {
+  return `/similar?limit=${limit}&name=${encodeURIComponent(name)}`;
 }

@@ -1,15 +1,38 @@
 import autocannon from 'autocannon';
 import { Pool, type Dispatcher } from 'undici';
+import { median } from '../fixtures/statistics.js';
 
 /** One way to process an item. */
 export type Contestant<T> = (item: T) => Promise<unknown>;
 
-/** Times two ways for each item, in milliseconds; they take turns at going first. */
-export async function interleave<T>(
+/** Two ways to process the same items. */
+export type Ways<T> = readonly [Contestant<T>, Contestant<T>];
+
+/** A time for each item in milliseconds, in the order of the items, by each of two ways. */
+export type Round = [number[], number[]];
+
+export type Statistic = (times: readonly number[]) => number;
+
+/** Times two ways for each item, `rounds` times after a warm-up round. */
+export async function interleaveRounds<T>(
   items: readonly T[],
-  ways: readonly [Contestant<T>, Contestant<T>],
-): Promise<[number[], number[]]> {
-  const times: [number[], number[]] = [[], []];
+  ways: Ways<T>,
+  rounds: number,
+): Promise<Round[]> {
+  await interleave(items, ways);
+  const measured: Round[] = [];
+  for (let round = 0; round < rounds; round++) measured.push(await interleave(items, ways));
+  return measured;
+}
+
+/** A statistic of the first way ÷ that of the second one: median over rounds. */
+export function medianRatio(rounds: readonly Round[], statistic: Statistic): number {
+  return median(rounds.map(([first, second]) => statistic(first) / statistic(second)));
+}
+
+/** Times two ways for each item; they take turns at going first. */
+async function interleave<T>(items: readonly T[], ways: Ways<T>): Promise<Round> {
+  const times: Round = [[], []];
   for (const [i, item] of items.entries()) {
     for (const way of i % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
       const began = performance.now();

@@ -7,12 +7,12 @@ import { generatedPackages } from '../fixtures/generated-dataset.js';
 import { makeQueries } from '../fixtures/queries.js';
 import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { median, percentile } from '../fixtures/statistics.js';
-import { codePoints } from '../src/unicode.js';
 import { withEngines } from './engines.js';
 import { exitByGoals, report, timed } from './goals.js';
-import { load, SECRET, searchPath, uncachedEnv } from './load.js';
+import { load, SECRET, searchPath, similarPath, uncachedEnv } from './load.js';
 import { BaselineClient } from './measure.js';
 import { ServerProcess } from './processes.js';
+import { typo } from './typos.js';
 
 /**
  * `npm run bench:names` measures look-alikes, exact names and walks by `next`, relative to cold searches of
@@ -38,33 +38,7 @@ const SEARCH_EVERY_MS = 20;
 const REBUILD_TIMEOUT_MS = 30 * 60_000;
 const POLL_MS = 500;
 
-const ALPHABET = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
-const SEPARATORS = ['', '-', '_', '.'];
-
 const random = seededRandom(20_261_123);
-
-/** A name with other separators, or with one or two edits. */
-function typo(name: string): string {
-  for (;;) {
-    const characters = codePoints(name);
-    if (random() < 0.2) {
-      const other = name.replace(/[-_.]/g, () => pick(random, SEPARATORS));
-      if (other !== name) return other;
-    }
-    for (let edits = integer(random, 1, 2); edits > 0; edits--) {
-      const at = integer(random, 0, characters.length - 1);
-      const kind = integer(random, 0, 3);
-      if (kind === 0) characters.splice(at, 0, pick(random, ALPHABET));
-      else if (kind === 1) characters.splice(at, 1);
-      else if (kind === 2) characters.splice(at, 1, pick(random, ALPHABET));
-      else characters.splice(at, 2, ...characters.slice(at, at + 2).reverse());
-    }
-    const text = characters.join('').trim();
-    if (text !== name && text !== '' && codePoints(text).length <= 100) return text;
-  }
-}
-
-const similarPath = (name: string, limit = 10) => `/similar?limit=${limit}&name=${encodeURIComponent(name)}`;
 
 const lookupPath = (names: readonly string[]) =>
   `/lookup?${names.map((name) => `name=${encodeURIComponent(name)}`).join('&')}`;
@@ -73,7 +47,7 @@ async function compareWithSearches(client: BaselineClient, names: readonly strin
   const queries = makeQueries(names, Math.ceil(REQUESTS / 5));
   const kinds = {
     search: () => searchPath(pick(random, queries)),
-    similar: () => similarPath(typo(pick(random, names))),
+    similar: () => similarPath(typo(random, pick(random, names))),
     lookup: () => lookupPath(Array.from({ length: LOOKUP_NAMES }, () => pick(random, names))),
   };
   const times: Record<keyof typeof kinds, number[]> = { search: [], similar: [], lookup: [] };
@@ -94,7 +68,7 @@ async function findTypos(client: BaselineClient, names: readonly string[]): Prom
   let found = 0;
   for (let i = 0; i < TYPOS; i++) {
     const intended = pick(random, names);
-    const text = await client.get(similarPath(typo(intended), 5));
+    const text = await client.get(similarPath(typo(random, intended), 5));
     const { results } = JSON.parse(text) as { results: { name: string }[] };
     if (results.some(({ name }) => name === intended)) found++;
   }
@@ -200,7 +174,7 @@ await withEngines(async ({ elasticsearch, input }) => {
   try {
     await compareWithSearches(client, names);
     await findTypos(client, names);
-    await flood(service, names, 'typos', () => typo(pick(random, names)));
+    await flood(service, names, 'typos', () => typo(random, pick(random, names)));
     // The most expensive names for Elasticsearch: the longest, from an alphabet of thousands.
     const ideograph = () => String.fromCodePoint(integer(random, 0x4e00, 0x9fff));
     await flood(service, names, '100 ideographs each', () => Array.from({ length: 100 }, ideograph).join(''));

@@ -14,6 +14,8 @@ export class ServerProcess {
   peakMegabytes = 0;
   /** The same including its child processes, such as the worker of a rebuild. */
   peakMegabytesWithChildren = 0;
+  /** The same of its child processes alone. */
+  peakMegabytesOfChildren = 0;
   /** Address of its metrics, if they are enabled. */
   metricsUrl: string | undefined;
   readonly #child: ChildProcess;
@@ -82,11 +84,14 @@ export class ServerProcess {
     const args = ['-o', 'pid=,rss=', '-p', String(this.pid), '--ppid', String(this.pid)];
     const { stdout } = await promisify(execFile)('ps', args).catch(() => ({ stdout: '' }));
     const processes = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number));
-    let total = 0;
+    let own = 0;
+    let children = 0;
     for (const [pid, kilobytes = 0] of processes) {
-      total += kilobytes / 1024;
-      if (pid === this.pid) this.peakMegabytes = Math.max(this.peakMegabytes, kilobytes / 1024);
+      if (pid === this.pid) own = kilobytes / 1024;
+      else children += kilobytes / 1024;
     }
-    this.peakMegabytesWithChildren = Math.max(this.peakMegabytesWithChildren, total);
+    this.peakMegabytes = Math.max(this.peakMegabytes, own);
+    this.peakMegabytesOfChildren = Math.max(this.peakMegabytesOfChildren, children);
+    this.peakMegabytesWithChildren = Math.max(this.peakMegabytesWithChildren, own + children);
   }
 }

@@ -24,8 +24,8 @@ const CONNECTIONS = 8;
 const RESULTS = 'sizing-results.json';
 
 /** Numbers of names, searches a second and cache hit ratios that the tables cover. */
-const NAMES = [1_000_000, 10_000_000, 100_000_000];
-const SEARCHES = [100, 1_000, 10_000];
+const NAMES = [250_000, 1_000_000, 4_000_000];
+const SEARCHES = [100, 1_000, 2_000];
 const HIT_SHARES = [0, 0.8];
 /** Target utilization of processors, at which a search rarely waits for one. */
 const BUSY = 0.6;
