@@ -43,6 +43,7 @@ export default tseslint.config(
       'src/cli/*.ts',
       'src/dev/start.ts',
       'test/support/*.ts',
+      'test/soak/*.ts',
       'test/browser/browser.ts',
       'bench/*.ts',
       'datasets/debian.ts',

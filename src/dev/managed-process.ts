@@ -65,6 +65,11 @@ export class ManagedProcess {
     this.#exited.catch(() => undefined);
   }
 
+  /** Id of its process group; its program is a child of the process with this id. */
+  get group(): number | undefined {
+    return this.#child.pid;
+  }
+
   get running(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }

@@ -1,0 +1,50 @@
+import { clientFaults } from './client-faults.js';
+import { datasetFaults } from './dataset-faults.js';
+import { elasticsearchFaults } from './elasticsearch-faults.js';
+import type { Fault } from './fault.js';
+import { operatorFaults } from './operator-faults.js';
+import { processFaults } from './process-faults.js';
+import { redisFaults } from './redis-faults.js';
+
+/** All faults of the soak. */
+export const FAULTS: readonly Fault[] = [
+  ...clientFaults,
+  ...redisFaults,
+  ...elasticsearchFaults,
+  ...datasetFaults,
+  ...processFaults,
+  ...operatorFaults,
+];
+
+/** The events of docs/failure-modes.md that the soak leaves to their own tests, and why. */
+export const EXCLUDED: ReadonlyMap<string, string> = new Map([
+  ...reason('reads are refused by contract', [
+    'all connections have a request in flight',
+    'searches over 16 a node and 256 waiting',
+    'the only node is killed',
+    'the only node is paused or restarted in a load',
+    'the served index is deleted by hand',
+    'it is closed by hand',
+    'its `_meta` is of another version',
+  ]),
+  ...reason('the service must not serve yet', [
+    'invalid at a cold start',
+    'three replicas start without an index',
+  ]),
+  ...reason('needs another stack: security, or a request that is held between two steps', [
+    'it rejects the key',
+    'keys of an earlier release',
+    'only the reading key is set',
+    'too busy for a part of the load (429)',
+    'a merge takes longer than any request may',
+    'comparing two snapshots stalls or takes too long ²',
+    'a rollback is suspended before it takes effect',
+    'the rebuild process cannot be started',
+    'larger than allowed, or than the free disk',
+  ]),
+  ...reason('takes ten minutes', ['no node can hold a copy']),
+]);
+
+function reason(why: string, rows: readonly string[]): [string, string][] {
+  return rows.map((row) => [row, why]);
+}

@@ -1,0 +1,247 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Pool } from 'undici';
+import type { Read, ReadResponse } from './reads.js';
+import type { Snapshots, Variant } from './snapshots.js';
+
+/** Clients with an address each, so that every one has a rate limit of its own. */
+const CLIENTS = 40;
+const CONNECTIONS_PER_CLIENT = 32;
+
+/** Interval at which requests are sent, in milliseconds. */
+const TICK_MS = 2;
+
+/** Time in which the rate grows from nothing, in seconds: the nodes have just started and are still compiling. */
+export const RAMP_SECONDS = 40;
+
+/**
+ * Requests in flight at most. A suspended replica holds the requests that reached it until it resumes: at 300 a
+ * second, a third of them in the two seconds that HAProxy needs to notice.
+ */
+const MAX_IN_FLIGHT = 2000;
+
+/** A read fails without a complete response after this time, in milliseconds: that of the proxy. */
+const TIMEOUT_MS = 30_000;
+
+/** Idle connections are closed before the proxy closes them, after 60 s, in milliseconds. */
+const KEEP_ALIVE_MS = 30_000;
+
+/** How long a response waits for Elasticsearch to tell what its snapshot was built from, in milliseconds. */
+const UNKNOWN_SNAPSHOT_MS = 120_000;
+const LOOK_MS = 500;
+
+/** Failures and wrong responses that are kept and printed. */
+const KEPT = 50;
+
+/** What a running fault permits besides good responses, by the contract: for example 410 after its changes were deleted. */
+export type Permission = (read: Read, response: ReadResponse) => boolean;
+
+/** The name of the fault in progress, and what it permits. */
+export interface Circumstance {
+  fault: string | undefined;
+  permits: Permission | undefined;
+}
+
+/** Latencies of one endpoint in milliseconds. */
+interface Latencies {
+  calm: number[];
+  faults: number[];
+}
+
+interface Unverified {
+  read: Read;
+  response: ReadResponse;
+  during: string | undefined;
+  until: number;
+}
+
+/** When a read is due, in seconds. @param rate reads a second after the ramp. */
+function dueAt(read: number, rate: number): number {
+  const inRamp = (rate * RAMP_SECONDS) / 2;
+  return read < inRamp ? Math.sqrt((2 * RAMP_SECONDS * read) / rate) : RAMP_SECONDS / 2 + read / rate;
+}
+
+/** Reads the service at a constant rate, whatever its latency, and verifies every response. */
+export class Readers {
+  sent = 0;
+  good = 0;
+  failed = 0;
+  wrong = 0;
+  /** Responses that a fault permits. */
+  readonly permitted = new Map<string, number>();
+  readonly latencies = new Map<string, Latencies>();
+  /** The first failures and wrong responses. */
+  readonly incidents: string[] = [];
+  readonly #pools: Pool[];
+  #inFlight = 0;
+  #isOver = false;
+  readonly #unverified: Unverified[] = [];
+  #done: Promise<unknown> | undefined;
+
+  /** @param circumstance is called when a request is sent and when its response arrives. */
+  constructor(
+    url: string,
+    private readonly snapshots: Snapshots,
+    private readonly next: () => Read,
+    private readonly circumstance: () => Circumstance,
+  ) {
+    this.#pools = Array.from(
+      { length: CLIENTS },
+      (_, i) =>
+        new Pool(url, {
+          connections: CONNECTIONS_PER_CLIENT,
+          localAddress: `127.0.1.${i + 1}`,
+          keepAliveMaxTimeout: KEEP_ALIVE_MS,
+          headersTimeout: TIMEOUT_MS,
+          bodyTimeout: TIMEOUT_MS,
+        }),
+    );
+  }
+
+  /** @param rate requests a second. */
+  start(rate: number): void {
+    this.#done = Promise.all([this.#send(rate), this.#verifyLater()]);
+  }
+
+  /** Stops sending, and waits until all responses are verified. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#done;
+    await Promise.all(this.#pools.map((pool) => pool.close()));
+  }
+
+  async #send(rate: number): Promise<void> {
+    const began = performance.now();
+    const reads = new Set<Promise<void>>();
+    while (!this.#isOver) {
+      for (;;) {
+        const scheduled = began + 1000 * dueAt(this.sent, rate);
+        if (scheduled > performance.now()) break;
+        const pool = this.#pools[this.sent++ % CLIENTS] as Pool;
+        const read = this.#read(pool, this.next(), scheduled);
+        reads.add(read);
+        void read.finally(() => reads.delete(read));
+      }
+      await pause(TICK_MS);
+    }
+    await Promise.all(reads);
+  }
+
+  async #read(pool: Pool, read: Read, scheduled: number): Promise<void> {
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
+      this.#fail(read, `not sent: ${MAX_IN_FLIGHT} requests are in flight`, this.circumstance());
+      return;
+    }
+    const before = this.circumstance();
+    this.#inFlight++;
+    try {
+      const { statusCode, headers, body } = await pool.request({
+        method: 'GET',
+        path: read.path,
+        headers: read.headers ?? {},
+      });
+      const response: ReadResponse = {
+        status: statusCode,
+        snapshot: headers['x-snapshot'] as string | undefined,
+        etag: headers['etag'] as string | undefined,
+        requestId: headers['x-request-id'] as string | undefined,
+        body: await body.text(),
+      };
+      const ms = performance.now() - scheduled;
+      const after = this.circumstance();
+      this.#judge(read, response, ms, before, after);
+      this.#latenciesOf(read.endpoint)[
+        before.fault === undefined && after.fault === undefined ? 'calm' : 'faults'
+      ].push(ms);
+    } catch (error) {
+      const { message, cause } = error as Error;
+      const ms = Math.round(performance.now() - scheduled);
+      this.#fail(read, `${message} ${cause instanceof Error ? cause.message : ''} after ${ms} ms`, before);
+    } finally {
+      this.#inFlight--;
+    }
+  }
+
+  #judge(read: Read, response: ReadResponse, ms: number, before: Circumstance, after: Circumstance): void {
+    if (!(read.statuses ?? [200]).includes(response.status)) {
+      const permitting = [before, after].find(({ permits }) => permits?.(read, response));
+      if (permitting === undefined) {
+        this.#fail(
+          read,
+          `${response.status} ${response.requestId} after ${Math.round(ms)} ms: ${response.body.slice(0, 200)}`,
+          before,
+        );
+      } else {
+        const kind = `${read.endpoint} ${response.status} during ${permitting.fault}`;
+        this.permitted.set(kind, (this.permitted.get(kind) ?? 0) + 1);
+      }
+      return;
+    }
+    const { snapshot } = response;
+    const variant = snapshot === undefined ? undefined : this.snapshots.get(snapshot);
+    if (snapshot === undefined || variant !== undefined) this.#verify(read, response, variant, before.fault);
+    else {
+      const until = performance.now() + UNKNOWN_SNAPSHOT_MS;
+      this.#unverified.push({ read, response, during: before.fault, until });
+    }
+  }
+
+  #verify(
+    read: Read,
+    response: ReadResponse,
+    variant: Variant | undefined,
+    during: string | undefined,
+  ): void {
+    let fault: string | undefined;
+    try {
+      fault = read.verify(response, variant);
+    } catch (error) {
+      fault = (error as Error).message;
+    }
+    if (fault === undefined) {
+      this.good++;
+      return;
+    }
+    this.wrong++;
+    this.#keep(
+      `wrong response, ${during ?? 'calm'}: ${read.path}: ${response.status}, snapshot ${response.snapshot}: ${response.body.slice(0, 300)}; ${fault}`,
+    );
+  }
+
+  /** Verifies responses from snapshots that were unknown when they arrived. */
+  async #verifyLater(): Promise<void> {
+    while (!this.#isOver || this.#inFlight > 0 || this.#unverified.length > 0) {
+      if (this.#unverified.length > 0) await this.snapshots.look();
+      for (const one of this.#unverified.splice(0)) {
+        const variant = this.snapshots.get(one.response.snapshot as string);
+        if (variant !== undefined) this.#verify(one.read, one.response, variant, one.during);
+        else if (performance.now() < one.until) this.#unverified.push(one);
+        else {
+          this.wrong++;
+          this.#keep(
+            `${one.read.path}: the snapshot ${one.response.snapshot} was built from no known dataset`,
+          );
+        }
+      }
+      await pause(LOOK_MS);
+    }
+  }
+
+  #fail(read: Read, reason: string, { fault }: Circumstance): void {
+    this.failed++;
+    this.#keep(`failed read, ${fault ?? 'calm'}: ${read.path.slice(0, 100)}: ${reason}`);
+  }
+
+  /** Prints and keeps the first failures and wrong responses. */
+  #keep(incident: string): void {
+    if (this.incidents.length === KEPT) return;
+    const line = `${new Date().toISOString()} ${incident}`;
+    this.incidents.push(line);
+    console.log(line);
+  }
+
+  #latenciesOf(endpoint: string): Latencies {
+    const found = this.latencies.get(endpoint) ?? { calm: [], faults: [] };
+    this.latencies.set(endpoint, found);
+    return found;
+  }
+}

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { Client } from '@elastic/elasticsearch';
+import { changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
+import { integer, pick } from '../../fixtures/random.js';
+import { Oracle, type RankedEntry } from '../../fixtures/search-oracle.js';
+import { SimilarityOracle, type SimilarEntry } from '../../fixtures/similarity-oracle.js';
+import type { PackageEntry } from '../../src/search/package-document.js';
+import { bundledPackages, toCsv } from '../support/datasets.js';
+
+const PACKAGES = 8000;
+const VARIANTS = 4;
+/** Packages by which a variant differs from the first one. */
+const CHANGED = 120;
+
+/** One state of the dataset, and what the service must respond from it, as plain loops over all packages. */
+export class Variant {
+  readonly csv: string;
+  readonly byName: ReadonlyMap<string, PackageEntry>;
+  readonly byNumber: readonly PackageEntry[];
+  readonly #search: Oracle;
+  readonly #similar: SimilarityOracle;
+
+  constructor(packages: readonly PackageEntry[]) {
+    this.byNumber = [...packages].sort((a, b) => a.no - b.no);
+    this.byName = new Map(packages.map((entry) => [entry.name, entry]));
+    this.csv = toCsv(this.byNumber);
+    // Not on demand: that would hold up all readers.
+    this.#search = new Oracle(this.byNumber);
+    this.#similar = new SimilarityOracle(this.byNumber);
+  }
+
+  search(q: string): RankedEntry[] {
+    return this.#search.search(q);
+  }
+
+  similar(name: string): SimilarEntry[] {
+    return this.#similar.similar(name);
+  }
+}
+
+/** States of a dataset that changes a little every day, each with another number of packages. */
+export function makeVariants(random: () => number): Variant[] {
+  const first = bundledPackages().slice(0, PACKAGES);
+  return Array.from({ length: VARIANTS }, (_, i) => {
+    const packages = new Map(first.map((entry) => [entry.name, entry]));
+    for (let change = 0; change < CHANGED; change++) {
+      const entry = pick(random, first);
+      const kind = integer(random, 0, 2);
+      if (kind === 0) packages.delete(entry.name);
+      else if (kind === 1) packages.set(entry.name, { ...entry, version: `${i}.${change}` });
+      else {
+        const name = `${entry.name}-${i}-${change}`;
+        packages.set(name, { ...entry, no: PACKAGES + 1 + i * CHANGED + change, name });
+      }
+    }
+    return new Variant([...packages.values()]);
+  });
+}
+
+/** A state with as many packages, all with other names. */
+export function makeRenamed({ byNumber }: Variant): Variant {
+  return new Variant(byNumber.map((entry) => ({ ...entry, name: `${entry.name}-renamed` })));
+}
+
+/** Knows which variant each snapshot was built from, according to Elasticsearch. */
+export class Snapshots {
+  readonly #client: Client;
+  readonly #byDigest: ReadonlyMap<string, Variant>;
+  readonly #known = new Map<string, Variant>();
+  readonly #changes = new Map<string, ChangeResult[]>();
+  #looking: Promise<void> | undefined;
+
+  /** @param nodes addresses of Elasticsearch, not through a link. */
+  constructor(
+    nodes: readonly string[],
+    readonly alias: string,
+    readonly variants: readonly Variant[],
+  ) {
+    this.#client = new Client({ nodes: [...nodes], requestTimeout: 5000, maxRetries: 2 });
+    const digest = (text: string) => createHash('sha256').update(text).digest('hex');
+    this.#byDigest = new Map(variants.map((variant) => [digest(variant.csv), variant]));
+  }
+
+  get(snapshot: string): Variant | undefined {
+    return this.#known.get(snapshot);
+  }
+
+  /** Reads the metadata of all builds; waiting calls share one read. Errors of Elasticsearch are left to the next one. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look()
+      .catch(() => undefined)
+      .finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  /** The net changes between two known snapshots, of which one was built from the other. */
+  changes(from: string, to: string): ChangeResult[] {
+    const key = `${from} ${to}`;
+    const [old, current] = [this.#known.get(from), this.#known.get(to)];
+    if (old === undefined || current === undefined) throw new Error(`unknown snapshots: ${key}`);
+    const found = this.#changes.get(key) ?? changesBetween([old.byNumber, current.byNumber]);
+    this.#changes.set(key, found);
+    return found;
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  async #look(): Promise<void> {
+    const found = await this.#client.indices.get({
+      index: `${this.alias}-2*`,
+      filter_path: '*.mappings._meta.dataset_digest',
+    });
+    for (const [index, { mappings }] of Object.entries(found)) {
+      const variant = this.#byDigest.get(String(mappings?._meta?.['dataset_digest']));
+      if (variant !== undefined) this.#known.set(index.slice(this.alias.length + 1), variant);
+    }
+  }
+}

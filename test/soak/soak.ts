@@ -1,0 +1,228 @@
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { seededRandom } from '../../fixtures/random.js';
+import type { Fault } from './faults/fault.js';
+import { FAULTS } from './faults/faults.js';
+import { readMaker } from './reads.js';
+import { RAMP_SECONDS, Readers, type Circumstance } from './readers.js';
+import { latencyTable, memoryGrowth, type Injection, type MemorySample, type Point } from './report.js';
+import { makeRenamed, makeVariants, type Variant } from './snapshots.js';
+import { BYPASS_SECRET, processesOf, Stack } from './stack.js';
+
+/**
+ * `npm run soak` reads three replicas behind HAProxy at a constant rate, verifies every response, and causes
+ * every fault meanwhile. The last line is `N passed, N failed`; the exit code is 1 if a goal was missed.
+ */
+
+const { values } = parseArgs({
+  options: {
+    /** Reads at least; the soak goes on until all faults have been caused. */
+    reads: { type: 'string', default: '1000000' },
+    /** Reads a second. */
+    rate: { type: 'string', default: '280' },
+    /** Determines the order of faults, their targets and moments, and the requests. */
+    seed: { type: 'string', default: '21' },
+    /** How often each fault is caused at least. */
+    rounds: { type: 'string', default: '3' },
+    /** Ends with the last read: as many faults as fit, no slow ones, each at most once. */
+    short: { type: 'boolean', default: false },
+    /** Causes only faults whose names contain this text. */
+    only: { type: 'string', default: '' },
+  },
+});
+const READS = Number(values.reads);
+const RATE = Number(values.rate);
+const SEED = Number(values.seed);
+
+const ROUNDS = Number(values.rounds);
+const LEAST_KINDS = 15;
+
+/** Pause between two faults, in milliseconds, in which the service must be as fast as without any. */
+const CALM_MS = 4000;
+
+const MEMORY_SAMPLE_MS = 5000;
+/** Memory is compared from this minute on, when all caches are full. */
+const WARM_MINUTE = 20;
+const MEMORY_GOAL_MEGABYTES = 15;
+
+const RESULTS = 'soak-results.json';
+
+const random = seededRandom(SEED);
+
+/** A shuffled copy. */
+function shuffled<T>(items: readonly T[]): T[] {
+  const rest = [...items];
+  return items.map(() => rest.splice(Math.floor(random() * rest.length), 1)[0] as T);
+}
+
+/**
+ * The order of faults. Those that end the process of a replica come first, so that the memory of the processes
+ * that live through all others can be compared.
+ */
+function* schedule(): Generator<Fault> {
+  const chosen = FAULTS.filter(({ name }) => name.includes(values.only));
+  if (values.short) {
+    yield* shuffled(chosen.filter(({ isSlow }) => isSlow !== true));
+    return;
+  }
+  const repeated = (faults: readonly Fault[]) =>
+    shuffled(Array.from({ length: ROUNDS }, () => faults).flat());
+  const others = chosen.filter(({ endsReplica }) => endsReplica !== true);
+  yield* repeated(chosen.filter(({ endsReplica }) => endsReplica === true));
+  yield* repeated(others);
+  // Until all reads have been sent.
+  while (others.length > 0) yield* shuffled(others);
+}
+
+class Soak {
+  readonly injections: Injection[] = [];
+  readonly memory: MemorySample[] = [];
+  #current: Circumstance = { fault: undefined, permits: undefined };
+  #began = performance.now();
+  readonly readers: Readers;
+
+  constructor(private readonly stack: Stack) {
+    const { proxy, snapshots, slug } = stack;
+    const next = readMaker(seededRandom(SEED + 1), snapshots, { slug, bypassSecret: BYPASS_SECRET });
+    this.readers = new Readers(proxy.url, snapshots, next, () => this.#current);
+  }
+
+  get #minutes(): number {
+    return (performance.now() - this.#began) / 60_000;
+  }
+
+  async run(): Promise<void> {
+    this.#began = performance.now();
+    this.readers.start(RATE);
+    const sampling = setInterval(() => void this.#sampleMemory(), MEMORY_SAMPLE_MS);
+    await pause(RAMP_SECONDS * 1000);
+    const needed = values.short ? 0 : ROUNDS * FAULTS.filter(({ name }) => name.includes(values.only)).length;
+    for (const fault of schedule()) {
+      if (this.readers.sent >= READS && this.injections.length >= needed) break;
+      if (!(await this.#inject(fault))) break;
+      await pause(CALM_MS);
+    }
+    const isBroken = this.injections.some(({ hasRecovered }) => !hasRecovered);
+    while (this.readers.sent < READS && !isBroken) await pause(CALM_MS);
+    await this.readers.stop();
+    clearInterval(sampling);
+  }
+
+  /** @returns whether everything works again. */
+  async #inject(fault: Fault): Promise<boolean> {
+    const { name, permits } = fault;
+    const { stack } = this;
+    const minutes = this.#minutes;
+    const began = performance.now();
+    this.#current = { fault: name, permits };
+    const reasonOf = (work: Promise<void>) =>
+      work.then(
+        () => undefined,
+        (error: unknown) => (error as Error).message,
+      );
+    const unexpected = await reasonOf(fault.inject(stack));
+    const unrecovered = await reasonOf(stack.recovered());
+    const failure = [unexpected, unrecovered].filter(Boolean).join('; ');
+    const hasRecovered = unrecovered === undefined;
+    this.#current = { fault: undefined, permits: undefined };
+    const seconds = (performance.now() - began) / 1000;
+    this.injections.push({ fault: name, minutes, seconds, failure, hasRecovered });
+    const { sent, failed, wrong } = this.readers;
+    const state = `${sent} reads, ${failed} failed, ${wrong} wrong`;
+    console.log(
+      `${minutes.toFixed(1).padStart(5)} min  ${name.padEnd(60)} ${seconds.toFixed(1).padStart(5)} s  ${state}${failure === '' ? '' : `\n  UNEXPECTED: ${failure}`}`,
+    );
+    return hasRecovered;
+  }
+
+  async #sampleMemory(): Promise<void> {
+    for (const replica of this.stack.replicas) {
+      try {
+        const { name, pid } = replica;
+        this.memory.push({ replica: name, pid, minutes: this.#minutes, megabytes: await replica.memory() });
+      } catch {
+        // It is being restarted.
+      }
+    }
+  }
+
+  /** The growth of each replica's memory since `WARM_MINUTE`; undefined for a shorter soak. */
+  growth(): ReturnType<typeof memoryGrowth> | undefined {
+    const end = this.memory.at(-1)?.minutes ?? 0;
+    if (end < WARM_MINUTE + 2) return undefined;
+    return memoryGrowth(this.memory, WARM_MINUTE, end - 1);
+  }
+}
+
+function summary(soak: Soak, leftovers: readonly string[]): Point[] {
+  const { readers, injections } = soak;
+  const kinds = new Map<string, number>();
+  for (const { fault } of injections) kinds.set(fault, (kinds.get(fault) ?? 0) + 1);
+  const unexpected = injections.filter(({ failure }) => failure !== '').length;
+  const points: Point[] = [
+    atLeast('reads', readers.sent, READS),
+    atMost('failed reads', readers.failed, 0),
+    atMost('wrong responses', readers.wrong, 0),
+    atMost('faults after which the service did not behave as expected', unexpected, 0),
+    atMost('leftovers', leftovers.length, 0),
+  ];
+  if (!values.short && values.only === '') {
+    points.push(
+      atLeast('kinds of faults', kinds.size, LEAST_KINDS),
+      atLeast('injections of each kind, the least', Math.min(...kinds.values()), ROUNDS),
+    );
+  }
+  for (const { replica, megabytes } of soak.growth() ?? []) {
+    points.push(
+      atMost(
+        `memory of ${replica}, last minute − minute ${WARM_MINUTE}, MB`,
+        megabytes,
+        MEMORY_GOAL_MEGABYTES,
+      ),
+    );
+  }
+  return points;
+}
+
+function atMost(point: string, value: number, goal: number): Point {
+  return { point, goal: `≤ ${goal}`, measured: format(value), isMet: value <= goal };
+}
+
+function atLeast(point: string, value: number, goal: number): Point {
+  return { point, goal: `≥ ${goal.toLocaleString('en')}`, measured: format(value), isMet: value >= goal };
+}
+
+function format(value: number): string {
+  return value.toLocaleString('en', { maximumFractionDigits: 1 });
+}
+
+const variants = makeVariants(seededRandom(SEED + 2));
+const stack = await Stack.start(variants, makeRenamed(variants[0] as Variant), random);
+console.log(`Logs: ${stack.folder}`);
+const soak = new Soak(stack);
+let points: Point[] = [];
+try {
+  await soak.run();
+  for (const [kind, count] of soak.readers.permitted) console.log(`permitted: ${count} × ${kind}`);
+  console.table(latencyTable(soak.readers));
+  // The next rebuild removes what killed ones have left: the temporary files of a replica, only its own.
+  for (const replica of stack.replicas) await stack.rebuild(replica);
+  const leftovers = await stack.leftovers();
+  for (const line of leftovers) console.log(`left behind: ${line}`);
+  points = summary(soak, leftovers);
+} finally {
+  const isGood = points.length > 0 && points.every(({ isMet }) => isMet);
+  await stack.stop({ keep: !isGood });
+}
+const running = await processesOf(stack.slug);
+points.push(atMost('processes left', running.length, 0));
+console.table(points);
+await writeFile(
+  RESULTS,
+  `${JSON.stringify({ taken_at: new Date(), seed: SEED, rate: RATE, points, injections: soak.injections, permitted: [...soak.readers.permitted], latencies: latencyTable(soak.readers), memory: soak.memory, incidents: soak.readers.incidents }, null, 2)}\n`,
+);
+console.log(`Written to ${RESULTS}.`);
+const missed = points.filter(({ isMet }) => !isMet).length;
+console.log(`${points.length - missed} passed, ${missed} failed`);
+process.exitCode = missed > 0 ? 1 : 0;
