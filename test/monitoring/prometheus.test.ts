@@ -1,0 +1,208 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { packagesNamed, toCsv } from '../support/datasets.js';
+import { DEPLOY, runInstalled, usePrometheus } from '../support/prometheus.js';
+import { startService, useService, type Service } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
+
+/** With a limit, because without one there are no metrics of it. */
+const ENV = { METRICS_PORT: '0', RATE_LIMIT_POINTS: '1000' };
+
+/** Until Prometheus has scraped a change and evaluated the rules, in milliseconds. */
+const TIMEOUT_MS = 30_000;
+
+/** Labels whose values are all present from the start, unlike those of `status` or `node`. */
+const FIXED_LABELS = ['budget', 'job', 'le', 'phase', 'state'];
+
+interface RuleFile {
+  groups: { rules: { alert: string }[] }[];
+}
+
+interface RuleTests {
+  tests: {
+    input_series: { series: string }[];
+    alert_rule_test: { alertname: string; exp_alerts: unknown[] }[];
+  }[];
+}
+
+const { groups } = readYaml('alerts.yml') as RuleFile;
+const { tests } = readYaml('alerts.test.yml') as RuleTests;
+const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+
+function readYaml(name: string): unknown {
+  return parse(readFileSync(new URL(name, DEPLOY), 'utf8'));
+}
+
+describe('The alert rules', function () {
+  this.timeout(60_000);
+  const valid = `SUCCESS: ${alerts.length} rules found`;
+
+  it('are valid, and so is the configuration that loads them', async () => {
+    expect(await runInstalled('promtool', ['check', 'rules', 'alerts.yml'])).to.include(valid);
+    expect(await runInstalled('promtool', ['check', 'config', 'prometheus.yml'])).to.include(valid);
+  });
+
+  it('fire, and do not fire, as in deploy/alerts.test.yml', async () => {
+    expect(await runInstalled('promtool', ['test', 'rules', 'alerts.test.yml'])).to.include('SUCCESS');
+  });
+
+  it('each have a test in which they fire, and one in which they do not', () => {
+    const cases = tests.flatMap((test) => test.alert_rule_test);
+    const tested = (isFiring: boolean) =>
+      cases.filter((one) => one.exp_alerts.length > 0 === isFiring).map(({ alertname }) => alertname);
+    expect(new Set(tested(true)), 'firing').to.deep.equal(new Set(alerts));
+    expect(new Set(tested(false)), 'silent').to.deep.equal(new Set(alerts));
+  });
+});
+
+interface Target {
+  labels: Record<string, string>;
+  scrapeUrl: string;
+  health: string;
+  lastError: string;
+}
+
+interface Rule {
+  name: string;
+  health: string;
+  lastError?: string;
+  lastEvaluation: string;
+}
+
+interface Alert {
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  state: string;
+}
+
+describe('Prometheus with two replicas', function () {
+  this.timeout(2 * TIMEOUT_MS);
+  const packages = packagesNamed(['alpha', 'alphabet', 'beta']);
+  let second: Service | undefined;
+  // Before that of the first replica, which removes the index: the second one would build another.
+  after(async () => {
+    await second?.stop();
+  });
+  const suite = useService(
+    () => packages,
+    () => ENV,
+  );
+  before(async () => {
+    const { service, dataset } = suite;
+    second = await startService({ ...ENV, DATASET_URL: dataset.url }, service.slug);
+  });
+  const replicas = () => [suite.service, second as Service] as const;
+  const prometheus = usePrometheus(() => replicas().map(({ server }) => server.metricsUrl ?? ''));
+
+  /** The value of an expression with one result. */
+  const valueOf = async (expr: string) => (await prometheus.query(expr))[0]?.value;
+
+  const targets = async () => {
+    const { activeTargets } = (await prometheus.get('targets?state=active')) as { activeTargets: Target[] };
+    return activeTargets;
+  };
+
+  const loadedRules = async () => {
+    const loaded = (await prometheus.get('rules')) as { groups: { rules: Rule[] }[] };
+    return loaded.groups.flatMap(({ rules }) => rules);
+  };
+
+  /** Waits until all rules have been evaluated with samples that were scraped after this call. */
+  const evaluated = async () => {
+    const now = Date.now() / 1000;
+    const scraped = `min(timestamp(up{job="registry-search"})) > ${now}`;
+    await waitFor(async () => (await valueOf(scraped)) !== undefined, 'a scrape', TIMEOUT_MS);
+    const since = Date.now();
+    const isNew = ({ lastEvaluation }: Rule) => Date.parse(lastEvaluation) > since;
+    await waitFor(async () => (await loadedRules()).every(isNew), 'an evaluation', TIMEOUT_MS);
+  };
+
+  /** The alerts that fire, without their values. */
+  const firing = async () => {
+    const { alerts: active } = (await prometheus.get('alerts')) as { alerts: Alert[] };
+    return active
+      .filter(({ state }) => state === 'firing')
+      .map(({ labels, annotations }) => ({ labels, annotations }));
+  };
+
+  it('scrapes both without an error', async () => {
+    let seen: Target[] = [];
+    const areUp = async () => {
+      seen = await targets();
+      return seen.length === 2 && seen.every(({ health }) => health === 'up');
+    };
+    await waitFor(areUp, 'both targets', TIMEOUT_MS);
+    expect(seen.map(({ lastError }) => lastError)).to.deep.equal(['', '']);
+    expect(seen.map(({ labels }) => labels['job'])).to.deep.equal(['registry-search', 'registry-search']);
+    const urls = replicas().map(({ server }) => `${server.metricsUrl}/metrics`);
+    expect(seen.map(({ scrapeUrl }) => scrapeUrl)).to.have.members(urls);
+  });
+
+  it('adds up the requests and rebuilds of both', async () => {
+    for (const replica of replicas()) {
+      for (const q of ['alpha', 'beta', 'gamma']) await replica.get(`/search?q=${q}`);
+    }
+    expect((await replicas()[1].rebuild()).status).to.equal(202);
+    const registry = `registry="${suite.service.slug}"`;
+    for (const [expr, expected] of [
+      [`sum(registry_search_http_request_duration_seconds_count{${registry}, route="/search"})`, 6],
+      // The first one was the cold start of the other replica.
+      [`sum(registry_search_rebuilds_total{${registry}, outcome="rebuilt"})`, 2],
+      [`count(registry_search_generation_packages{${registry}} == 3)`, 2],
+      ['count(count by (registry) ({__name__=~"registry_search_.*"}))', 1],
+    ] as const) {
+      await waitFor(async () => (await valueOf(expr)) === expected, `${expected} = ${expr}`, TIMEOUT_MS);
+    }
+  });
+
+  it('has loaded all alert rules, and evaluates them without an error', async () => {
+    await evaluated();
+    const loaded = await loadedRules();
+    expect(loaded.map(({ name }) => name)).to.deep.equal(alerts);
+    for (const { name, health, lastError = '' } of loaded) {
+      expect({ health, lastError }, name).to.deep.equal({ health: 'ok', lastError: '' });
+    }
+  });
+
+  it('has fired no alert', async () => {
+    await evaluated();
+    expect(await prometheus.query('count_over_time(ALERTS{alertstate="firing"}[1h])')).to.deep.equal([]);
+  });
+
+  it('fires the alert of a failed rebuild until one of another replica succeeds', async () => {
+    const [first, other] = replicas();
+    await suite.dataset.write('package_no,name,version,url\n1,broken\n');
+    await first.rebuild();
+    await waitFor(async () => (await firing()).length > 0, 'the alert', TIMEOUT_MS);
+    expect(await firing()).to.deep.equal([
+      {
+        labels: { alertname: 'RegistrySearchRebuildFailed', registry: first.slug, severity: 'ticket' },
+        annotations: {
+          summary: `The last rebuild of ${first.slug} failed; the previous snapshot is still served`,
+          runbook: 'runbook.md#registrysearchrebuildfailed',
+        },
+      },
+    ]);
+    await suite.dataset.write(toCsv(packages));
+    await other.rebuild();
+    await waitFor(async () => (await firing()).length === 0, 'the end of the alert', TIMEOUT_MS);
+  });
+
+  // After the test before, which makes the metric of failures exist.
+  it('has the series of deploy/alerts.test.yml, with the same labels', async () => {
+    const inputs = tests.flatMap((test) => test.input_series.map(({ series }) => series));
+    for (const series of new Set(inputs.filter((one) => one.includes('job="registry-search"')))) {
+      const [, name = '', text = ''] = /^(\w+)\{(.*)\}$/.exec(series) ?? [];
+      const pairs = [...text.matchAll(/(\w+)="(.*?)"/g)];
+      const labels = new Map(pairs.map(([, label = '', value = '']) => [label, value]));
+      const scraped = (await prometheus.get(`series?match[]=${name}`)) as Record<string, string>[];
+      const isAlike = (one: Record<string, string>) =>
+        Object.keys(one).length === labels.size + 1 &&
+        [...labels].every(([label, value]) =>
+          FIXED_LABELS.includes(label) ? one[label] === value : one[label] !== undefined,
+        );
+      expect(scraped.some(isAlike), series).to.equal(true);
+    }
+  });
+});
