@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { dashboard, panels } from '../support/grafana.js';
+
+/** Names and labels in the table of docs/operations.md, with their prefix. */
+function documentedMetrics(): Map<string, string[]> {
+  const guide = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const [, section = ''] = /^## Metrics\n(.*?)^## /ms.exec(guide) ?? [];
+  const rows = [...section.matchAll(/^\| `(\w+)` *\|([^|]*)\|/gm)];
+  return new Map(
+    rows.map(([, name = '', labels = '']) => [
+      `registry_search_${name}`,
+      [...labels.matchAll(/`(\w+)`/g)].map(([, label = '']) => label),
+    ]),
+  );
+}
+
+/** Names of prom-client's metrics of the process. */
+function defaultMetrics(): Set<string> {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return new Set(registry.getMetricsAsArray().map(({ name }) => name));
+}
+
+/** A selector in a query: the name of a metric, and its matchers. */
+interface Selector {
+  /** Without the suffix of a histogram's series. */
+  name: string;
+  matchers: string;
+}
+
+function selectorsIn(expr: string): Selector[] {
+  return [...expr.matchAll(/\b([a-zA-Z_]\w*)\{([^}]*)\}/g)].map(([, name = '', matchers = '']) => ({
+    name: name.replace(/(?<=_seconds)_(?:bucket|count|sum)$/, ''),
+    matchers,
+  }));
+}
+
+describe('The dashboard deploy/grafana/registry-search.json', () => {
+  const documented = documentedMetrics();
+  const known = new Set([...documented.keys(), ...defaultMetrics()]);
+
+  it('has a stable address, refreshes, and lets the reader choose the data source and the registry', () => {
+    expect(dashboard).to.include({ uid: 'registry-search', refresh: '30s' });
+    expect(dashboard.templating.list.map(({ name, type }) => [name, type])).to.deep.equal([
+      ['datasource', 'datasource'],
+      ['registry', 'query'],
+    ]);
+    const [, registry] = dashboard.templating.list;
+    const [, metric = ''] = /^label_values\((\w+), registry\)$/.exec(queryOf(registry?.query)) ?? [];
+    expect(documented.has(metric), metric).to.equal(true);
+  });
+
+  it('has unique ids and titles', () => {
+    const ids = dashboard.panels.map(({ id }) => id);
+    expect(new Set(ids)).to.have.property('size', ids.length);
+    const titles = dashboard.panels.map(({ title }) => title);
+    expect(new Set(titles)).to.have.property('size', titles.length);
+  });
+
+  it('covers every metric of the service', () => {
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    const used = new Set(expressions.flatMap(selectorsIn).map(({ name }) => name));
+    expect([...documented.keys()].filter((name) => !used.has(name))).to.deep.equal([]);
+  });
+
+  for (const { title, description = '', fieldConfig, targets = [] } of panels) {
+    describe(title, () => {
+      it('has a one-sentence description and a unit', () => {
+        expect(title).not.to.equal('');
+        expect(description).to.match(/^[A-Z].*\.$/);
+        expect(description).not.to.match(/\. [A-Z]/);
+        expect(fieldConfig?.defaults.unit ?? '').not.to.equal('');
+      });
+
+      it('queries metrics and labels that exist, of the chosen registry', () => {
+        expect(targets).not.to.deep.equal([]);
+        for (const { expr } of targets) {
+          const selectors = selectorsIn(expr);
+          expect(selectors, expr).not.to.deep.equal([]);
+          // No metric without matchers: those are found by their prefixes.
+          const mentioned = [...expr.matchAll(/\b(?:registry_search|nodejs|process)_\w+/g)];
+          expect(mentioned, expr).to.have.length(selectors.length);
+          for (const { name, matchers } of selectors) {
+            expect(known, expr).to.include(name);
+            const labels = [...matchers.matchAll(/(\w+)\s*[!=]/g)].map(([, label]) => label);
+            expect(labels.shift(), expr).to.equal('registry');
+            expect(matchers, expr).to.match(/^registry="\$registry"/);
+            expect([...(documented.get(name) ?? []), 'registry'], expr).to.include.members(labels);
+          }
+        }
+      });
+
+      it('has no gap for metrics that exist only after an event: it says why 0 or -1 is shown', () => {
+        const filled = targets.filter(({ expr }) => /\bor\b.*(?:vector|\* )/.test(expr));
+        if (filled.length > 0)
+          expect(description).to.match(/`vector\(0\)`|`or` adds|-1 \(none\)|`none` at 0/);
+      });
+    });
+  }
+});
+
+function queryOf(query: string | { query: string } | undefined): string {
+  return typeof query === 'object' ? query.query : (query ?? '');
+}
