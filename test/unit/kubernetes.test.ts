@@ -1,0 +1,341 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import packageJson from '../../package.json' with { type: 'json' };
+import { secretsIn } from '../../src/config-secrets.js';
+import { readConfig } from '../../src/config.js';
+
+/**
+ * The manifests in `deploy/kubernetes`, as files: this needs neither a cluster nor Kustomize.
+ * `scripts/validate-kubernetes.sh` renders them and validates them against the schemas of the API.
+ */
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const BASE = 'deploy/kubernetes/base';
+const SMALL = 'deploy/kubernetes/overlays/small';
+
+/** Within which the server stops after SIGTERM, in seconds (`src/server.ts`). */
+const STOP_SECONDS = 9;
+
+/** A variable of Node itself. */
+const OF_NODE = 'NODE_EXTRA_CA_CERTS';
+
+type Labels = Record<string, string>;
+
+interface Variable {
+  name: string;
+  value?: string;
+  valueFrom?: { secretKeyRef: { name: string; key: string; optional?: boolean } };
+}
+
+interface Probe {
+  httpGet?: { path: string; port: string };
+  exec?: { command: string[] };
+}
+
+interface Container {
+  name: string;
+  image: string;
+  args?: string[];
+  env?: Variable[];
+  ports: { name: string; containerPort: number }[];
+  startupProbe?: Probe;
+  readinessProbe?: Probe;
+  livenessProbe?: Probe;
+  lifecycle?: { preStop: { sleep: { seconds: number } } };
+  resources: { requests: Record<string, string>; limits: Record<string, string> };
+  securityContext: unknown;
+  volumeMounts: { name: string; mountPath: string }[];
+}
+
+interface Pod {
+  automountServiceAccountToken: boolean;
+  terminationGracePeriodSeconds?: number;
+  securityContext: {
+    runAsNonRoot: boolean;
+    runAsUser: number;
+    seccompProfile: { type: string };
+  };
+  containers: Container[];
+  volumes: { name: string; emptyDir?: { sizeLimit: string }; secret?: { secretName: string } }[];
+}
+
+interface Resource {
+  kind: string;
+  metadata: { name: string; labels?: Labels };
+  spec: unknown;
+}
+
+interface Deployment extends Resource {
+  spec: {
+    replicas?: number;
+    strategy: { rollingUpdate?: { maxUnavailable: number } };
+    selector: { matchLabels: Labels };
+    template: { metadata: { labels: Labels }; spec: Pod };
+  };
+}
+
+interface Kustomization {
+  resources: string[];
+  images?: { name: string; newTag: string }[];
+  patches?: { path: string; target?: { kind: string; name: string } }[];
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+function kustomization(folder: string): Kustomization {
+  return parse(read(`${folder}/kustomization.yaml`)) as Kustomization;
+}
+
+/** The lines of a file for `configMapGenerator`, which takes values as they are, without quotes. */
+function settingsIn(folder: string): Record<string, string> {
+  const lines = read(`${folder}/settings.env`)
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [, name = '', value = ''] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
+      expect(name, line).not.to.equal('');
+      return [name, value];
+    }),
+  );
+}
+
+/** Whether a selector matches these labels. */
+function matches(selector: Labels, labels: Labels | undefined): boolean {
+  return Object.entries(selector).every(([name, value]) => labels?.[name] === value);
+}
+
+/** Such as 512 for `512Mi`. */
+function mebibytes(quantity: string): number {
+  const [, number, unit = ''] = /^(\d+)(Mi|Gi)$/.exec(quantity) ?? [];
+  expect(number, quantity).not.to.equal(undefined);
+  return Number(number) * (unit === 'Gi' ? 1024 : 1);
+}
+
+describe('deploy/kubernetes', () => {
+  const resources = kustomization(BASE).resources.flatMap((file) =>
+    read(`${BASE}/${file}`)
+      .split(/^---$/m)
+      .map((text) => parse(text) as Resource),
+  );
+  const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+    services: Record<string, { image: string; command?: string[] }>;
+  };
+
+  const find = (kind: string, name: string): Resource => {
+    const found = resources.filter((one) => one.kind === kind && one.metadata.name === name);
+    expect(found, `${kind}/${name}`).to.have.length(1);
+    return found[0] as Resource;
+  };
+  const deployments = resources.filter((one): one is Deployment => one.kind === 'Deployment');
+  const { spec: api } = find('Deployment', 'api') as Deployment;
+  const pod = api.template.spec;
+  const container = pod.containers[0] as Container;
+  const variables = container.env ?? [];
+  const literals = Object.fromEntries(variables.map(({ name, value }) => [name, value]));
+  const environments = {
+    base: { ...settingsIn(BASE), ...literals },
+    small: { ...settingsIn(BASE), ...settingsIn(SMALL), ...literals },
+  };
+
+  it('lists every file of the base', () => {
+    const files = readdirSync(join(ROOT, BASE)).filter((file) => file.endsWith('.yaml'));
+    expect(['kustomization.yaml', ...kustomization(BASE).resources].sort()).to.deep.equal(files.sort());
+  });
+
+  it('has an overlay whose patches have a target', () => {
+    const { resources: bases, patches = [] } = kustomization(SMALL);
+    expect(bases).to.deep.equal(['../../base']);
+    expect(patches).not.to.deep.equal([]);
+    for (const { path, target } of patches) {
+      const patch = parse(read(`${SMALL}/${path}`)) as Resource;
+      if (target === undefined) find(patch.kind, patch.metadata.name);
+      else find(target.kind, target.name);
+    }
+  });
+
+  it('alerts by the rules of deploy/alerts.yml', () => {
+    const { groups } = parse(read('deploy/alerts.yml')) as { groups: unknown };
+    expect(find('PrometheusRule', 'api').spec).to.deep.equal({ groups });
+    const { endpoints } = find('ServiceMonitor', 'api').spec as {
+      endpoints: { port: string; relabelings: { targetLabel: string; replacement?: string }[] }[];
+    };
+    expect(endpoints).to.have.length(1);
+    expect(endpoints[0]?.relabelings).to.deep.include({ targetLabel: 'job', replacement: 'registry-search' });
+  });
+
+  it('sets only variables that docs/configuration.md describes', () => {
+    const described = new Set(read('docs/configuration.md').match(/\b[A-Z][A-Z_]+\b/g));
+    const names = Object.keys(environments.small).filter((name) => name !== OF_NODE);
+    expect(names).to.include.members(['REDIS_URL', 'BYPASS_SECRET']);
+    expect(names.filter((name) => !described.has(name))).to.deep.equal([]);
+  });
+
+  for (const [name, environment] of Object.entries(environments)) {
+    it(`has a valid configuration: ${name}`, () => {
+      const { port, metricsPort, trustedProxies, elasticsearch, redisUrl } = readConfig(environment);
+      expect(container.ports).to.deep.equal([
+        { name: 'http', containerPort: port },
+        { name: 'metrics', containerPort: metricsPort },
+      ]);
+      expect(trustedProxies).not.to.deep.equal([]);
+      expect(redisUrl).to.equal('redis://redis:6379');
+      for (const node of elasticsearch.nodes)
+        expect(node).to.match(
+          /^https:\/\/elasticsearch-es-default-\d\.elasticsearch-es-default\.registry-search\.svc:9200$/,
+        );
+    });
+
+    it(`has no secrets: ${name}`, () => {
+      expect(secretsIn(environment)).to.deep.equal([]);
+    });
+  }
+
+  it('takes each secret from an optional key of the same name', () => {
+    const references = variables.filter(({ value }) => value === undefined);
+    expect(references.map((one) => one.name).sort()).to.deep.equal([
+      'BYPASS_SECRET',
+      'DATASET_URL',
+      'ELASTICSEARCH_API_KEY',
+      'ELASTICSEARCH_REBUILD_API_KEY',
+      'REBUILD_SECRET',
+    ]);
+    for (const { name, valueFrom } of references)
+      expect(valueFrom?.secretKeyRef, name).to.include({ key: name, optional: true });
+    expect(resources.map(({ kind }) => kind)).not.to.include('Secret');
+  });
+
+  it('has one address per Elasticsearch node, which its certificate covers', () => {
+    const { spec } = find('Elasticsearch', 'elasticsearch') as Resource & {
+      spec: {
+        http: { tls: { selfSignedCertificate: { subjectAltNames: { dns: string }[] } } };
+        nodeSets: { count: number }[];
+      };
+    };
+    const nodes = (environment: Record<string, string | undefined>) =>
+      readConfig(environment).elasticsearch.nodes;
+    expect(nodes(environments.base)).to.have.length(spec.nodeSets[0]?.count ?? 0);
+    const patch = parse(read(`${SMALL}/elasticsearch.yaml`)) as { path: string; value: unknown }[];
+    expect(patch).to.deep.include({ op: 'replace', path: '/spec/nodeSets/0/count', value: 1 });
+    expect(nodes(environments.small)).to.have.length(1);
+    const covered = spec.http.tls.selfSignedCertificate.subjectAltNames.map(({ dns }) => dns);
+    for (const node of nodes(environments.base))
+      expect(covered).to.include(`*.${new URL(node).hostname.split('.').slice(1).join('.')}`);
+  });
+
+  it('runs the release, and the engines of docker-compose.yml', () => {
+    const tags = kustomization(BASE).images?.filter(({ name }) => name === container.image) ?? [];
+    expect(tags).to.have.length(1);
+    // Before a release, that of the release: the next minor version or the next patch.
+    const [major = 0, minor = 0, patch = 0] = packageJson.version.split('.').map(Number);
+    expect(tags[0]?.newTag).to.be.oneOf([
+      packageJson.version,
+      `${major}.${minor + 1}.0`,
+      `${major}.${minor}.${patch + 1}`,
+    ]);
+    const { version } = find('Elasticsearch', 'elasticsearch').spec as { version: string };
+    expect(`elasticsearch:${version}`).to.equal(compose.services['elasticsearch']?.image);
+    const { template } = (find('Deployment', 'redis') as Deployment).spec;
+    const redis = template.spec.containers[0];
+    expect(redis?.image).to.equal(compose.services['redis']?.image);
+    expect(redis?.args).to.deep.equal(compose.services['redis']?.command);
+  });
+
+  for (const { metadata, spec } of deployments) {
+    describe(`Deployment/${metadata.name}`, () => {
+      const { spec: own, metadata: template } = spec.template;
+
+      it('has no rights', () => {
+        expect(own.automountServiceAccountToken).to.equal(false);
+        expect(own.securityContext).to.deep.include({
+          runAsNonRoot: true,
+          seccompProfile: { type: 'RuntimeDefault' },
+        });
+        expect(own.securityContext.runAsUser).to.be.greaterThan(0);
+        for (const one of own.containers)
+          expect(one.securityContext, one.name).to.deep.equal({
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          });
+      });
+
+      it('has requests, a limit of memory, and bounded volumes', () => {
+        for (const { name, resources: amounts, volumeMounts } of own.containers) {
+          expect(amounts.requests, name).to.include.keys('cpu', 'memory', 'ephemeral-storage');
+          // A container with less than its limit could be evicted, or killed, while it is within it.
+          expect(amounts.limits['memory'], name).to.equal(amounts.requests['memory']);
+          const known = own.volumes.map((volume) => volume.name);
+          expect(known).to.have.members(volumeMounts.map((mount) => mount.name));
+        }
+        const disk = own.containers.map(({ resources: { limits } }) => limits['ephemeral-storage'] ?? '0Mi');
+        for (const { name, emptyDir } of own.volumes)
+          if (emptyDir !== undefined)
+            expect(mebibytes(emptyDir.sizeLimit), name).to.be.lessThan(Math.max(...disk.map(mebibytes)));
+      });
+
+      it('has probes', () => {
+        for (const { name, readinessProbe, livenessProbe } of own.containers) {
+          expect(readinessProbe, name).not.to.equal(undefined);
+          expect(livenessProbe, name).not.to.equal(undefined);
+        }
+      });
+
+      it('has consistent labels', () => {
+        expect(matches(spec.selector.matchLabels, template.labels)).to.equal(true);
+        const { selector } = find('Service', metadata.name).spec as { selector: Labels };
+        expect(matches(selector, template.labels)).to.equal(true);
+        const { podSelector } = find('NetworkPolicy', metadata.name).spec as {
+          podSelector: { matchLabels: Labels };
+        };
+        expect(matches(podSelector.matchLabels, template.labels)).to.equal(true);
+        // A selector that matches both would send requests to the other.
+        const others = deployments.filter((other) => other.metadata.name !== metadata.name);
+        for (const other of others)
+          expect(matches(selector, other.spec.template.metadata.labels)).to.equal(false);
+      });
+    });
+  }
+
+  it('probes /ping, because /health is 503 without Elasticsearch', () => {
+    const { startupProbe, readinessProbe, livenessProbe } = container;
+    for (const probe of [startupProbe, readinessProbe, livenessProbe])
+      expect(probe?.httpGet).to.deep.equal({ path: '/ping', port: 'http' });
+  });
+
+  it('replaces replicas without reducing their number, and lets them stop in time', () => {
+    expect(api.strategy.rollingUpdate?.maxUnavailable).to.equal(0);
+    const delay = container.lifecycle?.preStop.sleep.seconds ?? 0;
+    expect(delay).to.be.greaterThan(0);
+    expect(pod.terminationGracePeriodSeconds).to.be.greaterThan(delay + STOP_SECONDS);
+  });
+
+  it('lets the autoscaler set the number of replicas, by a metric that the adapter provides', () => {
+    expect(api).not.to.have.property('replicas');
+    const { minReplicas, metrics, scaleTargetRef } = find('HorizontalPodAutoscaler', 'api').spec as {
+      minReplicas: number;
+      metrics: { pods: { metric: { name: string } } }[];
+      scaleTargetRef: { kind: string; name: string };
+    };
+    expect(scaleTargetRef).to.include({ kind: 'Deployment', name: 'api' });
+    expect(minReplicas).to.equal(3);
+    const { rules } = parse(read('deploy/kubernetes/prometheus-adapter-values.yaml')) as {
+      rules: { custom: { name: { as: string } }[] };
+    };
+    expect(metrics.map(({ pods }) => pods.metric.name)).to.deep.equal(
+      rules.custom.map(({ name }) => name.as),
+    );
+  });
+
+  it('mounts the certificate that NODE_EXTRA_CA_CERTS names', () => {
+    const volume = pod.volumes.find(({ secret }) => secret !== undefined);
+    expect(volume?.secret?.secretName).to.equal('elasticsearch-es-http-certs-public');
+    const mount = container.volumeMounts.find(({ name }) => name === volume?.name);
+    expect(literals[OF_NODE]).to.equal(`${mount?.mountPath}/ca.crt`);
+  });
+});
