@@ -11,7 +11,14 @@ const MAX_README_LINES = 120;
 const MAX_WIDTH = 140;
 
 const GUIDES = filesIn('docs').filter((path) => path.endsWith('.md'));
-const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'deploy/runbook.md', ...GUIDES];
+const DOCUMENTS = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'deploy/runbook.md',
+  ...GUIDES,
+];
 
 /** Folders and files that use environment variables. */
 const SOURCES = ['src', 'scripts', 'test', 'bench', 'datasets', 'deploy', 'docker-compose.yml', 'Dockerfile'];
