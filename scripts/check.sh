@@ -12,15 +12,24 @@ npm run --silent format:check
 
 # Before the tests, which need the processors for themselves.
 scripts/with-docker.sh npm run --silent images:offline
+missing=()
 if [ -z "${CHROMIUM:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
+  missing+=(chromium fonts-liberation)
+fi
+command -v haproxy >/dev/null || missing+=(haproxy)
+command -v promtool >/dev/null || missing+=(prometheus)
+if ((${#missing[@]} > 0)); then
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
 # Alone, because it measures the speed of the page.
 run browser npm run --silent test:browser </dev/null
 
 run schemathesis npm run --silent test:schemathesis </dev/null
+
+# Alone, because its readers must get every response in time.
+run soak npm run --silent soak -- --reads 50000 --short </dev/null
 
 # Also alone, because it compares processor times.
 run guard npm run --silent bench:guard </dev/null
@@ -31,8 +40,10 @@ set -m
 {
   run this-machine npm test --silent
   run faults npm run --silent test:faults
+  run monitoring npm run --silent test:monitoring
 } </dev/null &
 {
+  run kubernetes npm run --silent test:kubernetes
   run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
   # After the unit tests of this machine, which measure the same free space.
   run unit-node-24 npm run --silent test:node -- 24 test:unit
@@ -40,5 +51,5 @@ set -m
 set +m
 wait
 
-show containers-node-24 unit-node-24
-conclude browser schemathesis guard this-machine faults containers-node-24 unit-node-24
+show kubernetes containers-node-24 unit-node-24
+conclude browser schemathesis soak guard this-machine faults monitoring kubernetes containers-node-24 unit-node-24
