@@ -10,8 +10,6 @@ npm run --silent typecheck
 npm run --silent lint
 npm run --silent format:check
 
-# Before the tests, which need the processors for themselves.
-scripts/with-docker.sh npm run --silent images:offline
 missing=()
 if [ -z "${CHROMIUM:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
   missing+=(chromium fonts-liberation)
@@ -22,6 +20,9 @@ if ((${#missing[@]} > 0)); then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
+
+# Before the tests, which need the processors for themselves.
+scripts/with-docker.sh npm run --silent images:offline
 
 # Alone, because it measures the speed of the page.
 run browser npm run --silent test:browser </dev/null

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { ELASTICSEARCH_IMAGE } from '../../src/dev/docker.js';
+import { freePort } from '../../src/dev/free-port.js';
 import { run } from '../../src/dev/run.js';
 import { Compose } from '../support/compose.js';
 import { bundledPackages } from '../support/datasets.js';
@@ -115,6 +116,47 @@ describe('docker-compose.yml', function () {
   });
 
   it('flips both replicas after a rebuild through the proxy', rebuild);
+
+  describe('with the profile `monitoring`', () => {
+    let prometheus: string;
+
+    before(async () => {
+      prometheus = `127.0.0.1:${await freePort()}`;
+      await compose.configure(['example.env'], { ...SETTINGS, PROMETHEUS_ADDRESS: prometheus });
+      await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', 'prometheus');
+      await compose.healthy('prometheus', 1);
+    });
+
+    after(() => compose.run('rm', '--stop', '--force', 'prometheus'));
+
+    async function ask(path: string) {
+      const response = await fetch(`http://${prometheus}/api/v1/${path}`);
+      expect(response.status).to.equal(200);
+      return ((await response.json()) as { data: any }).data; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
+    }
+
+    it('scrapes every replica', async () => {
+      const up = async () => {
+        const { result } = await ask('query?query=up%7Bjob%3D%22registry-search%22%7D');
+        return result.length === 2 && result.every(({ value }: { value: string[] }) => value[1] === '1');
+      };
+      await waitFor(up, 'a scrape of both replicas', 60_000);
+    });
+
+    it('evaluates the alert rules', async () => {
+      const { groups } = await ask('rules?type=alert');
+      const rules = groups.flatMap(({ rules }: { rules: { name: string }[] }) => rules);
+      expect(rules.map(({ name }: { name: string }) => name)).to.include('RegistrySearchDown');
+    });
+
+    it('publishes Prometheus on loopback only', async () => {
+      const [container] = await compose.containers('prometheus');
+      const HostPort = prometheus.slice('127.0.0.1:'.length);
+      expect(container?.HostConfig.PortBindings).to.deep.equal({
+        '9090/tcp': [{ HostIp: '127.0.0.1', HostPort }],
+      });
+    });
+  });
 
   describe('with deploy/siblings.yml', () => {
     /** As in deploy/sibling.env. */

@@ -32,6 +32,7 @@ const images: Record<string, { folder: string; fill?: Fill }> = {
   [REDIS_IMAGE]: { folder: 'redis' },
   'node:24-trixie-slim': { folder: 'node', fill: addNode },
   'haproxy:3.0-alpine': { folder: 'haproxy' },
+  'prom/prometheus:v3.5.0': { folder: 'prometheus', fill: addPrometheus },
 };
 
 async function addElasticsearch(context: string): Promise<void> {
@@ -50,6 +51,12 @@ async function addElasticsearch(context: string): Promise<void> {
 function addNode(context: string): Promise<string> {
   const packages = [`node-linux-${process.arch}@24`, 'npm@11'];
   return run('npm', ['install', '--prefix', context, '--no-save', '--ignore-scripts', ...packages]);
+}
+
+/** That of this machine, which is of Debian, too. */
+async function addPrometheus(context: string): Promise<void> {
+  const path = (await run('sh', ['-c', 'command -v prometheus'])).trim();
+  await cp(path, join(context, 'prometheus'), { dereference: true });
 }
 
 /** The base of all images: a minimal Debian with the certificate authorities that this machine trusts. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import { parse } from 'yaml';
 import { dashboard, panels } from '../support/grafana.js';
 
 /** Names and labels in the table of docs/operations.md, with their prefix. */
@@ -21,6 +22,14 @@ function defaultMetrics(): Set<string> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   return new Set(registry.getMetricsAsArray().map(({ name }) => name));
+}
+
+/** The fields of a service of docker-compose.yml that tests read. */
+interface Service {
+  profiles?: string[];
+  networks: string[];
+  volumes: string[];
+  environment: Record<string, string>;
 }
 
 /** A selector in a query: the name of a metric, and its matchers. */
@@ -104,3 +113,53 @@ describe('The dashboard deploy/grafana/registry-search.json', () => {
 function queryOf(query: string | { query: string } | undefined): string {
   return typeof query === 'object' ? query.query : (query ?? '');
 }
+
+describe('The Grafana of docker-compose.yml', () => {
+  const ROOT = new URL('../../', import.meta.url);
+  const yaml = (path: string): unknown => parse(readFileSync(new URL(path, ROOT), 'utf8'), { merge: true });
+  const { services } = yaml('docker-compose.yml') as { services: Record<string, Service> };
+  const grafana = services['grafana'];
+  /** Paths of the repository by their paths in the container. */
+  const mounts = new Map(
+    grafana?.volumes.map((volume) => {
+      const [path = '', target = '', mode] = volume.split(':');
+      expect(mode, volume).to.equal('ro');
+      return [target, path];
+    }),
+  );
+  const PROVISIONING = '/etc/grafana/provisioning';
+
+  it('loads this dashboard and shows it first', () => {
+    const provider = mounts.get(`${PROVISIONING}/dashboards/registry-search.yml`) ?? '';
+    const { providers } = yaml(provider) as { providers: { options: { path: string } }[] };
+    const [folder] = providers.map(({ options }) => options.path);
+    const path = `${folder}/registry-search.json`;
+    expect(mounts.get(path)).to.equal('./deploy/grafana/registry-search.json');
+    expect(grafana?.environment).to.include({ GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH: path });
+  });
+
+  it('reads from the Prometheus next to it', () => {
+    const source = mounts.get(`${PROVISIONING}/datasources/prometheus.yml`) ?? '';
+    const { datasources } = yaml(source) as { datasources: { url: string; isDefault: boolean }[] };
+    expect(datasources.map(({ url, isDefault }) => [url, isDefault])).to.deep.equal([
+      ['http://prometheus:9090', true],
+    ]);
+    expect(services['prometheus']?.networks).to.include.members(grafana?.networks ?? ['none']);
+  });
+
+  it('has no account, and lets visitors only read', () => {
+    expect(grafana?.environment).to.include({
+      GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION: 'true',
+      GF_AUTH_ANONYMOUS_ORG_ROLE: 'Viewer',
+      GF_AUTH_DISABLE_LOGIN_FORM: 'true',
+      GF_AUTH_BASIC_ENABLED: 'false',
+    });
+  });
+
+  it('starts only with the profile `monitoring`, as Prometheus does', () => {
+    const inProfile = Object.entries(services).filter(([, { profiles = [] }]) =>
+      profiles.includes('monitoring'),
+    );
+    expect(inProfile.map(([name]) => name)).to.deep.equal(['prometheus', 'grafana']);
+  });
+});
