@@ -20,7 +20,7 @@ const PERMISSIVE = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueO
  */
 const REVIEWED: Record<string, { license?: string; version?: string; reason: string }> = {
   argparse: {
-    license: 'Python-2.0',
+    license: 'PSF-2.0',
     reason: 'permissive; the license of the Python module it was ported from',
   },
   'axe-core': {
