@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ELASTICSEARCH_IMAGE } from '../../src/dev/docker.js';
 import { freePort } from '../../src/dev/free-port.js';
@@ -5,6 +6,7 @@ import { run } from '../../src/dev/run.js';
 import { Compose } from '../support/compose.js';
 import { bundledPackages } from '../support/datasets.js';
 import { LoadGenerator } from '../support/load-generator.js';
+import { RawConnection } from '../support/raw-connection.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** As in deploy/example.env. */
@@ -104,6 +106,21 @@ describe('docker-compose.yml', function () {
     const forged = await get('/debug-ip', { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
     expect(forged.body.ip).to.equal(honest.body.ip).and.not.equal(honest.body.peer);
     expect(forged.body.forwarded_for).to.deep.equal([honest.body.ip]);
+  });
+
+  it('keeps an idle connection for as long as it tells the client', async () => {
+    const connection = await RawConnection.open(compose.url);
+    const request = async (count: number) => {
+      connection.send('GET /ping HTTP/1.1\r\nHost: api\r\n\r\n');
+      await waitFor(() => connection.responses.length === count, `response ${count}`);
+      return connection.responses[count - 1];
+    };
+    const first = await request(1);
+    const [, seconds] = /^timeout=(\d+)$/.exec(first?.headers.get('keep-alive') ?? '') ?? [];
+    expect(Number(seconds)).to.be.within(5, 60);
+    await pause(Number(seconds) * 1000);
+    expect(await request(2)).to.include({ status: 200 });
+    connection.endSending();
   });
 
   it('uses the secrets of the env file', async () => {

@@ -22,9 +22,6 @@ const MAX_IN_FLIGHT = 2000;
 /** A read fails without a complete response after this time, in milliseconds: that of the proxy. */
 const TIMEOUT_MS = 30_000;
 
-/** Idle connections are closed before the proxy closes them, after 60 s, in milliseconds. */
-const KEEP_ALIVE_MS = 30_000;
-
 /** How long a response waits for Elasticsearch to tell what its snapshot was built from, in milliseconds. */
 const UNKNOWN_SNAPSHOT_MS = 120_000;
 const LOOK_MS = 500;
@@ -90,7 +87,6 @@ export class Readers {
         new Pool(url, {
           connections: CONNECTIONS_PER_CLIENT,
           localAddress: `127.0.1.${i + 1}`,
-          keepAliveMaxTimeout: KEEP_ALIVE_MS,
           headersTimeout: TIMEOUT_MS,
           bodyTimeout: TIMEOUT_MS,
         }),
