@@ -36,8 +36,7 @@ run soak npm run --silent soak -- --reads 50000 --short </dev/null
 run guard npm run --silent bench:guard </dev/null
 
 # The tests on this machine, in CI on the oldest supported Node, run in parallel with those on newer ones and in
-# containers, because both mostly wait: faults and containers on the Node of the image, `npm test` on the newest.
-# The output of the latter follows at the end.
+# containers, because both mostly wait. The output of the latter follows at the end.
 set -m
 {
   run this-machine npm test --silent
@@ -46,14 +45,14 @@ set -m
 } </dev/null &
 {
   run kubernetes npm run --silent test:kubernetes
-  run containers-node-24 scripts/with-docker.sh \
-    npm run --silent test:node -- 24 test:containers --ignore 'test/integration/**'
+  run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
   # After the unit tests of this machine, which measure the same free space.
   run unit-node-24 npm run --silent test:node -- 24 test:unit
-  run node-26 scripts/with-docker.sh env TEST_ENGINES=containers npm run --silent test:node -- 26 test
+  run unit-node-22 npm run --silent test:node -- 22 test:unit
 } </dev/null >/dev/null &
 set +m
 wait
 
-show kubernetes containers-node-24 unit-node-24 node-26
-conclude browser schemathesis soak guard this-machine faults monitoring kubernetes containers-node-24 unit-node-24 node-26
+show kubernetes containers-node-24 unit-node-24 unit-node-22
+conclude browser schemathesis soak guard this-machine faults monitoring \
+  kubernetes containers-node-24 unit-node-24 unit-node-22

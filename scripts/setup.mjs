@@ -13,6 +13,11 @@ if (major < 20 || (major === 20 && minor < 19)) {
   console.error(`Node ${process.versions.node} is too old: install 20.19 or newer.`);
   process.exit(1);
 }
+if (major > 24) {
+  // An upgrade request is handed over differently, and src/http/pipelining.ts relies on that: pipelined requests hang.
+  console.error(`Node ${process.versions.node} is too new: install 24.`);
+  process.exit(1);
+}
 
 const lock = createHash('sha256')
   .update(readFileSync(`${root}package-lock.json`))
