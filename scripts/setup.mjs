@@ -14,7 +14,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1);
 }
 if (major > 24) {
-  // An upgrade request is handed over differently, and src/http/pipelining.ts relies on that: pipelined requests hang.
+  // Its parser no longer stops at a request that is reported as an upgrade, as src/http/pipelining.ts does.
   console.error(`Node ${process.versions.node} is too new: install 24.`);
   process.exit(1);
 }
