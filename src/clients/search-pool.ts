@@ -10,7 +10,8 @@ export const CONNECTIONS_PER_NODE = 16;
 /**
  * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
  * seconds. If a node hangs, another one without a copy of the index may forward the search to it, so that two attempts can
- * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow.
+ * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow. The last
+ * attempt also gets what earlier ones have left of their time.
  */
 const TIMEOUTS_MS = { one: [1500], two: [800, 800], more: [500, 500, 800] } as const;
 
@@ -63,6 +64,8 @@ export class SearchPool {
   readonly #nodes: Node[];
   /** Of each attempt on another node, in milliseconds. */
   readonly #timeoutsMs: readonly [number, ...number[]];
+  /** Of all attempts together, in milliseconds. */
+  readonly #totalMs: number;
   readonly #onSearch: OnSearch;
   #turn = 0;
 
@@ -74,6 +77,7 @@ export class SearchPool {
     const usual =
       nodes.length === 1 ? TIMEOUTS_MS.one : nodes.length === 2 ? TIMEOUTS_MS.two : TIMEOUTS_MS.more;
     this.#timeoutsMs = timeoutMs === undefined ? usual : [timeoutMs, ...usual.slice(1).map(() => timeoutMs)];
+    this.#totalMs = this.#timeoutsMs.reduce((sum, ms) => sum + ms);
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
@@ -109,10 +113,12 @@ export class SearchPool {
    */
   async post(path: string, body: string, opaqueId: string): Promise<string> {
     const tried: Node[] = [];
+    const began = performance.now();
     for (;;) {
       const node = this.#next(tried);
+      const timeoutMs = this.#timeoutOf(tried.length, performance.now() - began);
       try {
-        return await this.#send(node, path, body, opaqueId, this.#timeoutOf(tried.length));
+        return await this.#send(node, path, body, opaqueId, timeoutMs);
       } catch (error) {
         tried.push(node);
         if (!this.#mayRetry(error, tried.length)) throw asUnavailable(error);
@@ -127,8 +133,10 @@ export class SearchPool {
   }
 
   /** The only node has one timeout for both attempts. */
-  #timeoutOf(attempt: number): number {
-    return this.#timeoutsMs[attempt] ?? this.#timeoutsMs[0];
+  #timeoutOf(attempt: number, elapsedMs: number): number {
+    const own = this.#timeoutsMs[attempt] ?? this.#timeoutsMs[0];
+    const isLast = attempt === this.#timeoutsMs.length - 1;
+    return isLast ? Math.max(own, this.#totalMs - elapsedMs) : own;
   }
 
   #mayRetry(error: unknown, failed: number): boolean {

@@ -132,6 +132,24 @@ describe('runSearches', () => {
     }
   });
 
+  itConcurrently('gives the last node the time that the others have left', async () => {
+    const breaks: RequestListener = (request) => request.socket.destroy();
+    const whole = answering({ responses: [good(), good()] });
+    const slow: RequestListener = (request, response) => {
+      setTimeout(() => whole(request, response), 1200);
+    };
+    // The second node is the first one asked.
+    for (const nodes of [
+      [slow, breaks],
+      [slow, breaks, breaks],
+    ]) {
+      expect(await ask(...nodes)).to.deep.equal([
+        { entries: [], exact: 0 },
+        { entries: [], exact: 0 },
+      ]);
+    }
+  });
+
   itConcurrently('gives up within two seconds if four nodes hang', async () => {
     const hangs: RequestListener = () => undefined;
     const began = Date.now();
