@@ -37,7 +37,10 @@ export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) =
 
 interface SearchPoolOptions {
   onSearch?: OnSearch | undefined;
-  /** Timeout of one attempt, in milliseconds; the default is for searches that a client waits for. */
+  /**
+   * Timeout of one attempt, in milliseconds; the last also gets what the others have left. The default is for
+   * searches that a client waits for.
+   */
   timeoutMs?: number;
 }
 
