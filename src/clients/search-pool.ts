@@ -1,5 +1,6 @@
 import { Pool, type Dispatcher } from 'undici';
 import type { ElasticsearchAccess } from './elasticsearch.js';
+import { RetryBudget } from './retry-budget.js';
 
 /**
  * Open connections per node, which limits the searches that one replica has in flight there. Elasticsearch
@@ -11,9 +12,12 @@ export const CONNECTIONS_PER_NODE = 16;
  * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
  * seconds. If a node hangs, another one without a copy of the index may forward the search to it, so that two attempts can
  * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow. The last
- * attempt also gets what earlier ones have left of their time.
+ * attempt also gets what earlier ones have left of their time, and one that may not be retried the time of the others.
  */
 const TIMEOUTS_MS = { one: [1500], two: [800, 800], more: [500, 500, 800] } as const;
+
+/** Rest of the time that is worth another attempt, in milliseconds. */
+const MIN_ATTEMPT_MS = 50;
 
 /** Timeout of a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
@@ -58,6 +62,17 @@ interface Node {
   avoidUntil: number;
 }
 
+/** A search that is sent to one node. */
+interface Attempt {
+  path: string;
+  body: string;
+  opaqueId: string;
+  /** How many nodes it was sent to before. */
+  earlier: number;
+  /** Of all attempts, as `performance.now()`. */
+  deadline: number;
+}
+
 /**
  * Sends searches to the nodes in turn and returns the text of the response, with little overhead: for the
  * same request, the Elasticsearch client takes three times the processor time, mostly to parse entries that
@@ -70,6 +85,7 @@ export class SearchPool {
   /** Of all attempts together, in milliseconds. */
   readonly #totalMs: number;
   readonly #onSearch: OnSearch;
+  readonly #retries = new RetryBudget();
   #turn = 0;
 
   constructor(
@@ -109,24 +125,24 @@ export class SearchPool {
 
   /**
    * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection was lost, or if the node was
-   * unavailable or too slow. The only node gets a second attempt if the connection was lost.
+   * unavailable or too slow; the latter within a budget. The only node gets a second attempt if the connection was lost.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @returns the body of the response.
    * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects.
    */
   async post(path: string, body: string, opaqueId: string): Promise<string> {
     const tried: Node[] = [];
-    const began = performance.now();
+    const deadline = performance.now() + this.#totalMs;
     for (;;) {
       const node = this.#next(tried);
-      const timeoutMs = this.#timeoutOf(tried.length, performance.now() - began);
+      const attempt = { path, body, opaqueId, earlier: tried.length, deadline };
       try {
-        return await this.#send(node, path, body, opaqueId, timeoutMs);
+        return await this.#send(node, attempt);
       } catch (error) {
         tried.push(node);
-        if (!this.#mayRetry(error, tried.length)) throw asUnavailable(error);
         // Not the next ones: the first node may be the reason why they fail.
-        if (tried.length === 1) node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
+        if (tried.length === 1 && isNodeFailure(error)) this.#avoid(node);
+        if (!this.#mayRetry(error, tried.length, deadline)) throw asUnavailable(error);
       }
     }
   }
@@ -135,18 +151,14 @@ export class SearchPool {
     await Promise.all(this.#nodes.map(({ pool }) => pool.destroy()));
   }
 
-  /** The only node has one timeout for both attempts. */
-  #timeoutOf(attempt: number, elapsedMs: number): number {
-    const own = this.#timeoutsMs[attempt] ?? this.#timeoutsMs[0];
-    const isLast = attempt === this.#timeoutsMs.length - 1;
-    return isLast ? Math.max(own, this.#totalMs - elapsedMs) : own;
+  #mayRetry(error: unknown, failed: number, deadline: number): boolean {
+    if (deadline - performance.now() < MIN_ATTEMPT_MS) return false;
+    if (this.#nodes.length === 1) return failed === 1 && isConnectionLost(error);
+    return failed < this.#timeoutsMs.length && isNodeFailure(error);
   }
 
-  #mayRetry(error: unknown, failed: number): boolean {
-    if (this.#nodes.length === 1) return failed === 1 && isConnectionLost(error);
-    return (
-      failed < this.#timeoutsMs.length && (isConnectionLost(error) || error instanceof NodeUnavailableError)
-    );
+  #avoid(node: Node): void {
+    node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
   }
 
   /** The next node in turn: one that has not been tried, if possible one that is not avoided. */
@@ -165,15 +177,23 @@ export class SearchPool {
     return untried ?? (this.#nodes[this.#turn] as Node);
   }
 
-  async #send(node: Node, path: string, body: string, opaqueId: string, timeoutMs: number): Promise<string> {
+  async #send(node: Node, { path, body, opaqueId, earlier, deadline }: Attempt): Promise<string> {
     const headers = { ...node.headers, 'x-opaque-id': opaqueId };
     const request = { method: 'POST', path: node.prefix + path, headers, body } as const;
     const began = performance.now();
+    const isLast = earlier >= this.#timeoutsMs.length - 1;
+    const leftMs = deadline - began;
+    const timeoutMs = isLast ? leftMs : Math.min(this.#timeoutsMs[earlier] ?? leftMs, leftMs);
+    const onLate = (): number => {
+      if (earlier === 0) this.#avoid(node);
+      return isLast || this.#retries.take() ? 0 : leftMs - timeoutMs;
+    };
     let outcome: SearchOutcome = 'unavailable';
     try {
-      const { status, text } = await exchange(node.pool, request, timeoutMs);
+      const { status, text } = await exchange(node.pool, request, timeoutMs, onLate);
       if (status === 200) {
         outcome = 'answered';
+        if (performance.now() - began < timeoutMs) this.#retries.earn();
         return text;
       }
       const description = `Elasticsearch responded with ${status}: ${text.slice(0, 500)}`;
@@ -189,22 +209,30 @@ export class SearchPool {
 
 /**
  * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
- * @throws {NodeUnavailableError} without a complete response after `timeoutMs`.
+ * @param onLate called after `timeoutMs`; returns how many more milliseconds to wait.
+ * @throws {NodeUnavailableError} without a complete response in this time.
  */
 function exchange(
   pool: Pool,
   request: Dispatcher.DispatchOptions,
   timeoutMs: number,
+  onLate: () => number,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined;
     let expired: NodeUnavailableError | undefined;
     let status = 0;
     const chunks: Buffer[] = [];
-    const late = setTimeout(() => {
-      expired = new NodeUnavailableError(`no response within ${timeoutMs} ms`);
+    const began = performance.now();
+    const expire = (): void => {
+      expired = new NodeUnavailableError(`no response within ${Math.round(performance.now() - began)} ms`);
       controller?.abort(expired);
       reject(expired);
+    };
+    let timer = setTimeout(() => {
+      const moreMs = onLate();
+      if (moreMs === 0) expire();
+      else timer = setTimeout(expire, moreMs);
     }, timeoutMs);
     pool.dispatch(request, {
       onRequestStart: (started) => {
@@ -219,11 +247,11 @@ function exchange(
         chunks.push(chunk);
       },
       onResponseEnd: () => {
-        clearTimeout(late);
+        clearTimeout(timer);
         resolve({ status, text: Buffer.concat(chunks).toString() });
       },
       onResponseError: (_controller, error) => {
-        clearTimeout(late);
+        clearTimeout(timer);
         reject(error);
       },
     });
@@ -239,6 +267,11 @@ export function isRetryable(status: number): boolean {
 function isConnectionLost(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
+}
+
+/** Whether another node may respond to the same request. */
+function isNodeFailure(error: unknown): boolean {
+  return isConnectionLost(error) || error instanceof NodeUnavailableError;
 }
 
 function asUnavailable(error: unknown): unknown {

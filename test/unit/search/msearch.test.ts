@@ -7,17 +7,27 @@ import { IndexGoneError } from '../../../src/search/msearch-response.js';
 import { EngineUnavailableError, SearchPool } from '../../../src/clients/search-pool.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 
-/** Runs two searches on nodes with these listeners; undefined stands for an unreachable node. */
-async function ask(...listeners: (RequestListener | undefined)[]) {
+/**
+ * Runs two searches on nodes with these listeners; undefined stands for an unreachable node.
+ * @returns the results, or the error.
+ */
+function ask(...listeners: (RequestListener | undefined)[]) {
+  return withPool(listeners, askPool).catch((error: unknown) => error);
+}
+
+const askPool = (pool: SearchPool) => runSearches(pool, 'index', [{ size: 1 }, { size: 2 }], 'test');
+
+async function withPool<T>(
+  listeners: (RequestListener | undefined)[],
+  use: (pool: SearchPool) => Promise<T>,
+) {
   const servers = listeners.map((listener) => createServer(listener).listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
   const urlOf = (server: Server, i: number) =>
     `http://127.0.0.1:${listeners[i] === undefined ? 1 : (server.address() as AddressInfo).port}`;
   const pool = new SearchPool({ nodes: servers.map(urlOf), apiKey: 'key' });
   try {
-    return await runSearches(pool, 'index', [{ size: 1 }, { size: 2 }], 'test');
-  } catch (error) {
-    return error;
+    return await use(pool);
   } finally {
     await pool.close();
     for (const server of servers) {
@@ -148,6 +158,44 @@ describe('runSearches', () => {
         { entries: [], exact: 0 },
       ]);
     }
+  });
+
+  itConcurrently('stops retrying slow searches while all nodes are slow', async () => {
+    let requests = 0;
+    const slow: RequestListener = (_request, response) => {
+      requests++;
+      setTimeout(() => response.end(JSON.stringify({ responses: [good(), good()] })), 1000);
+    };
+    await withPool([slow, slow, slow], async (pool) => {
+      const isAnswered = () =>
+        askPool(pool).then(
+          () => true,
+          () => false,
+        );
+      const searches = 40;
+      let answered = 0;
+      for (let wave = 0; wave < 5; wave++) {
+        const before = requests;
+        const outcomes = await Promise.all(Array.from({ length: searches }, isAnswered));
+        answered = outcomes.filter(Boolean).length;
+        if (wave === 4) expect(requests - before, 'requests').to.equal(searches);
+      }
+      expect(answered).to.equal(searches);
+    });
+  });
+
+  itConcurrently('lets every search reach a third node while one hangs and others are quick', async () => {
+    let isHanging = false;
+    const quick = answering({ responses: [good(), good()] });
+    const hangs: RequestListener = (request, response) => {
+      if (!isHanging) quick(request, response);
+    };
+    await withPool([hangs, quick, quick], async (pool) => {
+      for (let i = 0; i < 300; i++) await askPool(pool);
+      isHanging = true;
+      const answers = await Promise.all(Array.from({ length: 48 }, () => askPool(pool)));
+      expect(answers).to.have.length(48);
+    });
   });
 
   itConcurrently('gives up within two seconds if four nodes hang', async () => {

@@ -1,0 +1,25 @@
+/** Retries of a process that has just started, and at most in a row. */
+const CAPACITY = 128;
+
+/** Retries earned by a quick response. */
+const PER_QUICK_RESPONSE = 0.5;
+
+/**
+ * Limits the retries of searches that are slow. If one node hangs, the others respond quickly and pay for them. If all
+ * nodes are overloaded, nothing is quick: retries would multiply the load that made them slow, and it would never end.
+ */
+export class RetryBudget {
+  #left = CAPACITY;
+
+  /** Adds to the budget. */
+  earn(): void {
+    this.#left = Math.min(CAPACITY, this.#left + PER_QUICK_RESPONSE);
+  }
+
+  /** Takes one retry. @returns false if none is left. */
+  take(): boolean {
+    if (this.#left < 1) return false;
+    this.#left--;
+    return true;
+  }
+}
