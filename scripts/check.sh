@@ -45,7 +45,7 @@ set -m
 } </dev/null &
 {
   run kubernetes npm run --silent test:kubernetes
-  run containers-node-24 scripts/with-docker.sh npm run --silent test:node -- 24 test:containers
+  run containers-node-26 scripts/with-docker.sh npm run --silent test:node -- 26 test:containers
   # After the unit tests of this machine, which measure the same free space.
   run unit-node-24 npm run --silent test:node -- 24 test:unit
   run unit-node-22 npm run --silent test:node -- 22 test:unit
@@ -53,6 +53,6 @@ set -m
 set +m
 wait
 
-show kubernetes containers-node-24 unit-node-24 unit-node-22
+show kubernetes containers-node-26 unit-node-24 unit-node-22
 conclude browser schemathesis soak guard this-machine faults monitoring \
-  kubernetes containers-node-24 unit-node-24 unit-node-22
+  kubernetes containers-node-26 unit-node-24 unit-node-22

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const [version, script = 'test', ...args] = process.argv.slice(2);
 
 if (!/^\d+(\.\d+){0,2}$/.test(version ?? '')) {
-  console.error('usage: npm run test:node -- VERSION [SCRIPT [ARGUMENT…]], such as 20.19, 22 or 24');
+  console.error('usage: npm run test:node -- VERSION [SCRIPT [ARGUMENT…]], such as 20.19, 22 or 26');
   process.exit(2);
 }
 

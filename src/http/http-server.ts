@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { MAX_HEADER_BYTES, type Problem } from './problem.js';
 import { ConnectionLimits } from './connection-limits.js';
 import { rawProblem } from './problem-response.js';
-import { heldRequestClass } from './pipelining.js';
+import { heldRequestClass, stopAtHeldRequests } from './pipelining.js';
 import {
   checkRequest,
   connectNotAllowed,
@@ -82,7 +82,10 @@ export class HttpServer {
     Object.assign(server, { httpAllowHalfOpen: true });
     // No limit: a held request must keep all of its headers. Their size is limited.
     server.maxHeadersCount = 0;
-    server.on('connection', (socket) => connections.add(socket));
+    server.on('connection', (socket) => {
+      connections.add(socket);
+      stopAtHeldRequests(socket);
+    });
     server.on('upgrade', (request, socket, rest) => connections.get(socket)?.hold(request, rest));
     this.connections = connections;
     this.#server = server;

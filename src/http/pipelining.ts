@@ -1,4 +1,5 @@
 import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 
 /**
  * Maximum concurrent requests of one connection: several, so that pipelining saves round trips, but few,
@@ -88,6 +89,24 @@ export function heldRequestClass(mustHold: (request: IncomingMessage) => boolean
     set upgrade(asked: boolean | null) {
       this.asked = asked;
     }
+  };
+}
+
+/** What a parser gets to know about a request: skip its body, and stop after it. */
+const STOP_PARSING = 2;
+
+type OnIncoming = (request: IncomingMessage, keepAlive: boolean) => number;
+
+/**
+ * Lets the parser of a connection stop at a held request. Up to Node 24 it does so for every upgrade; since Node 26 it goes
+ * on, because the request may have a body. Call it whenever a parser was attached to the socket.
+ */
+export function stopAtHeldRequests(socket: Socket): void {
+  const { parser } = socket as unknown as { parser: { onIncoming: OnIncoming } };
+  const onIncoming = parser.onIncoming;
+  parser.onIncoming = (request, keepAlive) => {
+    const decision = onIncoming(request, keepAlive);
+    return (request as IncomingMessage & { upgrade: boolean }).upgrade ? STOP_PARSING : decision;
   };
 }
 
