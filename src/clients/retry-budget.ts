@@ -1,5 +1,8 @@
-/** Retries of a process that has just started, and at most in a row. */
-const CAPACITY = 256;
+/**
+ * Retries of a process that has just started, and at most in a row: twice the searches in flight on three nodes. They are
+ * soon spent if all nodes are slow.
+ */
+const CAPACITY = 96;
 
 /**
  * Retries earned by a quick response. While one node of three hangs, a search needs up to 0.75 on average: one of three is

@@ -41,6 +41,12 @@ const LEAST_KINDS = 15;
 /** Pause between two faults, in milliseconds, in which the service must be as fast as without any. */
 const CALM_MS = 4000;
 
+/**
+ * Pause before the first fault, in seconds, after the ramp. At the full rate, the first fault and the compilers of three
+ * nodes would need more than two processors. A short soak has a lower rate in CI.
+ */
+const WARM_UP_SECONDS = values.short ? 0 : 80;
+
 const MEMORY_SAMPLE_MS = 5000;
 /** Memory is compared from this minute on, when all caches are full. */
 const WARM_MINUTE = 20;
@@ -96,7 +102,7 @@ class Soak {
     this.#began = performance.now();
     this.readers.start(RATE);
     const sampling = setInterval(() => void this.#sampleMemory(), MEMORY_SAMPLE_MS);
-    await pause(RAMP_SECONDS * 1000);
+    await pause((RAMP_SECONDS + WARM_UP_SECONDS) * 1000);
     const needed = values.short ? 0 : ROUNDS * FAULTS.filter(({ name }) => name.includes(values.only)).length;
     for (const fault of schedule()) {
       if (this.readers.sent >= READS && this.injections.length >= needed) break;

@@ -174,11 +174,11 @@ describe('runSearches', () => {
         );
       const searches = 40;
       let answered = 0;
-      for (let wave = 0; wave < 5; wave++) {
+      for (let wave = 0; wave < 3; wave++) {
         const before = requests;
         const outcomes = await Promise.all(Array.from({ length: searches }, isAnswered));
         answered = outcomes.filter(Boolean).length;
-        if (wave === 4) expect(requests - before, 'requests').to.equal(searches);
+        if (wave === 2) expect(requests - before, 'requests').to.equal(searches);
       }
       expect(answered).to.equal(searches);
     });
