@@ -59,12 +59,14 @@ export const operatorFaults: Fault[] = [
           await pause(CHANGE_MS);
         }
         await stack.idle();
-        const served = await stack.servedIndex();
         // Exit code 3 while a refresh checks whether the dataset has changed.
         const rolledBack = async () => (await stack.command('dist/cli/rollback.js')) === 0;
         await waitFor(rolledBack, 'the rollback', ROLLBACK_TIMEOUT_MS);
+        const served = await stack.servedIndex();
         await pause(CHANGE_MS);
-        if ((await stack.servedIndex()) === served) throw new Error('a refresh undid the rollback');
+        // A rebuild that has begun takes longer.
+        await stack.idle();
+        if ((await stack.servedIndex()) !== served) throw new Error('a refresh undid the rollback');
       } finally {
         await rollingRestart(stack);
       }
