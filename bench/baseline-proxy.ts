@@ -1,7 +1,7 @@
 import Koa from 'koa';
 import { searchTierByTier } from '../src/search/tiered-search.js';
 import { msearchRequest } from '../src/search/msearch.js';
-import { TierPredictor } from '../src/search/tier-predictor.js';
+import { sampleOf } from './load.js';
 import { BaselineClient } from './measure.js';
 import { serve } from './serve.js';
 
@@ -11,7 +11,7 @@ import { serve } from './serve.js';
  */
 const { ELASTICSEARCH_URL = '', INDEX = '', LIMIT = '', CONNECTIONS = '' } = process.env;
 const engine = new BaselineClient(ELASTICSEARCH_URL, Number(CONNECTIONS));
-const odds = new TierPredictor();
+const sample = await sampleOf(ELASTICSEARCH_URL, INDEX);
 
 /** Size of Elasticsearch's response, with Base64 and hits, ÷ size of the service's JSON. */
 const ENGINE_TO_SERVICE = 1.5;
@@ -31,7 +31,7 @@ app.use(async (ctx) => {
     },
     1,
     { q, limit: Number(LIMIT) },
-    odds,
+    sample.countStartingWith(q) > Number(LIMIT),
   );
   ctx.type = 'json';
   ctx.body = answer.slice(0, answer.length / ENGINE_TO_SERVICE);

@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { searchTierByTier } from '../src/search/tiered-search.js';
 import { msearchRequest } from '../src/search/msearch.js';
-import { TierPredictor } from '../src/search/tier-predictor.js';
 import { searchTiers, type SearchBody } from '../src/search/queries.js';
 import type { Service } from '../src/dev/service.js';
 import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
@@ -11,7 +10,17 @@ import { barChart } from './chart.js';
 import { generatedPackages } from '../fixtures/generated-dataset.js';
 import { costPerRequest, repeated, timePerRequest, type Contender } from './cost.js';
 import { elasticsearchTime, redisTime, withEngines } from './engines.js';
-import { LIMIT, load, searchPath, SECRET, servedIndex, slugOf, uncachedEnv, type Loaded } from './load.js';
+import {
+  LIMIT,
+  load,
+  sampleOf,
+  searchPath,
+  SECRET,
+  servedIndex,
+  slugOf,
+  uncachedEnv,
+  type Loaded,
+} from './load.js';
 import {
   BaselineClient,
   interleaveRounds,
@@ -109,9 +118,11 @@ async function coldSearch(
   const engine = new BaselineClient(elasticsearch.url, CONNECTIONS);
   const ours = new BaselineClient(large.service.url, CONNECTIONS);
   const oursSmall = new BaselineClient(small.service.url, CONNECTIONS);
-  const odds = new TierPredictor();
-  const baseline = ({ q }: Query) =>
-    searchTierByTier(parsedSearches(engine, large.index), 1, { q, limit: LIMIT }, odds);
+  const sample = await sampleOf(elasticsearch.url, large.index);
+  const baseline = ({ q }: Query) => {
+    const firstTierSuffices = sample.countStartingWith(q) > LIMIT;
+    return searchTierByTier(parsedSearches(engine, large.index), 1, { q, limit: LIMIT }, firstTierSuffices);
+  };
   const served = (query: Query) => ours.get(searchPath(query));
 
   const [p50, p99] = await ratio(queries, [served, baseline], [median, (times) => percentile(times, 0.99)]);

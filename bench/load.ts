@@ -4,6 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { writeDataset } from '../fixtures/generated-dataset.js';
+import { createReadClient } from '../src/clients/elasticsearch.js';
+import { findGeneration, isReadable } from '../src/search/generation.js';
+import { readNameSample, type NameSample } from '../src/search/name-sample.js';
 import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';
 
@@ -86,6 +89,16 @@ export async function load(
 export async function servedIndex(elasticsearch: string, slug: string): Promise<string> {
   const alias = (await (await fetch(`${elasticsearch}/${slug}-packages`)).json()) as object;
   return Object.keys(alias)[0] as string;
+}
+
+/** The sample by which the service decides which tiers of an index it searches together. */
+export async function sampleOf(elasticsearch: string, index: string): Promise<NameSample> {
+  const client = createReadClient({ nodes: [elasticsearch], apiKey: undefined });
+  const generation = await findGeneration(client, index);
+  if (generation === undefined || !isReadable(generation)) throw new Error(`${index} cannot be read`);
+  const sample = await readNameSample(client, generation);
+  await client.close();
+  return sample;
 }
 
 export function slugOf(size: number): string {

@@ -3,6 +3,8 @@ import { createApp } from './app.js';
 import { Catalog } from './search/catalog.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
 import type { GenerationWatcher } from './search/generation-watcher.js';
+import { readNameSample } from './search/name-sample.js';
+import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import { missingPrivileges } from './clients/missing-privileges.js';
 import type { Config } from './config.js';
@@ -131,7 +133,7 @@ function createServers(
   { log, secrets, onRebuild }: ServerOptions,
   stopping: AbortSignal,
 ) {
-  const { config, generations, redis } = rebuildContext;
+  const { config, generations, reader, redis } = rebuildContext;
   const { nodes, apiKey } = config.elasticsearch;
   const { slug } = config.registry;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
@@ -147,6 +149,7 @@ function createServers(
       waiting: MAX_WAITING_SIMILAR,
     }),
   };
+  const predictor = new TierPredictor((generation) => readNameSample(reader, generation), log);
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const app = createApp({
@@ -154,7 +157,7 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, limiters, log),
+    catalog: new Catalog(pool, generations, predictor, limiters, log),
     cache,
     generations,
     rebuilds,

@@ -16,6 +16,8 @@ const EXPORT_TIMEOUT_MS = 30_000;
 /** Everything that rebuilds and rollbacks need, for the server, its worker process and the commands. */
 export interface RebuildContext {
   alias: string;
+  /** Has the rights to read, and short timeouts. */
+  reader: Client;
   /** Has the rights to rebuild. */
   client: Client;
   /** With the same rights, for searching the new index. */
@@ -55,6 +57,7 @@ export async function createRebuildContext(
   const generations = new GenerationWatcher(reader, alias, log, config.changesRetention);
   return {
     alias,
+    reader,
     client,
     pool,
     exportPool,

@@ -10,7 +10,7 @@ import type { GenerationWatcher } from './generation-watcher.js';
 import { decodeRecord, nameOf } from './change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from './index-names.js';
-import { TierPredictor } from './tier-predictor.js';
+import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames, type SearchBody } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
 
@@ -95,11 +95,10 @@ export interface SearchLimiters {
 
 /** Reads the current or the previous generation, with a limited number of concurrent searches. */
 export class Catalog {
-  readonly #predictor = new TierPredictor();
-
   constructor(
     private readonly pool: SearchPool,
     private readonly generations: GenerationWatcher,
+    private readonly predictor: TierPredictor,
     private readonly limiters: SearchLimiters,
     private readonly log: Logger,
   ) {}
@@ -238,12 +237,13 @@ export class Catalog {
    * At most `limit` names of a generation that contain `q`, by rank and name.
    * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
-  search({ index, shards }: Generation, query: TieredQuery, requestId: string): Promise<SearchResults> {
+  search(generation: Generation, query: TieredQuery, requestId: string): Promise<SearchResults> {
+    const { index, shards } = generation;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { q, limit } = query;
     return this.limiters.search.run(() =>
       this.#logIfSlow({ requestId, index, q, limit }, () =>
-        searchTierByTier(run, shards, query, this.#predictor),
+        searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(generation, q, limit)),
       ),
     );
   }

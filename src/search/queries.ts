@@ -16,6 +16,9 @@ const BY_NAME = ['name.lowercase', 'name', 'no'];
 /** The same order if the index is one segment: index order, without looking up the sort fields. */
 const AS_THEY_LIE = ['_doc'];
 
+/** The lower-cased name. */
+export const LOWERCASE = 'name.lowercase';
+
 /** Timeout of a search on one shard. It then responds with partial results, which count as a failure. */
 const SHARD_TIMEOUT = '1200ms';
 
@@ -196,6 +199,18 @@ function withinDistance(name: string, edits: number): Query {
     fuzzy: {
       'name.fold': { value: name, fuzziness: edits, transpositions: true, rewrite: 'constant_score' },
     },
+  };
+}
+
+/** The lower-cased names with these ordinals, in no particular order. */
+export function namesNumbered(ordinals: readonly number[]): SearchBody {
+  return {
+    ...ONLY_ENTRY,
+    docvalue_fields: [LOWERCASE],
+    size: ordinals.length,
+    query: { terms: { ordinal: ordinals } },
+    track_total_hits: false,
+    timeout: SHARD_TIMEOUT,
   };
 }
 

@@ -1,28 +1,59 @@
-/** Share of full first tiers above which requesting the first tier alone costs less on average. */
-const THRESHOLD = 1 / 3;
+import type { Logger } from '../log.js';
+import type { Generation } from './generation.js';
+import type { NameSample } from './name-sample.js';
 
-/** Weight of each new search in the moving average. */
-const LEARNING_RATE = 1 / 16;
+/** Pause after a sample could not be read, in milliseconds. */
+export const SAMPLE_RETRY_MS = 10_000;
+
+/** Generations that are served: the current and the previous one. */
+const SERVED_GENERATIONS = 2;
+
+/** The sample of one generation. */
+interface SampleState {
+  /** Undefined while it is being read. */
+  sample?: NameSample;
+  /** When it may be read again after a failure, as `performance.now()`. */
+  retryAt?: number;
+}
 
 /**
- * Learns how often names that start with a query fill the response, so that the second tier is not needed.
- * This is more frequent for short queries and large registries.
+ * Predicts whether the names that start with a query fill the response, so that the second tier is not
+ * needed. The first search of a generation starts reading a sample of its names; until it is there, and while it
+ * cannot be read, both tiers are searched.
  */
 export class TierPredictor {
-  /** Moving averages by the length of queries in UTF-16 units, which is accurate enough. */
-  readonly #share = new Map<number, number>();
+  /** By index, oldest first. */
+  readonly #states = new Map<string, SampleState>();
 
-  /** Whether the first tier alone is likely to fill the response to a query of this length. */
-  firstTierSuffices(length: number): boolean {
-    return this.#shareOf(length) > THRESHOLD;
+  constructor(
+    private readonly read: (generation: Generation) => Promise<NameSample>,
+    private readonly log: Logger,
+  ) {}
+
+  /** Whether more than `limit` names are likely to start with `q`. */
+  firstTierSuffices(generation: Generation, q: string, limit: number): boolean {
+    const sample = this.#sampleOf(generation);
+    return sample !== undefined && sample.countStartingWith(q) > limit;
   }
 
-  record(length: number, full: boolean): void {
-    const share = this.#shareOf(length);
-    this.#share.set(length, share + (Number(full) - share) * LEARNING_RATE);
+  #sampleOf(generation: Generation): NameSample | undefined {
+    const { index } = generation;
+    const known = this.#states.get(index);
+    if (known !== undefined && (known.retryAt ?? Infinity) > performance.now()) return known.sample;
+    const state: SampleState = {};
+    this.#states.set(index, state);
+    const [oldest] = this.#states.keys();
+    if (this.#states.size > SERVED_GENERATIONS) this.#states.delete(oldest as string);
+    void this.#readInto(state, generation);
+    return undefined;
   }
 
-  #shareOf(length: number): number {
-    return this.#share.get(length) ?? 0;
+  async #readInto(state: SampleState, generation: Generation): Promise<void> {
+    try {
+      state.sample = await this.read(generation);
+    } catch (error) {
+      state.retryAt = performance.now() + SAMPLE_RETRY_MS;
+      this.log.warn({ err: error, index: generation.index }, 'the sample of names could not be read');
+    }
   }
 }

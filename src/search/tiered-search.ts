@@ -2,7 +2,6 @@ import type { Hits } from './msearch-response.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from './package-document.js';
 import { searchTiers, type SearchBody } from './queries.js';
-import { TierPredictor } from './tier-predictor.js';
 
 /** The results of a search: entries by rank, best first. */
 export interface SearchResults {
@@ -27,13 +26,13 @@ export interface TieredQuery {
  * Searches one index. A first page requests both tiers together, unless the first tier is likely to fill it. A
  * later page begins with the tier of its cursor. If the first tier was requested alone and does not fill the page,
  * the second is requested, too.
- * @param odds is updated by first pages.
+ * @param firstTierSuffices whether the first tier is likely to fill a first page.
  */
 export async function searchTierByTier(
   run: RunSearches,
   shards: number,
   { q, limit, after }: TieredQuery,
-  odds = new TierPredictor(),
+  firstTierSuffices = false,
 ): Promise<SearchResults> {
   // One extra hit shows whether there are more, without counting every match.
   const [first, second] = searchTiers(q, limit + 1, shards, after);
@@ -41,11 +40,10 @@ export async function searchTierByTier(
     const [elsewhere] = await run([second]);
     return combine(undefined, elsewhere, limit);
   }
-  const firstAlone = after !== undefined || odds.firstTierSuffices(q.length);
+  const firstAlone = after !== undefined || firstTierSuffices;
   const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
   if (startsWith === undefined) throw new Error('a search has no response');
   const full = startsWith.entries.length > limit;
-  if (after === undefined) odds.record(q.length, full);
   const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
   return combine(startsWith, elsewhere, limit);
 }

@@ -1,28 +1,93 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
-import { TierPredictor } from '../../../src/search/tier-predictor.js';
+import { createLogger } from '../../../src/log.js';
+import type { Generation } from '../../../src/search/generation.js';
+import { NameSample } from '../../../src/search/name-sample.js';
+import { SAMPLE_RETRY_MS, TierPredictor } from '../../../src/search/tier-predictor.js';
+
+const generation = (index: string) => ({ index }) as Generation;
+const [FIRST, SECOND, THIRD] = [generation('a-1'), generation('a-2'), generation('a-3')] as const;
+
+/** Resolves once pending promises have been handled. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A predictor, the indices whose samples it read, and its log lines. */
+function predictor(read: (index: string) => NameSample) {
+  const reads: string[] = [];
+  const lines: string[] = [];
+  const tiers = new TierPredictor(
+    ({ index }) => {
+      reads.push(index);
+      return Promise.resolve().then(() => read(index));
+    },
+    createLogger('info', false, { destination: { write: (line) => lines.push(line) } }),
+  );
+  return { tiers, reads, lines };
+}
 
 describe('TierPredictor', () => {
-  it('predicts an insufficient first tier before it has data', () => {
-    expect(new TierPredictor().firstTierSuffices(2)).to.be.false;
+  const sample = new NameSample(['lib-a', 'lib-b', 'lib-c', 'other'], 40);
+
+  it('predicts an insufficient first tier until it has read a sample of the generation, once', async () => {
+    const { tiers, reads } = predictor(() => sample);
+    for (let i = 0; i < 3; i++) expect(tiers.firstTierSuffices(FIRST, 'lib', 10)).to.be.false;
+    await settled();
+    expect(tiers.firstTierSuffices(FIRST, 'lib', 10)).to.be.true;
+    expect(reads).to.deep.equal(['a-1']);
   });
 
-  it('predicts a sufficient first tier once most results fill it, only for queries of that length', () => {
-    const odds = new TierPredictor();
-    for (let i = 0; i < 30; i++) odds.record(2, i % 3 !== 0);
-    expect(odds.firstTierSuffices(2)).to.be.true;
-    expect(odds.firstTierSuffices(3)).to.be.false;
+  it('predicts a sufficient first tier if more names than the limit start with the query', async () => {
+    const { tiers } = predictor(() => sample);
+    tiers.firstTierSuffices(FIRST, 'lib', 10);
+    await settled();
+    expect(tiers.firstTierSuffices(FIRST, 'lib', 29)).to.be.true;
+    expect(tiers.firstTierSuffices(FIRST, 'lib', 30)).to.be.false;
+    expect(tiers.firstTierSuffices(FIRST, 'ib-', 1)).to.be.false;
   });
 
-  it('predicts an insufficient first tier if few results fill it', () => {
-    const odds = new TierPredictor();
-    for (let i = 0; i < 100; i++) odds.record(3, i % 5 === 0);
-    expect(odds.firstTierSuffices(3)).to.be.false;
+  it('keeps the samples of two generations', async () => {
+    const { tiers, reads } = predictor((index) => (index === 'a-1' ? sample : new NameSample([], 0)));
+    const predict = async (from: Generation) => {
+      tiers.firstTierSuffices(from, 'lib', 10);
+      await settled();
+      return tiers.firstTierSuffices(from, 'lib', 10);
+    };
+    expect([await predict(FIRST), await predict(SECOND), await predict(FIRST)]).to.deep.equal([
+      true,
+      false,
+      true,
+    ]);
+    expect(reads).to.deep.equal(['a-1', 'a-2']);
+    await predict(THIRD);
+    await predict(FIRST);
+    expect(reads).to.deep.equal(['a-1', 'a-2', 'a-3', 'a-1']);
   });
 
-  it('adapts to a change', () => {
-    const odds = new TierPredictor();
-    for (let i = 0; i < 100; i++) odds.record(2, true);
-    for (let i = 0; i < 30; i++) odds.record(2, false);
-    expect(odds.firstTierSuffices(2)).to.be.false;
+  describe('whose sample cannot be read', () => {
+    afterEach(() => mock.restoreAll());
+
+    it('logs why, and tries again after a pause', async () => {
+      let now = 1000;
+      mock.method(performance, 'now', () => now);
+      let fails = true;
+      const { tiers, reads, lines } = predictor(() => {
+        if (fails) throw new Error('no shard available');
+        return sample;
+      });
+      tiers.firstTierSuffices(FIRST, 'lib', 10);
+      await settled();
+      now += SAMPLE_RETRY_MS - 1;
+      expect(tiers.firstTierSuffices(FIRST, 'lib', 10)).to.be.false;
+      expect(reads).to.have.length(1);
+      expect(lines).to.have.length(1);
+      expect(lines[0]).to.include('no shard available');
+
+      fails = false;
+      now += 1;
+      tiers.firstTierSuffices(FIRST, 'lib', 10);
+      await settled();
+      expect(tiers.firstTierSuffices(FIRST, 'lib', 10)).to.be.true;
+      expect(reads).to.have.length(2);
+    });
   });
 });

@@ -1,0 +1,73 @@
+import type { Client } from '@elastic/elasticsearch';
+import type { Generation } from './generation.js';
+import { LOWERCASE, namesNumbered } from './queries.js';
+
+/**
+ * Number of names in a sample, which take 1 MB. In 500 queries on 10,000,000 generated names, 7 predictions were wrong;
+ * with half as many, 13.
+ */
+const SAMPLE_SIZE = 16_384;
+
+/** Names per request, so that none takes long, even if each name has to be read from disk. */
+const PAGE_SIZE = 512;
+
+/** A sample of the names of one generation, to estimate how many names start with a query. */
+export class NameSample {
+  /** In the order of UTF-16 units, so that names with the same beginning are adjacent. */
+  readonly #names: string[];
+
+  /**
+   * @param names in lower case.
+   * @param total number of names that the sample was drawn from.
+   */
+  constructor(
+    names: readonly string[],
+    private readonly total: number,
+  ) {
+    this.#names = [...names].sort();
+  }
+
+  /**
+   * The estimated number of names that start with `q`, ignoring case. Elasticsearch's lower case differs for a few
+   * characters: estimates for them are lower.
+   */
+  countStartingWith(q: string): number {
+    const start = q.toLowerCase();
+    const from = this.#firstIndex(0, (name) => name >= start);
+    const to = this.#firstIndex(from, (name) => !name.startsWith(start));
+    return ((to - from) * this.total) / Math.max(1, this.#names.length);
+  }
+
+  /** Index of the first name from `low` on that satisfies a condition, which all names after it satisfy, too. */
+  #firstIndex(low: number, satisfies: (name: string) => boolean): number {
+    let high = this.#names.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (satisfies(this.#names[middle] as string)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/**
+ * Reads every n-th name of a generation in the order of package numbers.
+ * @throws what the client throws.
+ */
+export async function readNameSample(client: Client, { index, meta }: Generation): Promise<NameSample> {
+  const { total } = meta;
+  const size = Math.min(total, SAMPLE_SIZE);
+  const ordinals = Array.from({ length: size }, (_, i) => Math.floor((i * total) / size));
+  const names: string[] = [];
+  for (let from = 0; from < size; from += PAGE_SIZE) {
+    const page = ordinals.slice(from, from + PAGE_SIZE);
+    const { hits } = await client.search({
+      index,
+      ...namesNumbered(page),
+      allow_partial_search_results: false,
+      filter_path: ['hits.hits.fields', 'error', 'status'],
+    });
+    names.push(...hits.hits.flatMap(({ fields }) => fields?.[LOWERCASE] as string[]));
+  }
+  return new NameSample(names, total);
+}
