@@ -48,8 +48,8 @@ interface SearchPoolOptions {
   timeoutMs?: number;
 }
 
-/** This node did not respond, or not in time. */
-class NodeUnavailableError extends EngineUnavailableError {}
+/** This node did not respond, or not in time, or it could not reach a copy of the index. Another node may. */
+export class NodeUnavailableError extends EngineUnavailableError {}
 
 interface Node {
   /** Such as `http://127.0.0.1:9200`. */
@@ -62,11 +62,16 @@ interface Node {
   avoidUntil: number;
 }
 
-/** A search that is sent to one node. */
-interface Attempt {
+/** A search that may be sent to several nodes. */
+interface Search<T> {
   path: string;
   body: string;
   opaqueId: string;
+  read: (text: string) => T;
+}
+
+/** A search that is sent to one node. */
+interface Attempt {
   /** How many nodes it was sent to before. */
   earlier: number;
   /** Of all attempts, as `performance.now()`. */
@@ -127,17 +132,19 @@ export class SearchPool {
    * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection was lost, or if the node was
    * unavailable or too slow; the latter within a budget. The only node gets a second attempt if the connection was lost.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
-   * @returns the body of the response.
-   * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects.
+   * @param read reads the body of the response; if it throws a `NodeUnavailableError`, another node is tried.
+   * @returns the result of `read`.
+   * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects, and what
+   * `read` throws.
    */
-  async post(path: string, body: string, opaqueId: string): Promise<string> {
+  async post<T>(path: string, body: string, opaqueId: string, read: (text: string) => T): Promise<T> {
+    const search = { path, body, opaqueId, read };
     const tried: Node[] = [];
     const deadline = performance.now() + this.#totalMs;
     for (;;) {
       const node = this.#next(tried);
-      const attempt = { path, body, opaqueId, earlier: tried.length, deadline };
       try {
-        return await this.#send(node, attempt);
+        return await this.#send(node, search, { earlier: tried.length, deadline });
       } catch (error) {
         tried.push(node);
         // Not the next ones: the first node may be the reason why they fail.
@@ -177,7 +184,11 @@ export class SearchPool {
     return untried ?? (this.#nodes[this.#turn] as Node);
   }
 
-  async #send(node: Node, { path, body, opaqueId, earlier, deadline }: Attempt): Promise<string> {
+  async #send<T>(
+    node: Node,
+    { path, body, opaqueId, read }: Search<T>,
+    { earlier, deadline }: Attempt,
+  ): Promise<T> {
     const headers = { ...node.headers, 'x-opaque-id': opaqueId };
     const request = { method: 'POST', path: node.prefix + path, headers, body } as const;
     const began = performance.now();
@@ -191,16 +202,20 @@ export class SearchPool {
     let outcome: SearchOutcome = 'unavailable';
     try {
       const { status, text } = await exchange(node.pool, request, timeoutMs, onLate);
-      if (status === 200) {
-        outcome = 'answered';
-        if (performance.now() - began < timeoutMs) this.#retries.earn();
-        return text;
+      if (status !== 200) {
+        const description = `Elasticsearch responded with ${status}: ${text.slice(0, 500)}`;
+        if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description);
+        if (isRetryable(status)) throw new EngineUnavailableError(description);
+        outcome = 'refused';
+        throw new Error(description);
       }
-      const description = `Elasticsearch responded with ${status}: ${text.slice(0, 500)}`;
-      if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description);
-      if (isRetryable(status)) throw new EngineUnavailableError(description);
-      outcome = 'refused';
-      throw new Error(description);
+      outcome = 'answered';
+      const result = read(text);
+      if (performance.now() - began < timeoutMs) this.#retries.earn();
+      return result;
+    } catch (error) {
+      if (error instanceof NodeUnavailableError) outcome = 'unavailable';
+      throw error;
     } finally {
       this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);
     }

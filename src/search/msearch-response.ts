@@ -1,4 +1,4 @@
-import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
+import { EngineUnavailableError, isRetryable, NodeUnavailableError } from '../clients/search-pool.js';
 import { EXACT } from './queries.js';
 
 /** The index is gone: usually it was pruned after a flip that this replica has not seen yet. */
@@ -62,24 +62,28 @@ function scanHits(answer: string): Hits {
   return { entries, exact };
 }
 
-/** Parses any response. @throws {IndexGoneError} {EngineUnavailableError} {Error} if a search failed. */
+/**
+ * Parses any response.
+ * @throws {IndexGoneError} if there is no such index.
+ * @throws {NodeUnavailableError} if a shard failed: the node may not have noticed yet that another one is gone.
+ * @throws {EngineUnavailableError} for other temporary failures, {Error} for searches that Elasticsearch rejects.
+ */
 export function parseResponse(text: string, index: string): Hits[] {
   const { responses } = JSON.parse(text) as MsearchResponse;
-  return responses.map((response) => {
-    if (response.error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
-    if (response.error) {
-      const description = `${response.error.type}: ${response.error.reason}`;
-      throw isRetryable(response.status) || response.error.type === INDEX_CLOSED
-        ? new EngineUnavailableError(description)
-        : new Error(description);
+  return responses.map(({ status, error, timed_out, _shards, hits }) => {
+    if (error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
+    if (error !== undefined) {
+      const description = `${error.type}: ${error.reason}`;
+      if (status >= 500) throw new NodeUnavailableError(description);
+      if (isRetryable(status) || error.type === INDEX_CLOSED) throw new EngineUnavailableError(description);
+      throw new Error(description);
     }
-    if (response.timed_out !== false || response._shards?.failed !== 0) {
-      throw new EngineUnavailableError('a shard failed or timed out');
-    }
-    const hits = response.hits?.hits ?? [];
+    if (timed_out !== false) throw new EngineUnavailableError('a shard timed out');
+    if (_shards?.failed !== 0) throw new NodeUnavailableError('a shard failed');
+    const found = hits?.hits ?? [];
     return {
-      entries: hits.map((hit) => hit.fields.entry[0]),
-      exact: hits.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
+      entries: found.map((hit) => hit.fields.entry[0]),
+      exact: found.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
     };
   });
 }

@@ -54,6 +54,10 @@ export async function runSearches(
   concurrency?: number,
 ): Promise<Hits[]> {
   const { path, body } = msearchRequest(indices, bodies, concurrency);
-  const text = await pool.post(path, body, opaqueId);
-  return scanResponse(text, bodies.length) ?? parseResponse(text, String(indices));
+  return pool.post(
+    path,
+    body,
+    opaqueId,
+    (text) => scanResponse(text, bodies.length) ?? parseResponse(text, String(indices)),
+  );
 }

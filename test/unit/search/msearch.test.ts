@@ -228,6 +228,28 @@ describe('runSearches', () => {
     });
   }
 
+  it('tries the next node if one cannot reach a copy of the index', async () => {
+    const failed = { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' } };
+    for (const partial of [
+      { ...failed, status: 503 },
+      { ...failed, status: 500 },
+      { ...good(hit('AAAA')), _shards: { failed: 1 } },
+    ]) {
+      const stale = answering({ responses: [good(), partial] });
+      const whole = answering({ responses: [good(), good(hit('AAAA'))] });
+      for (const nodes of [
+        [stale, whole],
+        [whole, stale],
+        [stale, stale, whole],
+      ]) {
+        expect(await ask(...nodes)).to.deep.equal([
+          { entries: [], exact: 0 },
+          { entries: ['AAAA'], exact: 0 },
+        ]);
+      }
+    }
+  });
+
   itConcurrently('fails within two seconds if no node responds', async () => {
     const expectUnavailable = async (listener: RequestListener | undefined) => {
       const began = Date.now();
@@ -238,13 +260,23 @@ describe('runSearches', () => {
   });
 
   it('does not try the next node if one is busy', async () => {
-    let requests = 0;
-    const busy: RequestListener = (_request, response) => {
-      requests++;
-      response.writeHead(429).end('{}');
+    const rejected = {
+      error: { type: 'es_rejected_execution_exception', reason: 'queue is full' },
+      status: 429,
     };
-    expect(await ask(busy, busy)).to.be.instanceOf(EngineUnavailableError);
-    expect(requests).to.equal(1);
+    for (const respond of [
+      answering('{}', 429),
+      answering({ responses: [good(), rejected] }),
+      answering({ responses: [good(), { ...good(), timed_out: true }] }),
+    ]) {
+      let requests = 0;
+      const busy: RequestListener = (request, response) => {
+        requests++;
+        respond(request, response);
+      };
+      expect(await ask(busy, busy)).to.be.instanceOf(EngineUnavailableError);
+      expect(requests).to.equal(1);
+    }
   });
 
   it('retries exactly once after a broken connection', async () => {
