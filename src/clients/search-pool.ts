@@ -60,6 +60,13 @@ interface Node {
   headers: Record<string, string>;
   /** End of the backoff, in milliseconds since the epoch. */
   avoidUntil: number;
+  /** Searches that have been sent to it and not responded to yet. */
+  inFlight: number;
+  /**
+   * While more are in flight, other nodes are preferred: 1 after a failure, and one more for each quick response. A node
+   * that has just started takes a hundred times as long for its first searches.
+   */
+  preferredInFlight: number;
 }
 
 /** A search that may be sent to several nodes. */
@@ -124,6 +131,8 @@ export class SearchPool {
           ...(authorization === undefined ? {} : { authorization }),
         },
         avoidUntil: 0,
+        inFlight: 0,
+        preferredInFlight: CONNECTIONS_PER_NODE,
       };
     });
   }
@@ -143,6 +152,7 @@ export class SearchPool {
     const deadline = performance.now() + this.#totalMs;
     for (;;) {
       const node = this.#next(tried);
+      node.inFlight++;
       try {
         return await this.#send(node, search, { earlier: tried.length, deadline });
       } catch (error) {
@@ -150,6 +160,8 @@ export class SearchPool {
         // Not the next ones: the first node may be the reason why they fail.
         if (tried.length === 1 && isNodeFailure(error)) this.#avoid(node);
         if (!this.#mayRetry(error, tried.length, deadline)) throw asUnavailable(error);
+      } finally {
+        node.inFlight--;
       }
     }
   }
@@ -166,9 +178,10 @@ export class SearchPool {
 
   #avoid(node: Node): void {
     node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
+    node.preferredInFlight = 1;
   }
 
-  /** The next node in turn: one that has not been tried, if possible one that is not avoided. */
+  /** The next node in turn: one that has not been tried, if possible one that is neither avoided nor busy. */
   #next(tried: readonly Node[]): Node {
     const count = this.#nodes.length;
     this.#turn = (this.#turn + 1) % count;
@@ -178,7 +191,7 @@ export class SearchPool {
     for (let step = 0; step < count; step++) {
       const node = this.#nodes[(this.#turn + step) % count] as Node;
       if (tried.includes(node)) continue;
-      if (node.avoidUntil <= now) return node;
+      if (node.avoidUntil <= now && node.inFlight < node.preferredInFlight) return node;
       untried ??= node;
     }
     return untried ?? (this.#nodes[this.#turn] as Node);
@@ -211,7 +224,7 @@ export class SearchPool {
       }
       outcome = 'answered';
       const result = read(text);
-      if (performance.now() - began < timeoutMs) this.#retries.earn();
+      if (performance.now() - began < timeoutMs) this.#onQuick(node);
       return result;
     } catch (error) {
       if (error instanceof NodeUnavailableError) outcome = 'unavailable';
@@ -219,6 +232,11 @@ export class SearchPool {
     } finally {
       this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);
     }
+  }
+
+  #onQuick(node: Node): void {
+    this.#retries.earn();
+    node.preferredInFlight = Math.min(CONNECTIONS_PER_NODE, node.preferredInFlight + 1);
   }
 }
 

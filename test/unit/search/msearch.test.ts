@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { runSearches } from '../../../src/search/msearch.js';
 import { IndexGoneError } from '../../../src/search/msearch-response.js';
-import { EngineUnavailableError, SearchPool } from '../../../src/clients/search-pool.js';
+import { EngineUnavailableError, NODE_BACKOFF_MS, SearchPool } from '../../../src/clients/search-pool.js';
 import { concurrentTests } from '../../support/concurrent-tests.js';
 
 /**
@@ -248,6 +249,32 @@ describe('runSearches', () => {
         ]);
       }
     }
+  });
+
+  itConcurrently('sends few searches to a node that has failed until it responds quickly again', async () => {
+    let isDown = true;
+    let arrived = 0;
+    const starting: RequestListener = (request, response) => {
+      arrived++;
+      if (isDown) request.socket.destroy();
+      else setTimeout(() => answering({ responses: [good(), good()] })(request, response), 200);
+    };
+    const quick = answering({ responses: [good(), good()] });
+    await withPool([starting, quick, quick], async (pool) => {
+      const wave = async () => {
+        arrived = 0;
+        await Promise.all(Array.from({ length: 30 }, () => askPool(pool)));
+        return arrived;
+      };
+      await wave();
+      isDown = false;
+      expect(await wave(), 'during its backoff').to.equal(0);
+      await pause(NODE_BACKOFF_MS);
+      expect(await wave(), 'after its backoff').to.equal(1);
+      expect(await wave(), 'after one quick response').to.equal(2);
+      for (let i = 0; i < 4; i++) await wave();
+      expect(await wave(), 'after many quick responses').to.equal(10);
+    });
   });
 
   itConcurrently('fails within two seconds if no node responds', async () => {
