@@ -19,8 +19,11 @@ const AS_THEY_LIE = ['_doc'];
 /** The lower-cased name. */
 export const LOWERCASE = 'name.lowercase';
 
-/** Timeout of a search on one shard. It then responds with partial results, which count as a failure. */
-const SHARD_TIMEOUT = '1200ms';
+/**
+ * Timeout of a search on one shard: longer than the service waits, so that it only ends searches that nobody waits for.
+ * Partial results count as a failure.
+ */
+const SHARD_TIMEOUT = '2s';
 
 /** The same for a page of a whole generation. */
 const EXPORT_TIMEOUT = '25s';

@@ -17,7 +17,7 @@ describe('searchTiers', () => {
       size: 251,
       sort: ['_doc'],
       track_total_hits: false,
-      timeout: '1200ms',
+      timeout: '2s',
     };
     expect(searchTiers('lib', 251, 1)).to.deep.equal([
       {
@@ -143,7 +143,7 @@ describe('browsePage', () => {
       query: { range: { ordinal: { gte: 400, lt: 600 } } },
       sort: ['ordinal'],
       track_total_hits: false,
-      timeout: '1200ms',
+      timeout: '2s',
     });
   });
 
