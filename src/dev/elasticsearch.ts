@@ -61,6 +61,8 @@ interface NodeOptions {
   settings?: Record<string, unknown>;
   /** Enables security, with this superuser as the only user. */
   administrator?: Administrator;
+  /** Niceness of its processes until it is ready; 0 afterwards. Only for root. */
+  startNiceness?: number;
 }
 
 /** Downloads Elasticsearch from Maven Central, once, and starts a node of it. */
@@ -74,6 +76,7 @@ export async function startElasticsearchProcess({
   signal,
   settings,
   administrator,
+  startNiceness,
 }: NodeOptions): Promise<Service> {
   const { runAs } = paths;
   const jdk = await findJdk(env, runAs);
@@ -94,7 +97,8 @@ export async function startElasticsearchProcess({
     const all = { ...usualSettings(folder), ...own, ...security, ...settings };
     // JSON is YAML.
     writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
-    const program = new ManagedProcess(launchCommand(jdk, home), {
+    const nice = startNiceness === undefined ? [] : ['nice', '-n', String(startNiceness)];
+    const program = new ManagedProcess([...nice, ...launchCommand(jdk, home)], {
       cwd: home,
       env: launchEnvironment({ jdk, home, config, heap, temporary: join(folder, 'tmp'), env }),
       runAs,
@@ -106,6 +110,7 @@ export async function startElasticsearchProcess({
       START_TIMEOUT_MS,
       signal,
     );
+    if (startNiceness !== undefined) program.setNiceness(0);
     return program;
   };
   const description = `Elasticsearch ${ELASTICSEARCH_VERSION} (from Maven, JDK ${jdk})`;

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { SetupError } from './service.js';
 import type { Identity } from './paths.js';
 
@@ -96,6 +97,20 @@ export class ManagedProcess {
     return Promise.resolve();
   }
 
+  /** Sets the niceness of it and its children, all threads included. Only root may lower it. Linux only. */
+  setNiceness(niceness: number): void {
+    for (const process of readdirSync('/proc').filter((name) => groupOf(name) === this.group)) {
+      for (const thread of readdirSync(`/proc/${process}/task`)) {
+        try {
+          setPriority(Number(thread), niceness);
+        } catch (error) {
+          // It has just ended.
+          if ((error as SystemError).info?.code !== 'ESRCH') throw error;
+        }
+      }
+    }
+  }
+
   /**
    * Waits until `ready` resolves to true.
    * @throws {ProcessError} with its output, if it ends early or takes longer than `timeoutMs`; the signal's
@@ -126,6 +141,23 @@ export class ManagedProcess {
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
+  }
+}
+
+/** An error of the system, as `node:os` throws it. */
+interface SystemError extends Error {
+  info?: { code: string };
+}
+
+/** The process group of a process by its id as text; undefined if there is none. */
+function groupOf(pid: string): number | undefined {
+  if (!/^\d+$/.test(pid)) return undefined;
+  try {
+    // After the name in parentheses: state, parent, group.
+    const [, , group] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+    return Number(group);
+  } catch {
+    return undefined; // It has just ended.
   }
 }
 

@@ -46,6 +46,12 @@ const APPLY_TIMEOUT_MS = 5000;
 /** How long a rebuild of this dataset may take on a busy machine, in milliseconds. */
 const REBUILD_TIMEOUT_MS = 120_000;
 
+/**
+ * Niceness of a node while it starts. Elsewhere it has its own processors; here its start would take both, for half a minute,
+ * from all others. Afterwards it has the same priority as they have.
+ */
+const START_NICENESS = 15;
+
 /** How long everything may take to recover after a fault, in milliseconds: a node that starts is the slowest. */
 const RECOVERY_TIMEOUT_MS = 180_000;
 
@@ -100,7 +106,11 @@ export class Stack {
       log,
       new AbortController().signal,
     );
-    const cluster = await startCluster(['master', 'master', 'master']);
+    const isRoot = process.getuid?.() === 0;
+    const cluster = await startCluster(
+      ['master', 'master', 'master'],
+      isRoot ? { startNiceness: START_NICENESS } : {},
+    );
     const nodes = cluster.nodes.map(({ url }) => url);
     const elasticsearchLinks = await Promise.all(nodes.map((node) => EngineLink.start(node)));
     const redisLink = await EngineLink.start(redisServer.url);

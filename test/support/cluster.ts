@@ -20,9 +20,13 @@ export interface Cluster {
 /**
  * Starts a cluster.
  * @param members role of each node: master and data, or data only. The first must be a master.
+ * @param startNiceness of a node until it is ready; 0 afterwards. Only for root.
  * @throws if Elasticsearch is not available.
  */
-export async function startCluster(members: ('master' | 'data')[]): Promise<Cluster> {
+export async function startCluster(
+  members: ('master' | 'data')[],
+  { startNiceness }: { startNiceness?: number } = {},
+): Promise<Cluster> {
   const own = await isolatedNodes();
   const name = `test-${randomBytes(4).toString('hex')}`;
   const ports = await Promise.all(members.map(() => freePort()));
@@ -41,6 +45,7 @@ export async function startCluster(members: ('master' | 'data')[]): Promise<Clus
           ...(role === 'data' ? { 'node.roles': ['data'] } : {}),
           ...(i === 0 ? { 'cluster.initial_master_nodes': [node] } : {}),
         },
+        ...(startNiceness === undefined ? {} : { startNiceness }),
       });
       nodes.push({ ...engine, name: node });
     }

@@ -11,6 +11,7 @@ const HEAP = '512m';
 interface NodeOptions {
   settings?: Record<string, unknown>;
   administrator?: Administrator;
+  startNiceness?: number;
 }
 
 /** Elasticsearch nodes of one suite, separate from the shared one. */
