@@ -65,7 +65,8 @@ function scanHits(answer: string): Hits {
 /**
  * Parses any response.
  * @throws {IndexGoneError} if there is no such index.
- * @throws {NodeUnavailableError} if a shard failed: the node may not have noticed yet that another one is gone.
+ * @throws {NodeUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is
+ * gone, or it was suspended, which counts as time that the search took.
  * @throws {EngineUnavailableError} for other temporary failures, {Error} for searches that Elasticsearch rejects.
  */
 export function parseResponse(text: string, index: string): Hits[] {
@@ -78,8 +79,9 @@ export function parseResponse(text: string, index: string): Hits[] {
       if (isRetryable(status) || error.type === INDEX_CLOSED) throw new EngineUnavailableError(description);
       throw new Error(description);
     }
-    if (timed_out !== false) throw new EngineUnavailableError('a shard timed out');
-    if (_shards?.failed !== 0) throw new NodeUnavailableError('a shard failed');
+    if (timed_out !== false || _shards?.failed !== 0) {
+      throw new NodeUnavailableError('a shard failed or timed out');
+    }
     const found = hits?.hits ?? [];
     return {
       entries: found.map((hit) => hit.fields.entry[0]),
