@@ -19,6 +19,12 @@ const TIMEOUTS_MS = { one: [1500], two: [800, 800], more: [500, 500, 800] } as c
 /** Rest of the time that is worth another attempt, in milliseconds. */
 const MIN_ATTEMPT_MS = 50;
 
+/**
+ * Extra time after a timeout that fires late, in milliseconds: this process was suspended or busy, and may have to read a
+ * response that arrived in time.
+ */
+const LATE_TIMER_MS = 50;
+
 /** Timeout of a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
 
@@ -262,11 +268,19 @@ function exchange(
       controller?.abort(expired);
       reject(expired);
     };
-    let timer = setTimeout(() => {
+    let timer: NodeJS.Timeout;
+    const startTimer = (ms: number, onTimeout: () => void): void => {
+      const due = performance.now() + ms;
+      timer = setTimeout(() => {
+        if (performance.now() - due < LATE_TIMER_MS) onTimeout();
+        else timer = setTimeout(onTimeout, LATE_TIMER_MS);
+      }, ms);
+    };
+    startTimer(timeoutMs, () => {
       const moreMs = onLate();
       if (moreMs === 0) expire();
-      else timer = setTimeout(expire, moreMs);
-    }, timeoutMs);
+      else startTimer(moreMs, expire);
+    });
     pool.dispatch(request, {
       onRequestStart: (started) => {
         controller = started;

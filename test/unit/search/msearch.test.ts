@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { expect } from 'chai';
 import { runSearches } from '../../../src/search/msearch.js';
 import { IndexGoneError } from '../../../src/search/msearch-response.js';
@@ -36,6 +37,20 @@ async function withPool<T>(
       server.closeAllConnections();
     }
   }
+}
+
+/** A node in a thread of its own: posts its port, and a message when a request arrives, to which it responds after 0.2 s. */
+const NODE = `
+const { parentPort, workerData } = require('node:worker_threads');
+const server = require('node:http').createServer((request, response) => {
+  parentPort.postMessage('arrived');
+  setTimeout(() => response.end(workerData), 200);
+});
+server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
+
+/** Blocks this thread, so that no timer and no response is processed. */
+function suspend(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 const answering =
@@ -276,6 +291,22 @@ describe('runSearches', () => {
       for (let i = 0; i < 4; i++) await wave();
       expect(await wave(), 'after many quick responses').to.equal(10);
     });
+  });
+
+  it('accepts a response that arrived in time while this process was suspended', async () => {
+    const text = JSON.stringify({ responses: [good(hit('A'.repeat(400_000))), good()] });
+    const node = new Worker(NODE, { eval: true, workerData: text });
+    const [port] = (await once(node, 'message')) as [number];
+    const pool = new SearchPool({ nodes: [`http://127.0.0.1:${port}`], apiKey: undefined });
+    try {
+      const answer = askPool(pool);
+      await once(node, 'message');
+      suspend(3000);
+      expect((await answer)[0]?.entries).to.have.length(1);
+    } finally {
+      await pool.close();
+      await node.terminate();
+    }
   });
 
   itConcurrently('fails within two seconds if no node responds', async () => {
