@@ -54,8 +54,11 @@ interface SearchPoolOptions {
   timeoutMs?: number;
 }
 
-/** This node did not respond, or not in time, or it could not reach a copy of the index. Another node may. */
-export class NodeUnavailableError extends EngineUnavailableError {}
+/** This node did not respond, or not in time. */
+class NodeUnavailableError extends EngineUnavailableError {}
+
+/** This node responded, but could not search a copy of the index. Another one may. */
+export class ShardUnavailableError extends EngineUnavailableError {}
 
 interface Node {
   /** Such as `http://127.0.0.1:9200`. */
@@ -69,7 +72,7 @@ interface Node {
   /** Searches that have been sent to it and not responded to yet. */
   inFlight: number;
   /**
-   * While more are in flight, other nodes are preferred: 1 after a failure, and one more for each quick response. A node
+   * While this many are in flight, other nodes are preferred: 1 after a failure, and one more for each quick response. A node
    * that has just started takes a hundred times as long for its first searches.
    */
   preferredInFlight: number;
@@ -92,7 +95,7 @@ interface Attempt {
 }
 
 /**
- * Sends searches to the nodes in turn and returns the text of the response, with little overhead: for the
+ * Sends searches to the nodes in turn and reads the text of the response, with little overhead: for the
  * same request, the Elasticsearch client takes three times the processor time, mostly to parse entries that
  * this service only copies.
  */
@@ -147,7 +150,7 @@ export class SearchPool {
    * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection was lost, or if the node was
    * unavailable or too slow; the latter within a budget. The only node gets a second attempt if the connection was lost.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
-   * @param read reads the body of the response; if it throws a `NodeUnavailableError`, another node is tried.
+   * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
    * @returns the result of `read`.
    * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects, and what
    * `read` throws.
@@ -179,7 +182,8 @@ export class SearchPool {
   #mayRetry(error: unknown, failed: number, deadline: number): boolean {
     if (deadline - performance.now() < MIN_ATTEMPT_MS) return false;
     if (this.#nodes.length === 1) return failed === 1 && isConnectionLost(error);
-    return failed < this.#timeoutsMs.length && isNodeFailure(error);
+    const mayAnotherRespond = isNodeFailure(error) || error instanceof ShardUnavailableError;
+    return failed < this.#timeoutsMs.length && mayAnotherRespond;
   }
 
   #avoid(node: Node): void {
@@ -187,20 +191,22 @@ export class SearchPool {
     node.preferredInFlight = 1;
   }
 
-  /** The next node in turn: one that has not been tried, if possible one that is neither avoided nor busy. */
+  /** The next node in turn that has not been tried: if possible none that is avoided, and none that is busy. */
   #next(tried: readonly Node[]): Node {
     const count = this.#nodes.length;
     this.#turn = (this.#turn + 1) % count;
     if (count === 1) return this.#nodes[0] as Node;
     const now = Date.now();
-    let untried: Node | undefined;
+    let busy: Node | undefined;
+    let avoided: Node | undefined;
     for (let step = 0; step < count; step++) {
       const node = this.#nodes[(this.#turn + step) % count] as Node;
       if (tried.includes(node)) continue;
-      if (node.avoidUntil <= now && node.inFlight < node.preferredInFlight) return node;
-      untried ??= node;
+      if (node.avoidUntil > now) avoided ??= node;
+      else if (loadOf(node) < 1) return node;
+      else if (busy === undefined || loadOf(node) < loadOf(busy)) busy = node;
     }
-    return untried ?? (this.#nodes[this.#turn] as Node);
+    return busy ?? avoided ?? (this.#nodes[this.#turn] as Node);
   }
 
   async #send<T>(
@@ -216,7 +222,7 @@ export class SearchPool {
     const timeoutMs = isLast ? leftMs : Math.min(this.#timeoutsMs[earlier] ?? leftMs, leftMs);
     const onLate = (): number => {
       if (earlier === 0) this.#avoid(node);
-      return isLast || this.#retries.take() ? 0 : leftMs - timeoutMs;
+      return isLast || this.#retries.take() ? 0 : Math.max(0, deadline - performance.now());
     };
     let outcome: SearchOutcome = 'unavailable';
     try {
@@ -233,7 +239,7 @@ export class SearchPool {
       if (performance.now() - began < timeoutMs) this.#onQuick(node);
       return result;
     } catch (error) {
-      if (error instanceof NodeUnavailableError) outcome = 'unavailable';
+      if (error instanceof EngineUnavailableError) outcome = 'unavailable';
       throw error;
     } finally {
       this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);
@@ -244,6 +250,11 @@ export class SearchPool {
     this.#retries.earn();
     node.preferredInFlight = Math.min(CONNECTIONS_PER_NODE, node.preferredInFlight + 1);
   }
+}
+
+/** Searches in flight, as a share of those above which other nodes are preferred. */
+function loadOf({ inFlight, preferredInFlight }: Node): number {
+  return inFlight / preferredInFlight;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { EngineUnavailableError, isRetryable, NodeUnavailableError } from '../clients/search-pool.js';
+import { EngineUnavailableError, isRetryable, ShardUnavailableError } from '../clients/search-pool.js';
 import { EXACT } from './queries.js';
 
 /** The index is gone: usually it was pruned after a flip that this replica has not seen yet. */
@@ -65,7 +65,7 @@ function scanHits(answer: string): Hits {
 /**
  * Parses any response.
  * @throws {IndexGoneError} if there is no such index.
- * @throws {NodeUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is
+ * @throws {ShardUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is
  * gone, or it was suspended, which counts as time that the search took.
  * @throws {EngineUnavailableError} for other temporary failures, {Error} for searches that Elasticsearch rejects.
  */
@@ -75,12 +75,12 @@ export function parseResponse(text: string, index: string): Hits[] {
     if (error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
     if (error !== undefined) {
       const description = `${error.type}: ${error.reason}`;
-      if (status >= 500) throw new NodeUnavailableError(description);
+      if (status >= 500) throw new ShardUnavailableError(description);
       if (isRetryable(status) || error.type === INDEX_CLOSED) throw new EngineUnavailableError(description);
       throw new Error(description);
     }
     if (timed_out !== false || _shards?.failed !== 0) {
-      throw new NodeUnavailableError('a shard failed or timed out');
+      throw new ShardUnavailableError('a shard failed or timed out');
     }
     const found = hits?.hits ?? [];
     return {

@@ -22,12 +22,13 @@ const askPool = (pool: SearchPool) => runSearches(pool, 'index', [{ size: 1 }, {
 async function withPool<T>(
   listeners: (RequestListener | undefined)[],
   use: (pool: SearchPool) => Promise<T>,
+  options: ConstructorParameters<typeof SearchPool>[1] = {},
 ) {
   const servers = listeners.map((listener) => createServer(listener).listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
   const urlOf = (server: Server, i: number) =>
     `http://127.0.0.1:${listeners[i] === undefined ? 1 : (server.address() as AddressInfo).port}`;
-  const pool = new SearchPool({ nodes: servers.map(urlOf), apiKey: 'key' });
+  const pool = new SearchPool({ nodes: servers.map(urlOf), apiKey: 'key' }, options);
   try {
     return await use(pool);
   } finally {
@@ -276,25 +277,63 @@ describe('runSearches', () => {
       else setTimeout(() => answering({ responses: [good(), good()] })(request, response), 200);
     };
     const quick = answering({ responses: [good(), good()] });
-    await withPool([starting, quick, quick], async (pool) => {
-      const wave = async () => {
+    const test = async (pool: SearchPool) => {
+      const wave = async (searches: number) => {
         arrived = 0;
-        await Promise.all(Array.from({ length: 30 }, () => askPool(pool)));
+        await Promise.all(Array.from({ length: searches }, () => askPool(pool)));
         return arrived;
       };
-      await wave();
+      await wave(30);
       isDown = false;
-      expect(await wave(), 'during its backoff').to.equal(0);
+      // More than the others are preferred for, too.
+      expect(await wave(48), 'during its backoff').to.equal(0);
       await pause(NODE_BACKOFF_MS);
-      expect(await wave(), 'after its backoff').to.equal(1);
-      expect(await wave(), 'after one quick response').to.equal(2);
-      for (let i = 0; i < 4; i++) await wave();
-      expect(await wave(), 'after many quick responses').to.equal(10);
-    });
+      expect(await wave(30), 'after its backoff').to.equal(1);
+      expect(await wave(30), 'after one quick response').to.equal(2);
+      for (let i = 0; i < 4; i++) await wave(30);
+      expect(await wave(30), 'after many quick responses').to.equal(10);
+    };
+    // A stall of this process must not count as a slow response.
+    await withPool([starting, quick, quick], test, { timeoutMs: 5000 });
   });
 
+  it('does not avoid a node because of an index that no node can search', async () => {
+    const failed = {
+      error: { type: 'search_phase_execution_exception', reason: 'all shards failed' },
+      status: 503,
+    };
+    const requests = [0, 0];
+    const nodes = requests.map((_count, node): RequestListener => (request, response) => {
+      const isBroken = request.url?.startsWith('/broken') === true;
+      if (!isBroken) requests[node] = (requests[node] ?? 0) + 1;
+      answering({ responses: [isBroken ? failed : good()] })(request, response);
+    });
+    await withPool(nodes, async (pool) => {
+      const search = (index: string) =>
+        runSearches(pool, index, [{}], 'test').catch((error: unknown) => error);
+      expect(await search('broken')).to.be.instanceOf(EngineUnavailableError);
+      for (let i = 0; i < 10; i++) await search('index');
+    });
+    expect(requests).to.deep.equal([5, 5]);
+  });
+
+  it('reports an incomplete response as unavailable', async () => {
+    const outcomes: string[] = [];
+    const onSearch = (_node: string, outcome: string) => void outcomes.push(outcome);
+    for (const partial of [
+      { error: { type: 'es_rejected_execution_exception', reason: 'queue is full' }, status: 429 },
+      { error: { type: 'search_phase_execution_exception', reason: 'all shards failed' }, status: 503 },
+      { ...good(), timed_out: true },
+    ]) {
+      const use = (pool: SearchPool) => askPool(pool).catch(() => undefined);
+      await withPool([answering({ responses: [good(), partial] })], use, { onSearch });
+    }
+    expect(outcomes).to.deep.equal(['unavailable', 'unavailable', 'unavailable']);
+  });
+
+  // It blocks the thread, so it must not run together with those that measure time.
   it('accepts a response that arrived in time while this process was suspended', async () => {
-    const text = JSON.stringify({ responses: [good(hit('A'.repeat(400_000))), good()] });
+    const text = JSON.stringify({ responses: [good(hit('A'.repeat(40_000))), good()] });
     const node = new Worker(NODE, { eval: true, workerData: text });
     const [port] = (await once(node, 'message')) as [number];
     const pool = new SearchPool({ nodes: [`http://127.0.0.1:${port}`], apiKey: undefined });
