@@ -31,7 +31,7 @@ app.use(async (ctx) => {
     },
     1,
     { q, limit: Number(LIMIT) },
-    sample.countStartingWith(q) > Number(LIMIT),
+    sample.fills(q, Number(LIMIT)),
   );
   ctx.type = 'json';
   ctx.body = answer.slice(0, answer.length / ENGINE_TO_SERVICE);

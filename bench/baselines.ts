@@ -120,7 +120,7 @@ async function coldSearch(
   const oursSmall = new BaselineClient(small.service.url, CONNECTIONS);
   const sample = await sampleOf(elasticsearch.url, large.index);
   const baseline = ({ q }: Query) => {
-    const firstTierSuffices = sample.countStartingWith(q) > LIMIT;
+    const firstTierSuffices = sample.fills(q, LIMIT);
     return searchTierByTier(parsedSearches(engine, large.index), 1, { q, limit: LIMIT }, firstTierSuffices);
   };
   const served = (query: Query) => ours.get(searchPath(query));

@@ -20,7 +20,7 @@ const AS_THEY_LIE = ['_doc'];
 export const LOWERCASE = 'name.lowercase';
 
 /**
- * Timeout of a search on one shard: longer than the service waits, so that it only ends searches that nobody waits for.
+ * Timeout of a search on one shard: longer than the service waits, so that it only ends searches that have timed out there.
  * Partial results count as a failure.
  */
 const SHARD_TIMEOUT = '2s';
@@ -206,7 +206,7 @@ function withinDistance(name: string, edits: number): Query {
 }
 
 /** The lower-cased names with these ordinals, in no particular order. */
-export function namesNumbered(ordinals: readonly number[]): SearchBody {
+export function namesByOrdinal(ordinals: readonly number[]): SearchBody {
   return {
     ...ONLY_ENTRY,
     docvalue_fields: [LOWERCASE],

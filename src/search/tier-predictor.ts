@@ -18,8 +18,8 @@ interface SampleState {
 
 /**
  * Predicts whether the names that start with a query fill the response, so that the second tier is not
- * needed. The first search of a generation starts reading a sample of its names; until it is there, and while it
- * cannot be read, both tiers are searched.
+ * needed. The first search of a generation starts reading a sample of its names; until it has been read,
+ * both tiers are searched.
  */
 export class TierPredictor {
   /** By index, oldest first. */
@@ -32,8 +32,7 @@ export class TierPredictor {
 
   /** Whether more than `limit` names are likely to start with `q`. */
   firstTierSuffices(generation: Generation, q: string, limit: number): boolean {
-    const sample = this.#sampleOf(generation);
-    return sample !== undefined && sample.countStartingWith(q) > limit;
+    return this.#sampleOf(generation)?.fills(q, limit) ?? false;
   }
 
   #sampleOf(generation: Generation): NameSample | undefined {

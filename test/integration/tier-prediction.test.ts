@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { SAMPLE_RETRY_MS } from '../../src/search/tier-predictor.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { useProxiedService } from '../support/proxied-service.js';
@@ -34,7 +35,8 @@ describe('The prediction of the tiers that a search needs', function () {
   }
 
   /** Waits until the sample has been read: until then, both tiers are always searched. */
-  const sampled = (q: string) => waitFor(async () => (await searchesFor(q)) === 1, 'the sample to be read');
+  const sampled = (q: string) =>
+    waitFor(async () => (await searchesFor(q)) === 1, 'the sample to be read', 2 * SAMPLE_RETRY_MS);
 
   it('searches both tiers while the sample is being read', async () => {
     const hold = suite.proxy.hold('before', isSampleRead);
