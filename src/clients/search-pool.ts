@@ -191,7 +191,7 @@ export class SearchPool {
     node.preferredInFlight = 1;
   }
 
-  /** The next node in turn that has not been tried: if possible none that is avoided, and none that is busy. */
+  /** The next untried node in turn that is neither avoided nor busy; otherwise the least busy one, or an avoided one. */
   #next(tried: readonly Node[]): Node {
     const count = this.#nodes.length;
     this.#turn = (this.#turn + 1) % count;
