@@ -16,9 +16,10 @@ finish() {
 
 # run NAME COMMAND…: runs tests. They succeed if the command prints `N passed, 0 failed` and exits with 0.
 run() {
-  local name=$1
+  local name=$1 start=$SECONDS
   shift
   { "$@" 2>&1 && touch "$logs/$name.ended"; } | tee "$logs/$name" || true
+  echo $((SECONDS - start)) >"$logs/$name.seconds"
 }
 
 # show NAME…: prints the output of runs that was not shown.
@@ -27,8 +28,9 @@ show() {
   for name; do cat "$logs/$name"; done
 }
 
-# conclude NAME…: repeats the failures of these runs, so that they are at the end of the output, and prints the
-# totals as the last line. A run that did not finish counts as one more failure. Exits with 0 if all succeeded.
+# conclude NAME…: repeats the failures of these runs, so that they are at the end of the output, and prints how
+# long each took and, as the last line, the totals. A run that did not finish counts as one more failure. Exits
+# with 0 if all succeeded.
 conclude() {
   local name sums passed=0 failed=0
   for name; do
@@ -46,6 +48,9 @@ conclude() {
       printf '\n%s did not finish; the end of its output:\n' "$name"
       tail -n 20 "$logs/$name"
     fi
+  done
+  for name; do
+    [ ! -e "$logs/$name.seconds" ] || printf '%s: %s s\n' "$name" "$(cat "$logs/$name.seconds")"
   done
   echo "$passed passed, $failed failed"
   exit $((failed > 0))

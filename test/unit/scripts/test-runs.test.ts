@@ -29,20 +29,20 @@ describe('Runs of tests', function () {
   function check(...lines: string[]) {
     const { status, stdout } = spawnSync(...start(lines), { encoding: 'utf8' });
     expect(readdirSync(folder), 'left behind').to.be.empty;
-    return { status, lines: stdout.trimEnd().split('\n') };
+    return { status, lines: stdout.trimEnd().replace(/ \d+ s$/gm, ' N s').split('\n') };
   }
 
-  it('are added up in the last line', () => {
+  it('are added up in the last line, after how long each took', () => {
     const { status, lines } = check(
       'run one echo "3 passed, 0 failed"',
       'run two echo "40 passed, 0 failed" >/dev/null',
       'conclude one two',
     );
     expect(status).to.equal(0);
-    expect(lines).to.deep.equal(['3 passed, 0 failed', '43 passed, 0 failed']);
+    expect(lines).to.deep.equal(['3 passed, 0 failed', 'one: N s', 'two: N s', '43 passed, 0 failed']);
   });
 
-  it('repeat failures right before the last line', () => {
+  it('repeat failures at the end of the output', () => {
     const { status, lines } = check(
       `run one bash -c ${JSON.stringify(FAILING)}`,
       'run two bash -c "seq 1000; echo 40 passed, 0 failed" >/dev/null',
@@ -50,7 +50,7 @@ describe('Runs of tests', function () {
       'conclude one two',
     );
     expect(status).to.equal(1);
-    expect(lines.slice(-10)).to.deep.equal([
+    expect(lines.slice(-12)).to.deep.equal([
       '',
       'one:',
       '  1 failing',
@@ -60,19 +60,22 @@ describe('Runs of tests', function () {
       '     a reason',
       '',
       '1 passed, 1 failed',
+      'one: N s',
+      'two: N s',
       '41 passed, 1 failed',
     ]);
   });
 
-  const broken: [how: string, command: string, last: string[]][] = [
-    ['without a summary', 'echo began', ['began', '40 passed, 1 failed']],
+  const broken: [how: string, command: string, end: string, total: string][] = [
+    ['without a summary', 'echo began', 'began', '40 passed, 1 failed'],
     [
       'with an exit code other than 0 although no test failed',
       'bash -c "echo 3 passed, 0 failed; exit 7"',
-      ['3 passed, 0 failed', '43 passed, 1 failed'],
+      '3 passed, 0 failed',
+      '43 passed, 1 failed',
     ],
   ];
-  for (const [how, command, last] of broken) {
+  for (const [how, command, end, total] of broken) {
     it(`fail if one ended ${how}`, () => {
       const { status, lines } = check(
         `run one ${command}`,
@@ -80,10 +83,13 @@ describe('Runs of tests', function () {
         'conclude one two',
       );
       expect(status).to.equal(1);
-      expect(lines.slice(-2 - last.length)).to.deep.equal([
+      expect(lines.slice(-6)).to.deep.equal([
         '',
         'one did not finish; the end of its output:',
-        ...last,
+        end,
+        'one: N s',
+        'two: N s',
+        total,
       ]);
     });
   }
