@@ -29,7 +29,13 @@ describe('Runs of tests', function () {
   function check(...lines: string[]) {
     const { status, stdout } = spawnSync(...start(lines), { encoding: 'utf8' });
     expect(readdirSync(folder), 'left behind').to.be.empty;
-    return { status, lines: stdout.trimEnd().replace(/ \d+ s$/gm, ' N s').split('\n') };
+    return {
+      status,
+      lines: stdout
+        .trimEnd()
+        .replace(/ \d+ s$/gm, ' N s')
+        .split('\n'),
+    };
   }
 
   it('are added up in the last line, after how long each took', () => {
