@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
-import { ELASTICSEARCH_VERSION } from './elasticsearch.js';
+import { ELASTICSEARCH_VERSION, javaOptions } from './elasticsearch.js';
 import type { Service } from './service.js';
 import { onFreePort } from './free-port.js';
 
@@ -23,19 +23,30 @@ export async function hasDocker(): Promise<boolean> {
   }
 }
 
-/** @param volume a named volume for the data; without one, it is deleted with the container. */
-export async function startElasticsearchContainer(
-  heap: string,
-  volume: string | undefined,
-  usualPort: number | undefined,
-  signal: AbortSignal,
-): Promise<Service> {
+interface ElasticsearchContainerOptions {
+  /** Such as `1g`. */
+  heap: string;
+  /** A named volume for the data; without one, it is deleted with the container. */
+  volume?: string | undefined;
+  /** HTTP port to use if it is free. */
+  usualPort?: number | undefined;
+  env: NodeJS.ProcessEnv;
+  signal: AbortSignal;
+}
+
+export async function startElasticsearchContainer({
+  heap,
+  volume,
+  usualPort,
+  env,
+  signal,
+}: ElasticsearchContainerOptions): Promise<Service> {
   const container = new ServiceContainer(ELASTICSEARCH_IMAGE)
     .withEnvironment({
       'discovery.type': 'single-node',
       'xpack.security.enabled': 'false',
       'cluster.routing.allocation.disk.threshold_enabled': 'false',
-      ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap}`,
+      ES_JAVA_OPTS: javaOptions(heap, env),
     })
     .withWaitStrategy(
       Wait.forHttp('/_cluster/health?wait_for_status=yellow', 9200, { abortOnContainerExit: true }),

@@ -133,6 +133,11 @@ interface LaunchOptions {
   env: NodeJS.ProcessEnv;
 }
 
+/** Options of Elasticsearch's JVM: its heap size, such as `1g`, and those of `ES_JAVA_OPTS`, which win. */
+export function javaOptions(heap: string, env: NodeJS.ProcessEnv): string {
+  return `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`;
+}
+
 function launchEnvironment({ jdk, home, config, heap, temporary, env }: LaunchOptions): NodeJS.ProcessEnv {
   return {
     PATH: env['PATH'],
@@ -142,7 +147,7 @@ function launchEnvironment({ jdk, home, config, heap, temporary, env }: LaunchOp
     ES_PATH_CONF: config,
     ES_DISTRIBUTION_TYPE: 'tar',
     JAVA_TYPE: 'ES_JAVA_HOME',
-    ES_JAVA_OPTS: `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`,
+    ES_JAVA_OPTS: javaOptions(heap, env),
     ES_TMPDIR: temporary,
     // For the JVMs that the launcher starts before it reads ES_TMPDIR.
     JDK_JAVA_OPTIONS: `-Djava.io.tmpdir=${temporary}`,

@@ -36,7 +36,7 @@ export async function startElasticsearch({
   return startFromDockerOrMaven(
     'Elasticsearch',
     'ELASTICSEARCH_URL',
-    () => startElasticsearchContainer(heap, volume, usualPort, signal),
+    () => startElasticsearchContainer({ heap, volume, usualPort, env, signal }),
     () =>
       startElasticsearchProcess({
         paths,

@@ -67,7 +67,7 @@ async function start(): Promise<Engines> {
       : await startRedis(options);
     try {
       const elasticsearch = MUST_BE_CONTAINERS
-        ? await startElasticsearchContainer(HEAP, undefined, undefined, signal)
+        ? await startElasticsearchContainer({ heap: HEAP, env: process.env, signal })
         : await startElasticsearch(options);
       log(`${elasticsearch.description}\n${redis.description}`);
       return { elasticsearch, redis, folder };
