@@ -9,8 +9,7 @@ source scripts/test-runs.sh
 set -m
 run unit mocha 'test/unit/**/*.test.ts' "$@" </dev/null >/dev/null &
 set +m
-# The JVM's optimizing compiler takes a third of Elasticsearch's processor time, too much for a short run.
-ES_JAVA_OPTS=-XX:TieredStopAtLevel=1 run integration mocha 'test/integration/**/*.test.ts' "$@"
+run integration mocha 'test/integration/**/*.test.ts' "$@"
 wait
 
 show unit
