@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import { HttpServer } from '../../src/http/http-server.js';
+import { concurrentTests } from '../support/concurrent-tests.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
@@ -224,36 +225,34 @@ describe('Clients that do not read', function () {
     expect(await replica.program.stop()).to.equal(0);
     expect(performance.now() - began).to.be.lessThan(10_000);
   });
-});
 
-describe('A client that reads slowly', function () {
-  this.timeout(120_000);
-  /** Larger than socket buffers plus what the client reads within the timeout of unread responses. */
+  /** Larger than socket buffers plus what a slow client reads within the timeout of unread responses. */
   const LARGE = Buffer.alloc(14 * 2 ** 20, 'x');
-  const server = new HttpServer((_request, response) => {
+  const largeServer = new HttpServer((_request, response) => {
     response.writeHead(200, { 'Content-Length': LARGE.length }).end(LARGE);
   }, 10);
-  let url: string;
+  let largeUrl: string;
   before(async () => {
-    url = await server.listen(0, '127.0.0.1');
+    largeUrl = await largeServer.listen(0, '127.0.0.1');
   });
-  after(() => server.stop());
+  after(() => largeServer.stop());
 
-  it('receives a large response completely; one that reads a byte now and then is disconnected', async () => {
-    const slow = await RawConnection.openUnread(url);
-    const trickling = await RawConnection.openUnread(url);
+  // It takes most of a minute and little processor time.
+  concurrentTests()('are disconnected, but not one that reads a large response slowly', async () => {
+    const slow = await RawConnection.openUnread(largeUrl);
+    const trickling = await RawConnection.openUnread(largeUrl);
     for (const client of [slow, trickling]) client.send(getRequest('/'));
     slow.readAt(300 * 1024);
     trickling.readAt(1);
     await waitFor(
-      () => server.connections.closed.unread === 1,
+      () => largeServer.connections.closed.unread === 1,
       'the trickling client to be disconnected',
       MAX_OPEN_MS,
     );
     await waitFor(() => slow.responses.length === 1, 'the slow reader to finish', 80_000);
     expect(slow.error).to.equal(undefined);
     expect(slow.responses[0]?.text).to.have.length(LARGE.length);
-    expect(server.connections.closed).to.deep.equal({ unread: 1, evicted: 0, refused: 0 });
+    expect(largeServer.connections.closed).to.deep.equal({ unread: 1, evicted: 0, refused: 0 });
     slow.destroy();
     trickling.destroy();
   });
