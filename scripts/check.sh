@@ -27,32 +27,31 @@ scripts/with-docker.sh npm run --silent images:offline
 # Alone, because it measures the speed of the page.
 run browser npm run --silent test:browser </dev/null
 
-run schemathesis npm run --silent test:schemathesis </dev/null
-
 # Alone, because its readers must get every response in time; slower than usual, because it starts with cold JVMs.
 run soak npm run --silent soak -- --reads 50000 --rate 200 --short </dev/null
 
 # Also alone, because it compares processor times.
 run guard npm run --silent bench:guard </dev/null
 
-# The tests on this machine, in CI on the oldest supported Node, run in parallel with those on newer ones and in
-# containers, because both mostly wait. The output of the latter follows at the end.
+# These run in parallel, because they mostly wait: the tests on this machine (in CI, on the oldest supported Node), those
+# in containers on the newest one, and the short ones. The output of the last two follows at the end.
 set -m
 {
   run this-machine npm test --silent
   run faults npm run --silent test:faults
-  run monitoring npm run --silent test:monitoring
 } </dev/null &
+run containers-node-26 scripts/with-docker.sh npm run --silent test:node -- 26 test:containers </dev/null >/dev/null &
 {
   run kubernetes npm run --silent test:kubernetes
-  run containers-node-26 scripts/with-docker.sh npm run --silent test:node -- 26 test:containers
-  # After the unit tests of this machine, which measure the same free space.
+  run schemathesis npm run --silent test:schemathesis
+  run monitoring npm run --silent test:monitoring
+  # Last, because the unit tests of this machine, at the beginning, measure the same free space.
   run unit-node-24 npm run --silent test:node -- 24 test:unit
   run unit-node-22 npm run --silent test:node -- 22 test:unit
 } </dev/null >/dev/null &
 set +m
 wait
 
-show kubernetes containers-node-26 unit-node-24 unit-node-22
-conclude browser schemathesis soak guard this-machine faults monitoring \
-  kubernetes containers-node-26 unit-node-24 unit-node-22
+short=(kubernetes schemathesis monitoring unit-node-24 unit-node-22)
+show containers-node-26 "${short[@]}"
+conclude browser soak guard this-machine faults containers-node-26 "${short[@]}"
