@@ -33,8 +33,8 @@ run soak npm run --silent soak -- --reads 50000 --rate 200 --short </dev/null
 # Also alone, because it compares processor times.
 run guard npm run --silent bench:guard </dev/null
 
-# These run in parallel, because they mostly wait: the tests on this machine (in CI, on the oldest supported Node), those
-# in containers on the newest one, and the short ones. The output of the last two follows at the end.
+# These groups run in parallel, because the tests with engines often wait: the tests on this machine (in CI, on the oldest
+# supported Node), those in containers on the newest one, and the short ones. The output of the last two follows at the end.
 set -m
 {
   run this-machine npm test --silent

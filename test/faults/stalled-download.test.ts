@@ -15,7 +15,7 @@ const slow: [what: string, listener: RequestListener][] = [
 ];
 
 /** Starts a service with a dataset server of its own. */
-function useOrigin() {
+function useServiceAndOrigin() {
   const origin = { listener: ((_request, response) => response.end(CSV)) as RequestListener };
   let server: DatasetServer;
   before(async () => {
@@ -32,7 +32,7 @@ function useOrigin() {
 
 describe('A dataset server that stalls', function () {
   this.timeout(60_000);
-  const cases = slow.map(([what, stalled]) => ({ what, stalled, ...useOrigin() }));
+  const cases = slow.map(([what, stalled]) => ({ what, stalled, ...useServiceAndOrigin() }));
 
   const itConcurrently = concurrentTests();
   for (const { what, stalled, origin, suite } of cases) {

@@ -237,7 +237,7 @@ describe('Clients that do not read', function () {
   });
   after(() => largeServer.stop());
 
-  // It takes most of a minute and little processor time.
+  // During the tests above, because it takes most of a minute and little processor time.
   concurrentTests()('are disconnected, but not one that reads a large response slowly', async () => {
     const slow = await RawConnection.openUnread(largeUrl);
     const trickling = await RawConnection.openUnread(largeUrl);

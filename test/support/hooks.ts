@@ -19,7 +19,10 @@ export const mochaHooks = {
   },
 };
 
-/** The JVM's optimizing compiler takes a third of Elasticsearch's processor time, too much for a short run. */
+/**
+ * Turns off the JVM's optimizing compiler, which takes a third of Elasticsearch's processor time: too much for a short
+ * run.
+ */
 export function mochaGlobalSetup(): void {
   process.env['ES_JAVA_OPTS'] ??= '-XX:TieredStopAtLevel=1';
 }
