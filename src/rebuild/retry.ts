@@ -10,7 +10,7 @@ import type { Logger } from '../log.js';
 const STALL_MS = 600_000;
 
 /** Pause before a request is sent again, in milliseconds. */
-const RETRY_PAUSE_MS = 1000;
+export const RETRY_PAUSE_MS = 1000;
 
 /** Bounds of the growing poll interval of a step, in milliseconds. Small indices take less than a second. */
 const SHORTEST_POLL_MS = 50;
@@ -39,6 +39,8 @@ export interface RetryOptions {
   log: Logger;
   /** Time without progress after which a step fails, in milliseconds. */
   stallMs?: number | undefined;
+  /** Pause before a request is sent again, in milliseconds. */
+  pauseMs?: number | undefined;
 }
 
 /** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
@@ -63,7 +65,7 @@ function isRetryable(error: unknown): error is Error {
  */
 export async function retry<T>(
   send: (signal: AbortSignal) => Promise<T>,
-  { signal, log, stallMs = STALL_MS }: RetryOptions,
+  { signal, log, stallMs = STALL_MS, pauseMs = RETRY_PAUSE_MS }: RetryOptions,
 ): Promise<T> {
   let failingSince: number | undefined;
   for (;;) {
@@ -75,7 +77,7 @@ export async function retry<T>(
       failingSince ??= performance.now();
       if (performance.now() - failingSince >= stallMs) throw givenUp(error, stallMs);
     }
-    await pause(RETRY_PAUSE_MS, undefined, { signal });
+    await pause(pauseMs, undefined, { signal });
   }
 }
 
