@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
-import { MAX_REASON_LENGTH, quote, truncateReason } from '../../../src/rebuild/reason-text.js';
+import { quote, truncateReason } from '../../../src/rebuild/reason-text.js';
 
-const LONE_SURROGATE = /\p{Cs}/u;
+const MANY = 1_000_000;
 
 describe('truncateReason', () => {
   it('keeps up to 300 characters', () => {
@@ -12,25 +12,21 @@ describe('truncateReason', () => {
   });
 
   it('truncates longer texts to 300 characters, including the ellipsis', () => {
-    expect(truncateReason('x'.repeat(301))).to.equal(`${'x'.repeat(299)}…`);
-    expect(truncateReason('x'.repeat(1_000_000))).to.have.length(MAX_REASON_LENGTH);
+    for (const length of [301, MANY])
+      expect(truncateReason('x'.repeat(length))).to.equal(`${'x'.repeat(299)}…`);
   });
 
   it('never splits a surrogate pair', () => {
-    for (const prefix of ['', 'x']) {
-      const truncated = truncateReason(prefix + '🚀'.repeat(200));
-      expect(truncated)
-        .to.match(/^x?🚀+…$/u)
-        .and.not.to.match(LONE_SURROGATE);
-      expect(truncated.length).to.be.within(299, 300);
-    }
+    expect(truncateReason('🚀'.repeat(200))).to.equal(`${'🚀'.repeat(149)}…`);
+    expect(truncateReason(`x${'🚀'.repeat(200)}`)).to.equal(`x${'🚀'.repeat(149)}…`);
   });
 
   it('bounds the message of every DatasetError', () => {
     const cause = new Error('the cause');
-    const error = new DatasetError('x'.repeat(1_000_000), { cause });
-    expect(error.message).to.have.length(300);
-    expect(error.cause).to.equal(cause);
+    expect(new DatasetError('x'.repeat(MANY), { cause })).to.deep.include({
+      message: `${'x'.repeat(299)}…`,
+      cause,
+    });
   });
 });
 
@@ -42,8 +38,7 @@ describe('quote', () => {
   });
 
   it('truncates long values after 64 characters, with an ellipsis after the quote', () => {
-    expect(quote('x'.repeat(65))).to.equal(`"${'x'.repeat(64)}"…`);
-    expect(quote('x'.repeat(1_000_000))).to.equal(`"${'x'.repeat(64)}"…`);
+    for (const length of [65, MANY]) expect(quote('x'.repeat(length))).to.equal(`"${'x'.repeat(64)}"…`);
   });
 
   it('splits neither a surrogate pair nor an escape sequence', () => {
