@@ -38,9 +38,9 @@ const JANUARY = new Date('2024-01-02T03:04:05Z');
 const FEBRUARY = new Date('2024-02-02T03:04:05Z');
 const MARCH = new Date('2024-03-02T03:04:05Z');
 
-/** A `Packages` index of the given packages. */
-function packagesIndex(versions: [name: string, version: string][]): string {
-  return versions.map(([name, version]) => `Package: ${name}\nVersion: ${version}\n\n`).join('');
+/** A `Packages` index. @param packages such as `a 1.0`. */
+function packagesIndex(...packages: string[]): string {
+  return packages.map((line) => `Package: ${line.replace(' ', '\nVersion: ')}\n\n`).join('');
 }
 
 function gzipAt(text: string, date: Date): Buffer {
@@ -89,13 +89,15 @@ describe('npm run dataset:debian', () => {
     return gunzipSync(await readFile(output)).toString();
   }
 
-  /** Only the numbers and names. */
-  async function numbered(indices: string[], numbers?: string): Promise<string[]> {
-    const csv = await write(indices, { numbers });
-    return csv.trimEnd().split('\n').slice(1).map((line) => line.split(',').slice(0, 2).join(' ')); // prettier-ignore
+  /** The given columns of the written rows, counted from 0. */
+  async function columns(indices: string[], numbers: string | undefined, ...at: number[]): Promise<string[]> {
+    const [, ...rows] = (await write(indices, { numbers })).trimEnd().split('\n');
+    return rows.map((row) => at.map((column) => row.split(',')[column]).join(' '));
   }
 
-  async function headerDate(): Promise<Date> {
+  /** The date in the header of the written file. */
+  async function dateOf(indices: string[], options: Partial<DebianDatasetOptions> = {}): Promise<Date> {
+    await write(indices, options);
     return new Date((await readFile(output)).readUInt32LE(4) * 1000);
   }
 
@@ -111,44 +113,30 @@ describe('npm run dataset:debian', () => {
         expect(await write([await file('index', content)])).to.equal(CSV);
       });
     }
-
-    it('from an http address', async () => {
-      const url = await serve((_request, response) => response.end(PACKAGES_XZ));
-      expect(await write([`${url}/Packages`], { date: JANUARY })).to.equal(CSV);
-    });
   });
 
   describe('writes', () => {
     it('each package once, with the highest version of all indices', async () => {
-      const main = packagesIndex([
-        ['a', '1.9'],
-        ['a', '1.10'],
-        ['a', '1.2'],
-        ['b', '1.0'],
-        ['c', '1.0-1'],
-      ]);
-      const security = packagesIndex([
-        ['b', '1.0~rc1'],
-        ['c', '1.0-1+deb12u1'],
-        ['d', '0:1'],
-      ]);
+      const main = packagesIndex('a 1.9', 'a 1.10', 'a 1.2', 'b 1.0', 'c 1.0-1');
+      const security = packagesIndex('b 1.0~rc1', 'c 1.0-1+deb12u1', 'd 0:1');
       const indices = [await file('main', main), await file('security', security)];
       for (const order of [indices, indices.toReversed()]) {
-        const versions = (await write(order)).split('\n').map((line) => line.split(',')[2]);
-        expect(versions.slice(1, -1)).to.deep.equal(['1.10', '1.0', '1.0-1+deb12u1', '0:1']);
+        const versions = await columns(order, undefined, 2);
+        expect(versions).to.deep.equal(['1.10', '1.0', '1.0-1+deb12u1', '0:1']);
       }
     });
 
     it('names in byte order', async () => {
       const names = ['b', 'a-b', 'a+', 'a1', 'a', 'B', 'é', 'a.b', '\u{1f680}', '\uff5e'];
-      const index = await file('index', packagesIndex(names.map((name) => [name, '1'])));
-      const written = await numbered([index]);
+      const index = await file('index', packagesIndex(...names.map((name) => `${name} 1`)));
       const sorted = ['B', 'a', 'a+', 'a-b', 'a.b', 'a1', 'b', 'é', '\uff5e', '\u{1f680}'];
-      expect(written).to.deep.equal(sorted.map((name, i) => `${i + 1} ${name}`));
+      expect(await columns([index], undefined, 0, 1)).to.deep.equal(
+        sorted.map((name, i) => `${i + 1} ${name}`),
+      );
     });
 
     it('fields with commas and quotes as RFC 4180 requires', async () => {
-      const index = await file('index', packagesIndex([['a', '1,0"x"']]));
+      const index = await file('index', packagesIndex('a 1,0"x"'));
       expect(await write([index])).to.match(/^1,a,"1,0""x""",https:\/\/tracker\.debian\.org\/pkg\/a$/m);
     });
 
@@ -164,27 +152,23 @@ describe('npm run dataset:debian', () => {
   });
 
   describe('--numbers', () => {
-    const index = packagesIndex(['d', 'c', 'b', 'a'].map((name) => [name, '1']));
+    const index = packagesIndex('d 1', 'c 1', 'b 1', 'a 1');
 
     it('keeps the numbers of an earlier dataset, and appends new names', async () => {
       const path = await file('index', index);
       const earlier = 'package_no,name,version,url\n7,c,1,https://a.example/\n2,d,1,\n5,gone,1,\n';
       for (const content of [earlier, gzipSync(earlier)]) {
-        expect(await numbered([path], await file('earlier', content))).to.deep.equal([
-          '2 d',
-          '7 c',
-          '8 a',
-          '9 b',
-        ]);
+        const numbered = await columns([path], await file('earlier', content), 0, 1);
+        expect(numbered).to.deep.equal(['2 d', '7 c', '8 a', '9 b']);
       }
     });
 
     it('keeps numbers stable from run to run, even with the output of the run before', async () => {
       await write([await file('index', index)]);
-      const names = packagesIndex(['e', 'c', 'A'].map((name) => [name, '2']));
-      const next = [await file('next', names)];
-      expect(await numbered(next, output)).to.deep.equal(['3 c', '5 A', '6 e']);
-      expect(await numbered(next, output)).to.deep.equal(['3 c', '5 A', '6 e']);
+      const next = [await file('next', packagesIndex('e 2', 'c 2', 'A 2'))];
+      for (let run = 0; run < 2; run++) {
+        expect(await columns(next, output, 0, 1)).to.deep.equal(['3 c', '5 A', '6 e']);
+      }
     });
 
     for (const [what, content, reason] of [
@@ -204,118 +188,74 @@ describe('npm run dataset:debian', () => {
   });
 
   describe('puts into the gzip header', () => {
+    const PATH = 'debian/dists/suite/updates/main/binary-amd64/Packages';
+    const RELEASE = 'debian/dists/suite/updates/Release';
+
     it('the newest date of all indices', async () => {
-      await write([
-        await file('a', PACKAGES, JANUARY),
-        await file('b', PACKAGES, MARCH),
-        await file('c', PACKAGES, FEBRUARY),
-      ]);
-      expect(await headerDate()).to.deep.equal(MARCH);
-    });
-
-    it('the date in the gzip header of an index rather than that of its file', async () => {
-      await write([await file('index', gzipAt(PACKAGES, JANUARY), MARCH)]);
-      expect(await headerDate()).to.deep.equal(JANUARY);
-    });
-
-    it('the date of the Release file of the suite rather than either', async () => {
-      await file('debian/dists/suite/Release', release(FEBRUARY), MARCH);
-      await write([
-        await file('debian/dists/suite/main/binary-amd64/Packages.gz', gzipAt(PACKAGES, JANUARY), MARCH),
-      ]);
-      expect(await headerDate()).to.deep.equal(FEBRUARY);
-    });
-
-    it('the date of the file if Release is missing or has no date', async () => {
-      const index = await file('debian/dists/suite/main/binary-amd64/Packages', PACKAGES, JANUARY);
-      await write([index]);
-      expect(await headerDate()).to.deep.equal(JANUARY);
-      await file('debian/dists/suite/Release', 'Origin: Debian\nDate: today\n', MARCH);
-      await write([index]);
-      expect(await headerDate()).to.deep.equal(JANUARY);
-    });
-
-    it('Last-Modified of a response, without requesting Release', async () => {
-      const asked: unknown[] = [];
-      const url = await serve((request, response) => {
-        asked.push(request.url);
-        response.setHeader('Last-Modified', MARCH.toUTCString()).end(gzipAt(PACKAGES, JANUARY));
-      });
-      await write([`${url}/dists/suite/main/binary-amd64/Packages.gz`]);
-      expect(await headerDate()).to.deep.equal(MARCH);
-      expect(asked).to.deep.equal(['/dists/suite/main/binary-amd64/Packages.gz']);
-    });
-
-    for (const [what, lastModified] of [
-      ['without Last-Modified', undefined],
-      ['with Last-Modified in the future', new Date(Date.now() + DAY_MS).toUTCString()],
-    ] as const) {
-      it(`the date of Release for a response ${what}`, async () => {
-        const url = await serve((request, response) => {
-          if (lastModified !== undefined) response.setHeader('Last-Modified', lastModified);
-          const isRelease = request.url === '/debian/dists/suite/updates/Release';
-          response.end(isRelease ? release(FEBRUARY) : gzipAt(PACKAGES, JANUARY));
-        });
-        await write([`${url}/debian/dists/suite/updates/main/binary-amd64/Packages.gz`]);
-        expect(await headerDate()).to.deep.equal(FEBRUARY);
-      });
-    }
-
-    it('the date of the gzip header for a response without either', async () => {
-      const url = await serve((request, response) => {
-        if (request.url?.endsWith('Release')) response.writeHead(404).end();
-        else response.end(gzipAt(PACKAGES, JANUARY));
-      });
-      await write([`${url}/dists/suite/main/binary-amd64/Packages.gz`]);
-      expect(await headerDate()).to.deep.equal(JANUARY);
+      const dates = Object.entries({ a: JANUARY, b: MARCH, c: FEBRUARY });
+      const indices = dates.map(([name, date]) => file(name, PACKAGES, date));
+      expect(await dateOf(await Promise.all(indices))).to.deep.equal(MARCH);
     });
 
     it('the given date rather than any other', async () => {
       const index = await file('index', gzipAt(PACKAGES, MARCH));
-      await write([index], { date: FEBRUARY });
-      expect(await headerDate()).to.deep.equal(FEBRUARY);
+      expect(await dateOf([index], { date: FEBRUARY })).to.deep.equal(FEBRUARY);
+    });
+
+    it('the date in the Release file of the suite, else in the gzip header, else of the file', async () => {
+      const zipped = await file(PATH, gzipAt(PACKAGES, JANUARY), MARCH);
+      expect(await dateOf([zipped])).to.deep.equal(JANUARY);
+      await file(RELEASE, release(FEBRUARY), MARCH);
+      expect(await dateOf([zipped])).to.deep.equal(FEBRUARY);
+      await file(RELEASE, 'Origin: Debian\nDate: today\n', MARCH);
+      expect(await dateOf([await file(PATH, PACKAGES, JANUARY)])).to.deep.equal(JANUARY);
+    });
+
+    /** Responds with a gzip index of January, and with Release if there is one. @returns the requested paths. */
+    async function dateOfResponse(lastModified?: Date, releaseFile?: string): Promise<[Date, unknown[]]> {
+      const asked: unknown[] = [];
+      const url = await serve((request, response) => {
+        asked.push(request.url);
+        if (lastModified !== undefined) response.setHeader('Last-Modified', lastModified.toUTCString());
+        if (request.url === `/${PATH}`) response.end(gzipAt(PACKAGES, JANUARY));
+        else response.writeHead(releaseFile === undefined ? 404 : 200).end(releaseFile);
+      });
+      return [await dateOf([`${url}/${PATH}`]), asked];
+    }
+
+    it('Last-Modified of a response, without requesting Release', async () => {
+      expect(await dateOfResponse(MARCH, release(FEBRUARY))).to.deep.equal([MARCH, [`/${PATH}`]]);
+    });
+
+    it('the date of Release, else of the gzip header, for a response without Last-Modified', async () => {
+      const asked = [`/${PATH}`, `/${RELEASE}`];
+      for (const lastModified of [undefined, new Date(Date.now() + DAY_MS)]) {
+        expect(await dateOfResponse(lastModified, release(FEBRUARY))).to.deep.equal([FEBRUARY, asked]);
+        expect(await dateOfResponse(lastModified)).to.deep.equal([JANUARY, asked]);
+      }
     });
 
     it('no default date, and fails if there is none', async () => {
       const url = await serve((_request, response) => response.end(PACKAGES));
-      await rejects(write([`${url}/Packages`]), {
-        message: 'the indices have no date: add one with --date',
-      });
+      const message = 'the indices have no date: add one with --date';
+      await rejects(write([`${url}/Packages`]), { message });
     });
   });
 
   describe('rejects', () => {
     const noIndex = 'this is not a Packages index';
+    const noPackage = (line: number) => `${noIndex}: line ${line} begins a stanza without Package`;
+    const damaged = 'the compressed file is cut off or damaged';
     for (const [what, content, reason] of [
       ['an empty index', '', `${noIndex}: it has no stanza`],
       ['an index of empty lines', '\n\n\n', `${noIndex}: it has no stanza`],
-      ['an HTML page', '<!doctype html>\n<p>Hello', `${noIndex}: line 1 begins a stanza without Package`],
-      ['a Release file', release(MARCH), `${noIndex}: line 1 begins a stanza without Package`],
-      [
-        'a stanza without Package',
-        `${PACKAGES}\nVersion: 1\n`,
-        `${noIndex}: line 10 begins a stanza without Package`,
-      ],
-      [
-        'a stanza without Version',
-        `${PACKAGES}\nPackage: gamma\n\n`,
-        'line 10: the stanza of "gamma" has no Version',
-      ],
-      [
-        'a stanza with an empty Version',
-        'Package: a\nVersion: \n',
-        'line 1: the stanza of "a" has no Version',
-      ],
-      [
-        'damaged gzip',
-        gzipSync(PACKAGES).subarray(0, -9),
-        'the compressed file is cut off or damaged: unexpected end of file',
-      ],
-      [
-        'truncated xz',
-        PACKAGES_XZ.subarray(0, -1),
-        'the compressed file is cut off or damaged: get_next_output failed with error code 8',
-      ],
+      ['an HTML page', '<!doctype html>\n<p>Hello', noPackage(1)],
+      ['a Release file', release(MARCH), noPackage(1)],
+      ['no Package', `${PACKAGES}\nVersion: 1\n`, noPackage(10)],
+      ['no Version', `${PACKAGES}\nPackage: c\n\n`, 'line 10: the stanza of "c" has no Version'],
+      ['an empty Version', 'Package: a\nVersion: \n', 'line 1: the stanza of "a" has no Version'],
+      ['damaged gzip', gzipSync(PACKAGES).subarray(0, -9), `${damaged}: unexpected end of file`],
+      ['truncated xz', PACKAGES_XZ.subarray(0, -1), `${damaged}: get_next_output failed with error code 8`],
     ] as const) {
       it(what, async () => {
         const index = await file('index', content);
@@ -325,24 +265,19 @@ describe('npm run dataset:debian', () => {
     }
 
     it('an output that cannot be written', async () => {
-      const index = await file('index', PACKAGES);
-      await rejects(write([index], { output: join(folder, 'missing', 'x') }), {
-        message: /^ENOENT: .+missing/,
-      });
+      const indices = [await file('index', PACKAGES)];
+      await rejects(write(indices, { output: join(folder, 'missing', 'x') }), /^Error: ENOENT: .+missing/);
     });
 
-    it('a missing file, and a folder', async () => {
+    it('a missing file, a folder, and an error of a server', async () => {
       const missing = join(folder, 'missing');
       await rejects(write([missing]), { message: new RegExp(`^cannot read ${missing}: ENOENT: .+$`) });
       await rejects(write([folder]), { message: new RegExp(`^cannot read ${folder}: EISDIR: .+$`) });
-    });
-
-    for (const status of [204, 403, 404, 500]) {
-      it(`a response with status ${status}`, async () => {
-        const url = `${await serve((_request, response) => response.writeHead(status).end())}/Packages`;
+      for (const status of [204, 403, 404, 500]) {
+        const url = await serve((_request, response) => response.writeHead(status).end());
         await rejects(write([url]), { message: `cannot read ${url}: HTTP status ${status}` });
-      });
-    }
+      }
+    });
 
     it('a server that cannot be reached, or that closes the connection', async () => {
       const url = await serve((_request, response) => {
@@ -350,74 +285,44 @@ describe('npm run dataset:debian', () => {
       });
       await rejects(write([`${url}/Packages`]), { message: /^cannot read http.+\/Packages: .+$/ });
       await servers.pop()?.close();
-      await rejects(write([`${url}/Packages`]), {
-        message: /^cannot read http.+\/Packages: connect ECONNREFUSED .+$/,
-      });
+      const message = `cannot read ${url}/Packages: connect ECONNREFUSED ${new URL(url).host}`;
+      await rejects(write([`${url}/Packages`]), { message });
     });
 
     it('an index whose Release file cannot be read', async () => {
       const url = await serve((request, response) => {
         response.writeHead(request.url?.endsWith('Release') ? 503 : 200).end(PACKAGES);
       });
-      await rejects(write([`${url}/dists/suite/main/binary-amd64/Packages`]), {
-        message: `cannot read ${url}/dists/suite/Release: HTTP status 503`,
-      });
+      const message = `cannot read ${url}/dists/suite/Release: HTTP status 503`;
+      await rejects(write([`${url}/dists/suite/main/binary-amd64/Packages`]), { message });
     });
   });
 
-  describe('as a command', () => {
-    async function run(...args: string[]): Promise<{ exit: number | null; stdout: string; stderr: string }> {
-      const cli = new SpawnedCli('datasets/debian.ts', { INIT_CWD: folder }, args);
-      const exit = await cli.exit();
-      return { exit, stdout: cli.stdout, stderr: cli.stderr };
-    }
-
-    it('reports what it wrote, and resolves paths against the current folder', async () => {
-      await file('Packages', PACKAGES);
-      await file('numbers.csv', 'package_no,name\n4,beta\n');
-      const given = [
-        '--output',
-        'dataset.csv.gz',
-        '--numbers',
-        'numbers.csv',
-        '--date',
-        '2024-03-02T04:04:05+01:00',
-      ];
-      expect(await run('Packages', ...given)).to.deep.equal({
-        exit: 0,
-        stdout: `Wrote 2 packages of 2024-03-02T03:04:05.000Z to ${output}.\n`,
-        stderr: '',
-      });
-      expect(await headerDate()).to.deep.equal(MARCH);
-      expect(gunzipSync(await readFile(output)).toString()).to.match(/^4,beta,.*\n5,alpha,/m);
+  it('exits with 0 and its result, with 1 and the reason, or with 2 and its usage', async () => {
+    await file('Packages', PACKAGES);
+    await file('numbers.csv', 'package_no,name\n4,beta\n');
+    const bad = await file('bad', '');
+    const later = new Date(Date.now() + DAY_MS).toISOString();
+    const usage =
+      'usage: npm run dataset:debian -- PACKAGES_FILE_OR_URL … --output FILE [--numbers EARLIER_CSV] [--date ISO_DATE]\n';
+    const badDate = `--date must be an ISO 8601 date after 1970 and not in the future, such as 2026-01-31T12:00:00Z\n${usage}`;
+    const options = '--numbers numbers.csv --date 2024-03-02T04:04:05+01:00';
+    const report = `Wrote 2 packages of ${MARCH.toISOString()} to ${output}.\n`;
+    const runs: [given: string, exit: number, stdout: string, stderr: string][] = [
+      [`Packages --output dataset.csv.gz ${options}`, 0, report, ''],
+      ['bad --output x', 1, '', `${bad}: this is not a Packages index: it has no stanza\n`],
+      ['--output x', 2, '', `name at least one Packages index\n${usage}`],
+      ['Packages --output x --date 2024-02-31', 2, '', badDate],
+      [`Packages --output x --date ${later}`, 2, '', badDate],
+    ];
+    const ended = runs.map(async ([given]) => {
+      const cli = new SpawnedCli('datasets/debian.ts', { INIT_CWD: folder }, given.split(' '));
+      return [given, await cli.exit(), cli.stdout, cli.stderr];
     });
-
-    it('fails with one line and exit code 1', async () => {
-      await file('Packages', 'nothing');
-      const { exit, stdout, stderr } = await run('Packages', '--output', 'dataset.csv.gz');
-      expect({ exit, stdout }).to.deep.equal({ exit: 1, stdout: '' });
-      expect(stderr).to.equal(
-        `${join(folder, 'Packages')}: this is not a Packages index: line 1 begins a stanza without Package\n`,
-      );
-    });
-
-    it('prints its usage and exits with 2 if it is misused', async () => {
-      const later = new Date(Date.now() + DAY_MS).toISOString();
-      const misuses: [args: string[], reason: RegExp][] = [
-        [['--output', 'x'], /^name at least one Packages index$/],
-        [['Packages'], /^--output is missing$/],
-        [['Packages', '--output', 'x', '--force'], /^Unknown option '--force'/],
-        [['Packages', '--output', 'x', '--date', '2024-02-31'], /^--date must be an ISO 8601 date/],
-        [['Packages', '--output', 'x', '--date', later], /^--date must be an ISO 8601 date/],
-      ];
-      const runs = await Promise.all(misuses.map(([args]) => run(...args)));
-      for (const [i, { exit, stderr }] of runs.entries()) {
-        const [message, usage, ...rest] = stderr.split('\n');
-        expect(message).to.match(misuses[i]?.[1] ?? /^$/);
-        expect(usage).to.match(/^usage: npm run dataset:debian -- /);
-        expect({ exit, rest }).to.deep.equal({ exit: 2, rest: [''] });
-      }
-    });
+    expect(await Promise.all(ended)).to.deep.equal(runs);
+    const written = await readFile(output);
+    expect(new Date(written.readUInt32LE(4) * 1000)).to.deep.equal(MARCH);
+    expect(gunzipSync(written).toString()).to.match(/^4,beta,.*\n5,alpha,/m);
   });
 });
 

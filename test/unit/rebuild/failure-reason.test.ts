@@ -16,16 +16,13 @@ describe('The reason of a failure', () => {
     ],
     ['redirected to https://user@data.internal/x.csv?token=1', 'redirected to (address hidden)'],
     [
-      '[node-1][10.0.0.5:9300][indices:data/write/bulk] disconnected',
-      '[node-1][(address hidden)][indices:data/write/bulk] disconnected',
+      '[node-1][10.0.0.5:9300][indices:data/write/bulk]',
+      '[node-1][(address hidden)][indices:data/write/bulk]',
     ],
     ['no route to fe80::1ff:890a%eth0 or 2001:db8::7', 'no route to (address hidden) or (address hidden)'],
     ['at 12:30:45, see line 3:', 'at 12:30:45, see line 3:'],
     ['{node-1}{[::1]}{[fe80::1%eth0]:9300}', '{node-1}{(address hidden)}{(address hidden)}'],
-    [
-      "EACCES: permission denied, open '/srv/data/names.csv'",
-      "EACCES: permission denied, open '(address hidden)'",
-    ],
+    ["EACCES: permission denied, open '/srv/data.csv'", "EACCES: permission denied, open '(address hidden)'"],
     ['the merge made no progress for 10 minutes', 'the merge made no progress for 10 minutes'],
     ['[1:159] [remove_index] unknown field', '[1:159] [remove_index] unknown field'],
   ];
@@ -56,18 +53,14 @@ describe('The reason of a failure', () => {
   });
 
   it('contains only the error type from a response of Elasticsearch or of a proxy', () => {
+    const ONLY_STATUS = 'Elasticsearch responded with 503';
+    const closed = { type: 'node_closed_exception', reason: 'node closed {es01-secret}{kQ12}' };
     const responses: [body: unknown, shown: string][] = [
-      [
-        { error: { type: 'node_closed_exception', reason: 'node closed {es01-secret}{kQ12}' } },
-        'Elasticsearch responded with 503: node_closed_exception',
-      ],
-      [
-        '<address>Apache Server at es-secret.internal.example Port 9200</address>',
-        'Elasticsearch responded with 503',
-      ],
-      [{ error: { type: 'es-secret.internal.example' } }, 'Elasticsearch responded with 503'],
-      [{ error: 'es-secret.internal.example' }, 'Elasticsearch responded with 503'],
-      [undefined, 'Elasticsearch responded with 503'],
+      [{ error: closed }, `${ONLY_STATUS}: node_closed_exception`],
+      ['<address>Apache at es-secret.internal.example Port 9200</address>', ONLY_STATUS],
+      [{ error: { type: 'es-secret.internal.example' } }, ONLY_STATUS],
+      [{ error: 'es-secret.internal.example' }, ONLY_STATUS],
+      [undefined, ONLY_STATUS],
     ];
     for (const [body, shown] of responses) {
       const result = { body, statusCode: 503, headers: {}, warnings: null, meta: {} } as DiagnosticResult;
