@@ -1,20 +1,28 @@
 import { Redis } from 'ioredis';
 import type { Logger } from '../log.js';
 
+/** Added to the pause before each further attempt to connect, in milliseconds. It is at most ten times as long. */
+export const RETRY_STEP_MS = 100;
+
 /**
  * Connects to Redis. A command on a lost connection fails at once instead of being queued; the connection is
  * restored automatically.
  * @param consequence what happens while Redis does not respond, for the log.
  * @returns after the first attempt to connect, whether or not it succeeded.
  */
-export async function createRedis(url: string, log: Logger, consequence: string): Promise<Redis> {
+export async function createRedis(
+  url: string,
+  log: Logger,
+  consequence: string,
+  retryStepMs = RETRY_STEP_MS,
+): Promise<Redis> {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
     commandTimeout: 1000,
-    retryStrategy: (attempt) => Math.min(attempt * 100, 1000),
+    retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
   });
   /** Logged once each, until Redis responds: a wrong password also after a broken connection. */
   const reasons = new Set<string>();

@@ -14,7 +14,10 @@ export const CONNECTIONS_PER_NODE = 16;
  * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow. The last
  * attempt also gets what earlier ones have left of their time, and one that may not be retried the time of the others.
  */
-const TIMEOUTS_MS = { one: [1500], two: [800, 800], more: [500, 500, 800] } as const;
+export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
+
+/** Timeouts of the attempts of a search, in milliseconds, with one, two, and three or more nodes. */
+export type AttemptTimeouts = Readonly<Record<'one' | 'two' | 'more', readonly [number, ...number[]]>>;
 
 /** Rest of the time that is worth another attempt, in milliseconds. */
 const MIN_ATTEMPT_MS = 50;
@@ -52,6 +55,10 @@ interface SearchPoolOptions {
    * searches that a client waits for.
    */
   timeoutMs?: number;
+  /** Timeouts by the number of nodes, for searches that a client waits for. */
+  attemptTimeoutsMs?: AttemptTimeouts;
+  /** Backoff of a node that failed, in milliseconds. */
+  nodeBackoffMs?: number;
 }
 
 /** This node did not respond, or not in time. */
@@ -105,17 +112,23 @@ export class SearchPool {
   readonly #timeoutsMs: readonly [number, ...number[]];
   /** Of all attempts together, in milliseconds. */
   readonly #totalMs: number;
+  readonly #nodeBackoffMs: number;
   readonly #onSearch: OnSearch;
   readonly #retries = new RetryBudget();
   #turn = 0;
 
   constructor(
     { nodes, apiKey }: ElasticsearchAccess,
-    { onSearch = () => undefined, timeoutMs }: SearchPoolOptions = {},
+    {
+      onSearch = () => undefined,
+      timeoutMs,
+      attemptTimeoutsMs: { one, two, more } = ATTEMPT_TIMEOUTS_MS,
+      nodeBackoffMs = NODE_BACKOFF_MS,
+    }: SearchPoolOptions = {},
   ) {
     this.#onSearch = onSearch;
-    const usual =
-      nodes.length === 1 ? TIMEOUTS_MS.one : nodes.length === 2 ? TIMEOUTS_MS.two : TIMEOUTS_MS.more;
+    this.#nodeBackoffMs = nodeBackoffMs;
+    const usual = nodes.length === 1 ? one : nodes.length === 2 ? two : more;
     this.#timeoutsMs = timeoutMs === undefined ? usual : [timeoutMs, ...usual.slice(1).map(() => timeoutMs)];
     this.#totalMs = this.#timeoutsMs.reduce((sum, ms) => sum + ms);
     this.#nodes = nodes.map((address) => {
@@ -187,7 +200,7 @@ export class SearchPool {
   }
 
   #avoid(node: Node): void {
-    node.avoidUntil = Date.now() + NODE_BACKOFF_MS;
+    node.avoidUntil = Date.now() + this.#nodeBackoffMs;
     node.preferredInFlight = 1;
   }
 

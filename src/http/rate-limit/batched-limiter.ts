@@ -1,7 +1,7 @@
 import { REDIS_TIMEOUT_MS, type FailoverLimiter, type RateLimitState } from './failover-limiter.js';
 
 /** After this time the next batch is sent without waiting for the one in flight, in milliseconds. */
-const MAX_BATCH_WAIT_MS = 10;
+export const MAX_BATCH_WAIT_MS = 10;
 
 interface PendingRequest {
   points: number;
@@ -21,7 +21,10 @@ export class BatchedLimiter {
   /** Whether a batch is in flight or about to be sent. */
   #isSending = false;
 
-  constructor(private readonly limiter: Pick<FailoverLimiter, 'consume' | 'batch'>) {}
+  constructor(
+    private readonly limiter: Pick<FailoverLimiter, 'consume' | 'batch'>,
+    private readonly maxBatchWaitMs = MAX_BATCH_WAIT_MS,
+  ) {}
 
   /** Uses points of a client for one request. @throws what the limiter throws. */
   consume(key: string, points = 1): Promise<RateLimitState> {
@@ -46,7 +49,7 @@ export class BatchedLimiter {
         for (const [key, requests] of batch) settled.push(this.#consume(key, requests));
       });
       // On a slow Redis, waiting longer would make the next requests miss their deadline.
-      await settledWithin(Promise.all(settled), MAX_BATCH_WAIT_MS);
+      await settledWithin(Promise.all(settled), this.maxBatchWaitMs);
     }
     this.#isSending = false;
   }
