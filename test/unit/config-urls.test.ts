@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import { createReadClient, createRebuildClient } from '../../src/clients/elasticsearch.js';
+import { createReadClient } from '../../src/clients/elasticsearch.js';
 import { SearchPool } from '../../src/clients/search-pool.js';
-import { ConfigError, readConfig } from '../../src/config.js';
+import { ConfigError, readConfig, type Config } from '../../src/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
 
@@ -29,55 +29,48 @@ function accepted(env: Record<string, string>) {
   }
 }
 
+/** Calls `use` with the configuration of each random text that it accepts, of which there must be several. */
+async function checkAccepted(
+  variable: string,
+  starts: string[],
+  use: (config: Config, text: string) => void | Promise<void>,
+): Promise<void> {
+  let taken = 0;
+  const property = fc.asyncProperty(urlLike(...starts), async (text) => {
+    const config = accepted({ [variable]: text });
+    if (config === undefined) return;
+    taken++;
+    await use(config, text);
+  });
+  await fc.assert(property, { numRuns: 1000 });
+  expect(taken).to.be.greaterThan(50);
+}
+
 describe('A URL that the configuration accepts', function () {
   this.timeout(60_000);
 
-  it('works with the Elasticsearch clients', async () => {
-    let taken = 0;
-    await fc.assert(
-      fc.asyncProperty(urlLike('http://', 'https://', 'http://u:p@h', 'x'), async (text) => {
-        const config = accepted({ ELASTICSEARCH_URL: text });
-        if (config === undefined) return;
-        taken++;
-        const access = { nodes: config.elasticsearch.nodes, apiKey: undefined };
-        const clients = [createReadClient(access), createRebuildClient(access), new SearchPool(access)];
-        await Promise.all(clients.map((client) => client.close()));
-      }),
-      { numRuns: 3000 },
-    );
-    expect(taken).to.be.greaterThan(50);
-  });
+  it('works with the Elasticsearch clients', () =>
+    checkAccepted('ELASTICSEARCH_URL', ['http://', 'https://', 'http://u:p@h', 'x'], async (config) => {
+      const access = { nodes: config.elasticsearch.nodes, apiKey: undefined };
+      await Promise.all([createReadClient(access).close(), new SearchPool(access).close()]);
+    }));
 
-  it('works with the Redis client, which keeps the given options', () => {
-    let taken = 0;
-    fc.assert(
-      fc.property(urlLike('redis://', 'rediss://', 'redis://u:p@h', 'x'), (text) => {
-        const url = accepted({ REDIS_URL: text })?.redisUrl;
-        if (url === undefined) return;
-        taken++;
-        const { options } = new Redis(url, { lazyConnect: true, connectTimeout: 7 });
-        expect(options).to.include({ lazyConnect: true, connectTimeout: 7 });
-        expect(options.port).to.be.within(1, 65535);
-        expect(options.db).to.be.at.least(0);
-        expect(options.tls !== undefined, 'TLS').to.equal(url.startsWith('rediss:'));
-      }),
-      { numRuns: 3000 },
-    );
-    expect(taken).to.be.greaterThan(50);
-  });
+  it('works with the Redis client, which keeps the given options', () =>
+    checkAccepted('REDIS_URL', ['redis://', 'rediss://', 'redis://u:p@h', 'x'], ({ redisUrl = '' }) => {
+      const { options } = new Redis(redisUrl, { lazyConnect: true, connectTimeout: 7 });
+      expect(options).to.include({ lazyConnect: true, connectTimeout: 7 });
+      expect(options.port).to.be.within(1, 65535);
+      expect(options.db).to.be.at.least(0);
+      expect(options.tls !== undefined, 'TLS').to.equal(redisUrl.startsWith('rediss:'));
+    }));
 
-  it('names a file or a host', () => {
-    let taken = 0;
-    fc.assert(
-      fc.property(urlLike('http://', 'file:///', 'https://u:p@h', 'x'), (text) => {
-        const url = accepted({ DATASET_URL: text })?.dataset.url;
-        if (url === undefined) return;
-        taken++;
+  it('names a file or a host', () =>
+    checkAccepted(
+      'DATASET_URL',
+      ['http://', 'file:///', 'https://u:p@h', 'x'],
+      ({ dataset: { url } }, text) => {
         if (text.startsWith('file:')) expect(fileURLToPath(url)).not.to.contain('\0');
         else expect(new URL(url).hostname).not.to.equal('');
-      }),
-      { numRuns: 3000 },
-    );
-    expect(taken).to.be.greaterThan(50);
-  });
+      },
+    ));
 });
