@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import GithubSlugger from 'github-slugger';
 import { marked, type Token, type Tokens } from 'marked';
+import packageJson from '../../package.json' with { type: 'json' };
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const MAX_LINES = 150;
@@ -20,8 +21,11 @@ const DOCUMENTS = [
   ...GUIDES,
 ];
 
-/** Folders and files that use environment variables. */
-const SOURCES = ['src', 'scripts', 'test', 'bench', 'datasets', 'deploy', 'docker-compose.yml', 'Dockerfile'];
+/** Read by Docker Compose and by Node itself. */
+const READ_BY_OTHERS = ['COMPOSE_PROFILES', 'NODE_EXTRA_CA_CERTS'];
+
+/** In the usage of a command. */
+const PLACEHOLDERS = ['FILE_OR_URL'];
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
@@ -34,122 +38,150 @@ function filesIn(path: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length));
 }
 
-/** The text of all files, of those that are text. */
-function textOf(paths: readonly string[]): string {
-  const files = paths.flatMap((path) => (/\.\w+$|file$/.test(path) ? [path] : filesIn(path)));
-  return files
-    .filter((path) => !path.endsWith('.gz'))
-    .map(read)
-    .join('\n');
+function exists(path: string): boolean {
+  return existsSync(join(ROOT, path));
 }
 
-function tokensOf<T extends Token>(path: string, ...types: T['type'][]): T[] {
+function tokensOf<T extends Token>(markdown: string, ...types: T['type'][]): T[] {
   const found: T[] = [];
-  void marked.walkTokens(marked.lexer(read(path)), (token) => {
+  void marked.walkTokens(marked.lexer(markdown), (token) => {
     if (types.includes(token.type)) found.push(token as T);
   });
   return found;
 }
 
-function anchorsOf(path: string): string[] {
-  const slugger = new GithubSlugger();
-  return tokensOf<Tokens.Heading>(path, 'heading').map(({ text }) => slugger.slug(text.replaceAll('`', '')));
+function codeSpansOf(markdown: string): string[] {
+  return tokensOf<Tokens.Codespan>(markdown, 'codespan').map(({ text }) => text);
 }
 
 /** What a document shows as code. */
-function codeOf(path: string): string[] {
-  return tokensOf<Tokens.Code | Tokens.Codespan>(path, 'code', 'codespan').map(({ text }) => text);
+function codeOf(markdown: string): string[] {
+  return tokensOf<Tokens.Code | Tokens.Codespan>(markdown, 'code', 'codespan').map(({ text }) => text);
 }
 
-function matches(texts: readonly string[], pattern: RegExp): Set<string> {
-  return new Set(texts.flatMap((text) => [...text.matchAll(pattern)].map((match) => match[1] ?? match[0])));
+function matches(texts: readonly string[], pattern: RegExp): string[] {
+  return [
+    ...new Set(texts.flatMap((text) => [...text.matchAll(pattern)].map((match) => match[1] ?? match[0]))),
+  ];
 }
 
-/** Entries of a set that another one lacks. */
-function missing(found: Iterable<string>, known: ReadonlySet<string>): string[] {
-  return [...found].filter((item) => !known.has(item));
+/** The items that `known` lacks. */
+function missing(found: readonly string[], known: readonly string[]): string[] {
+  return found.filter((item) => !known.includes(item));
+}
+
+/** The environment variables that the service, its commands, `npm start`, Docker Compose and the tests read. */
+function variables(): string[] {
+  const sources = ['src', 'test'].flatMap(filesIn).filter((path) => /^(?!test\/unit).*\.ts$/.test(path));
+  const code = sources.map(read);
+  // Without those that it only passes on to the service.
+  const compose = ['docker-compose.yml', 'deploy/siblings.yml'].map((path) =>
+    read(path).replaceAll(/([A-Z_]+): \$\{\1:/g, ''),
+  );
+  return [
+    ...configuration(),
+    ...matches(code, /\benv(?:\.|\[')([A-Z][A-Z0-9_]*)/g),
+    ...matches(matches(code, /\{[^{}]*\} = process\.env/g), /[A-Z][A-Z0-9_]*/g),
+    ...matches(compose, /\$\{([A-Z][A-Z0-9_]*)/g),
+    ...READ_BY_OTHERS,
+  ];
+}
+
+/** The variables in the tables of src/config.ts. */
+function configuration(): string[] {
+  return matches([read('src/config.ts')], /^ {2}([A-Z][A-Z_]+): /gm);
+}
+
+/** The environment variables that a document names: with an underscore, with a value, or in a table of variables. */
+function variablesIn(markdown: string): string[] {
+  const tables = tokensOf<Tokens.Table>(markdown, 'table').filter(
+    ({ header }) => header[0]?.text === 'variable',
+  );
+  const firstCells = tables.flatMap(({ rows }) => rows.map(([first]) => first?.text ?? ''));
+  return [
+    ...matches(codeOf(markdown), /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|(?<![\w-])[A-Z][A-Z0-9]+(?==)/g),
+    ...firstCells.flatMap(codeSpansOf),
+  ].filter((name) => !PLACEHOLDERS.includes(name));
+}
+
+/** The links of a document that lead nowhere, as seen from its folder. */
+function deadLinksIn(path: string): string[] {
+  const links = tokensOf<Tokens.Link | Tokens.Image>(read(path), 'link', 'image').map(({ href }) => href);
+  return links.filter((href) => {
+    if (/^https?:/.test(href)) return false;
+    const [target = '', anchor] = href.split('#');
+    const file = target === '' ? path : join(dirname(path), target);
+    if (!exists(file)) return true;
+    const slugger = new GithubSlugger();
+    const headings = tokensOf<Tokens.Heading>(anchor === undefined ? '' : read(file), 'heading');
+    const anchors = headings.map(({ text }) => slugger.slug(text.replaceAll('`', '')));
+    return anchor !== undefined && !anchors.includes(anchor);
+  });
 }
 
 describe('The documentation', () => {
-  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const variables = matches([textOf(SOURCES)], /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g);
+  const known = variables();
 
   for (const path of DOCUMENTS) {
     describe(path, () => {
+      const markdown = read(path);
+
       it('links to files and headings that exist', () => {
-        const dead = tokensOf<Tokens.Link | Tokens.Image>(path, 'link', 'image')
-          .map(({ href }) => href)
-          .filter((href) => !/^https?:/.test(href))
-          .filter((href) => {
-            const [target = '', anchor] = href.split('#');
-            const file = target === '' ? path : join(dirname(path), target);
-            if (!existsSync(join(ROOT, file))) return true;
-            return anchor !== undefined && !anchorsOf(file).includes(anchor);
-          });
-        expect(dead).to.deep.equal([]);
+        expect(deadLinksIn(path)).to.deep.equal([]);
       });
 
       it('names commands that exist', () => {
-        const commands = matches(codeOf(path), /\bnpm run (?:--silent )?([a-z][\w:-]*)/g);
-        expect(missing(commands, new Set(Object.keys(scripts)))).to.deep.equal([]);
+        const commands = matches(codeOf(markdown), /\bnpm run (?:--silent )?([a-z][\w:-]*)/g);
+        expect(missing(commands, Object.keys(packageJson.scripts))).to.deep.equal([]);
       });
 
       it('names files that exist', () => {
         const files = matches(
-          codeOf(path),
+          codeOf(markdown),
           /(?<![\w./-])((?:src|test|docs|deploy|mappings|bench|scripts|data|datasets|fixtures)\/[\w./-]*\w)/g,
         );
-        expect([...files].filter((file) => !existsSync(join(ROOT, file)))).to.deep.equal([]);
+        expect(files.filter((file) => !exists(file))).to.deep.equal([]);
         const suites = matches(
-          tokensOf<Tokens.Codespan>(path, 'codespan').map(({ text }) => text),
+          codeSpansOf(markdown),
           /^((?:unit|integration|faults|browser|containers)\/[\w/-]+)$/g,
         );
-        const absent = [...suites].filter(
-          (suite) =>
-            !existsSync(join(ROOT, `test/${suite}.test.ts`)) && !existsSync(join(ROOT, `test/${suite}`)),
-        );
+        const absent = suites.filter((suite) => !exists(`test/${suite}.test.ts`) && !exists(`test/${suite}`));
         expect(absent).to.deep.equal([]);
       });
 
-      it('names environment variables that exist', () => {
-        const named = matches(codeOf(path), /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g);
-        expect(missing(named, variables)).to.deep.equal([]);
+      it('names environment variables that something reads', () => {
+        expect(missing(variablesIn(markdown), known)).to.deep.equal([]);
       });
     });
   }
 
   it('is short: the README and each guide have few lines, and no line is too wide for a terminal', () => {
-    const tooLong = ['README.md', ...GUIDES].filter(
-      (path) =>
-        read(path).trimEnd().split('\n').length > (path === 'README.md' ? MAX_README_LINES : MAX_LINES),
-    );
-    expect(tooLong).to.deep.equal([]);
-    const tooWide = DOCUMENTS.flatMap((path) =>
-      read(path)
-        .split('\n')
-        .flatMap((line, i) => (line.length > MAX_WIDTH ? [`${path}:${i + 1}`] : [])),
-    );
-    expect(tooWide).to.deep.equal([]);
+    for (const path of DOCUMENTS) {
+      const lines = read(path).trimEnd().split('\n');
+      if (path === 'README.md') expect(lines, path).to.have.length.at.most(MAX_README_LINES);
+      else if (GUIDES.includes(path)) expect(lines, path).to.have.length.at.most(MAX_LINES);
+      lines.forEach((line, i) => expect(line, `${path}:${i + 1}`).to.have.length.at.most(MAX_WIDTH));
+    }
   });
 
   it('describes every variable of the configuration', () => {
-    const configured = matches([read('src/config.ts')], /^ {2}([A-Z][A-Z_]+): /gm);
-    expect(configured).to.include.keys('PORT', 'CHANGES_RETENTION');
-    const described = matches(codeOf('docs/configuration.md'), /\b[A-Z][A-Z_]+\b/g);
-    expect(missing(configured, described)).to.deep.equal([]);
+    expect(configuration()).to.include.members(['PORT', 'CHANGES_RETENTION']);
+    expect(missing(configuration(), variablesIn(read('docs/configuration.md')))).to.deep.equal([]);
+  });
+
+  it('may not name a variable that nothing reads, in a span, a block or a table', () => {
+    const guide = '`DATASET_URI`\n\n```sh\nPROT=80 npm start\n```\n\n| variable |\n| --- |\n| `HOSTS` |\n';
+    expect(missing(variablesIn(guide), known)).to.deep.equal(['DATASET_URI', 'PROT', 'HOSTS']);
   });
 
   it('quotes messages that the program has', () => {
-    const program = textOf(['src', 'scripts', 'datasets']).replace(/\\'/g, "'");
-    const rows = tokensOf<Tokens.Table>('docs/troubleshooting.md', 'table').flatMap((table) => table.rows);
-    const quoted = rows
-      .map(([first]) => first?.tokens.find(({ type }) => type === 'codespan'))
-      .filter(Boolean);
+    const sources = ['src', 'scripts', 'datasets'].flatMap(filesIn).filter((path) => !path.endsWith('.gz'));
+    const program = sources.map(read).join('\n').replace(/\\'/g, "'");
+    const tables = tokensOf<Tokens.Table>(read('docs/troubleshooting.md'), 'table');
+    const firstCells = tables.flatMap(({ rows }) => rows.map(([first]) => first?.text ?? ''));
+    const quoted = firstCells.flatMap((cell) => codeSpansOf(cell).slice(0, 1));
     expect(quoted).to.have.length.greaterThan(10);
-    const unknown = quoted
-      .flatMap((token) => (token as Tokens.Codespan).text.split('…'))
-      .map((part) => part.trim())
-      .filter((part) => part.length > 3 && !program.includes(part));
-    expect(unknown).to.deep.equal([]);
+    const parts = quoted.flatMap((message) => message.split('…')).map((part) => part.trim());
+    expect(parts.filter((part) => part.length > 3 && !program.includes(part))).to.deep.equal([]);
   });
 });
