@@ -1,4 +1,4 @@
-import { errors } from '@elastic/elasticsearch';
+import { errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { secretsIn } from '../../src/config-secrets.js';
 import { describeCrash } from '../../src/uncaught-errors.js';
@@ -59,20 +59,14 @@ describe('The log', () => {
   for (const form of FORMS) {
     it(`does not contain ${form} from any source`, () => {
       const everywhere = () => {
-        const inner = Object.assign(new Error(`inner ${form}`), { command: { name: 'auth', args: [form] } });
-        return Object.assign(
-          new AggregateError([inner, new Error(form)], `outer ${form}`, { cause: inner }),
-          {
-            input: form,
-            headers: { authorization: `ApiKey ${form}` },
-          },
-        );
+        const cause = Object.assign(new Error(`inner ${form}`), { command: { name: 'auth', args: [form] } });
+        const outer = new AggregateError([cause, new Error(form)], `outer ${form}`, { cause });
+        return Object.assign(outer, { input: form, headers: { authorization: `ApiKey ${form}` } });
       };
       logged((log) => log.warn({ err: everywhere() }, `failed: ${form}`));
       logged((log) => log.error(everywhere()));
-      logged((log) =>
-        log.info({ url: `https://h/${form}`, nested: { list: [form, { error: everywhere() }] } }),
-      );
+      const nested = { list: [form, { error: everywhere() }] };
+      logged((log) => log.info({ url: `https://h/${form}`, nested }));
       logged((log) => log.debug(`said ${form}`));
       logged((log) => log.trace({ error: everywhere() }));
       expect(describeCrash(everywhere(), secretsIn(ENV))).not.to.contain(form);
@@ -92,18 +86,18 @@ describe('The log', () => {
   });
 
   it('omits the request from an Elasticsearch error', () => {
-    const connection = { url: new URL('http://elastic:unknown-hush@one:9200') };
-    const request = {
-      params: { method: 'GET', path: '/?token=unknown-hush', headers: { authorization: 'unknown-hush' } },
-    };
-    const meta = { name: 'a', context: null, request, connection, attempts: 1, aborted: false };
-    const response = { body: { status: 401 }, statusCode: 401, headers: {}, meta, warnings: null };
-    const error = new errors.ResponseError(
-      response as unknown as ConstructorParameters<typeof errors.ResponseError>[0],
-    );
-    const options = { redaction: { type: 'off' as const } };
-    const lost = new errors.ConnectionError('lost', response as never, options);
-    const { err } = logged((log) => log.error({ err: error, lost, cause: { response: lost } }));
+    const headers = { authorization: 'unknown-hush' };
+    const response = {
+      body: { status: 401 },
+      statusCode: 401,
+      meta: {
+        request: { params: { method: 'GET', path: '/?token=unknown-hush', headers } },
+        connection: { url: new URL('http://elastic:unknown-hush@one:9200') },
+      },
+    } as unknown as DiagnosticResult;
+    const lost = new errors.ConnectionError('lost', response, { redaction: { type: 'off' } });
+    const cause = { response: lost };
+    const { err } = logged((log) => log.error({ err: new errors.ResponseError(response), lost, cause }));
     expect(err).to.include({ type: 'ResponseError', statusCode: 401 });
   });
 
@@ -114,9 +108,7 @@ describe('The log', () => {
     aggregate.errors.push(...Array.from({ length: 100 }, () => aggregate));
     const line = JSON.stringify(logged((log) => log.error({ err: error, aggregate })));
     expect(line).to.have.length.within(1000, 50_000);
-    logged((log) =>
-      log.error({ err: Object.assign(new Error('x'), { cause: { password: 'unknown-hush' } }) }),
-    );
+    logged((log) => log.error({ err: new Error('x', { cause: { password: 'unknown-hush' } }) }));
     expect(describeCrash(error, []).split('caused by').length).to.be.lessThan(10);
   });
 
@@ -124,12 +116,10 @@ describe('The log', () => {
     const lines: string[] = [];
     const secrets = secretsIn({ REBUILD_SECRET: 'a', BYPASS_SECRET: '100', DATASET_URL: 'https://h/x?n=1' });
     const log = createLogger('info', false, { secrets, destination: { write: (line) => lines.push(line) } });
-    log.info({ total: 100, index: 'a-packages' }, 'serving another generation');
-    expect(JSON.parse(lines[0] ?? '')).to.include({
-      total: 100,
-      index: 'a-packages',
-      msg: 'serving another generation',
-    });
+    const line = { total: 100, index: 'a-packages', msg: 'serving another generation' };
+    const { msg, ...fields } = line;
+    log.info(fields, msg);
+    expect(JSON.parse(lines[0] ?? '')).to.include(line);
   });
 });
 
@@ -139,9 +129,8 @@ describe('A redactor', () => {
     expect(redact('to ftp://u:p@h/x and https://token@h, HTTP://u:p@ss@h')).to.equal(
       'to ftp://[redacted]@h/x and https://[redacted]@h, HTTP://[redacted]@h',
     );
-    for (const text of ['https://h/@scope/name', 'a@b.example', 'http://h?m=a@b', '://', '@', 'x://']) {
+    for (const text of ['https://h/@scope/name', 'a@b.example', 'http://h?m=a@b', '://', '@', 'x://'])
       expect(redact(text)).to.equal(text);
-    }
   });
 
   it('runs in time proportional to the length of the text', () => {
@@ -157,13 +146,8 @@ describe('A redactor', () => {
 
 describe('secretsIn', () => {
   it('returns nothing if nothing is secret', () => {
-    const env = {
-      ELASTICSEARCH_URL: 'http://one:9200',
-      REDIS_URL: 'redis://cache',
-      REGISTRY_SLUG: 'debian',
-      REBUILD_SECRET: '',
-    };
-    expect(secretsIn(env)).to.deep.equal([]);
+    const urls = { ELASTICSEARCH_URL: 'http://one:9200', REDIS_URL: 'redis://cache' };
+    expect(secretsIn({ ...urls, REGISTRY_SLUG: 'debian', REBUILD_SECRET: '' })).to.deep.equal([]);
   });
 
   it('finds secrets in malformed URLs, and in URLs whose user is a token', () => {

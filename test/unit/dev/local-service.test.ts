@@ -1,12 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { startLocalService } from '../../../src/dev/local-service.js';
-import { ManagedProcess } from '../../../src/dev/managed-process.js';
+import { useManagedPrograms } from '../../support/managed-program.js';
 
 /** Listens on its port, or fails as Elasticsearch does: with a stack trace below the reason. */
 const ENGINE = `
@@ -18,31 +14,19 @@ require('node:net').createServer().listen(Number(process.argv[1]), '127.0.0.1', 
   });`;
 
 describe('startLocalService', () => {
-  let folder: string;
-  before(async () => (folder = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'))));
-  after(() => rm(folder, { recursive: true }));
+  const start = useManagedPrograms();
 
   it('picks another port if the first one is taken between the check and the start', async () => {
     const ports: number[] = [];
-    const logFile = join(folder, 'log');
     const rival = createServer();
     const engine = await startLocalService({
       description: 'an engine',
       scheme: 'http',
       usualPort: await getPort(),
       launch: async (port) => {
-        if (ports.length === 0)
+        if (ports.push(port) === 1)
           await new Promise<void>((resolve) => rival.listen(port, '127.0.0.1', resolve));
-        ports.push(port);
-        const program = new ManagedProcess([process.execPath, '-e', ENGINE, String(port)], {
-          cwd: folder,
-          env: {},
-          runAs: undefined,
-          logFile,
-        });
-        const listens = () => Promise.resolve(readFileSync(logFile, 'utf8').includes('listening'));
-        await program.waitUntil(listens, 'The engine', 15_000, new AbortController().signal);
-        return program;
+        return (await start(ENGINE, String(port), 'listening')).program;
       },
     });
     try {

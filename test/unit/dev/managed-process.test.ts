@@ -1,8 +1,7 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { constants, getPriority, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { constants, getPriority } from 'node:os';
 import { expect } from 'chai';
-import { ManagedProcess } from '../../../src/dev/managed-process.js';
+import { useManagedPrograms } from '../../support/managed-program.js';
 
 /** Starts a child, and prints the ids of both. */
 const PROGRAM = `
@@ -11,31 +10,18 @@ child.on('spawn', () => console.log(process.pid + ' ' + child.pid + ' ready'));
 setInterval(() => {}, 1000);`;
 
 describe('ManagedProcess', () => {
-  let folder: string;
-  before(async () => (folder = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'))));
-  after(() => rm(folder, { recursive: true }));
+  const start = useManagedPrograms();
 
   it('sets the niceness of all threads of a program and its children', async () => {
-    const logFile = join(folder, 'log');
-    const program = new ManagedProcess([process.execPath, '-e', PROGRAM], {
-      cwd: folder,
-      env: {},
-      runAs: undefined,
-      logFile,
-    });
+    const { program, output } = await start(PROGRAM, '', 'ready');
     try {
-      const isReady = async () => (await readFile(logFile, 'utf8')).includes('ready');
-      await program.waitUntil(isReady, 'The program', 15_000, new AbortController().signal);
       // Higher than that of this process, because only root may lower it.
       const niceness = Math.min(constants.priority.PRIORITY_LOW, getPriority() + 3);
       program.setNiceness(niceness);
-      const pids = (await readFile(logFile, 'utf8')).split(' ').slice(0, 2);
-      for (const pid of pids) {
+      for (const pid of output.split(' ').slice(0, 2)) {
         const threads = await readdir(`/proc/${pid}/task`);
         expect(threads.length).to.be.greaterThan(1);
-        expect(threads.map((thread) => getPriority(Number(thread)))).to.deep.equal(
-          threads.map(() => niceness),
-        );
+        for (const thread of threads) expect(getPriority(Number(thread))).to.equal(niceness);
       }
     } finally {
       await program.stop();

@@ -10,21 +10,39 @@ import { request } from '../../support/service.js';
 
 const log = pino({ level: 'silent' });
 
+/** Starts a server with this middleware. */
+async function serve(
+  ...middleware: Koa.Middleware<RequestState>[]
+): Promise<{ server: HttpServer; url: string }> {
+  const app = new Koa<RequestState>();
+  for (const one of middleware) app.use(one);
+  app.context.onerror = uncaughtErrorHandler(log);
+  const respond = app.callback();
+  const server = new HttpServer((message, response) => void respond(message, response), 10);
+  return { server, url: await server.listen(0, '127.0.0.1') };
+}
+
+/** Middleware that does this to a finished response. */
+const afterwards =
+  (change: (ctx: Koa.Context) => void): Koa.Middleware<RequestState> =>
+  async (ctx, next) => {
+    await next();
+    change(ctx);
+  };
+
+const fail = () => {
+  throw new Error('secret');
+};
+
 describe('uncaughtErrorHandler', () => {
   const failures: [what: string, middleware: Koa.Middleware<RequestState>][] = [
-    [
-      'an error before the error handler',
-      () => {
-        throw new Error('secret');
-      },
-    ],
+    ['an error before the error handler', fail],
     [
       'an error after the error handler',
-      async (ctx, next) => {
-        await next();
+      afterwards((ctx) => {
         ctx.set('X-Other', 'of the response that failed');
-        throw new Error('secret');
-      },
+        fail();
+      }),
     ],
     [
       'a thrown value that is not an error',
@@ -32,30 +50,12 @@ describe('uncaughtErrorHandler', () => {
         throw 'secret'; // eslint-disable-line @typescript-eslint/only-throw-error -- a dependency could
       },
     ],
-    [
-      'a body that cannot be sent',
-      async (ctx, next) => {
-        await next();
-        ctx.body = { n: 1n };
-      },
-    ],
-    [
-      'an invalid header',
-      async (ctx, next) => {
-        await next();
-        ctx.set('X-Other', 'a\nb');
-      },
-    ],
+    ['a body that cannot be sent', afterwards((ctx) => (ctx.body = { n: 1n }))],
+    ['an invalid header', afterwards((ctx) => ctx.set('X-Other', 'a\nb'))],
   ];
   for (const [what, middleware] of failures) {
     it(`responds with a problem to ${what}, and the server keeps running`, async () => {
-      const app = new Koa<RequestState>();
-      app.use(middleware);
-      app.use(errorHandler(log));
-      app.context.onerror = uncaughtErrorHandler(log);
-      const respond = app.callback();
-      const server = new HttpServer((message, response) => void respond(message, response), 10);
-      const url = await server.listen(0, '127.0.0.1');
+      const { server, url } = await serve(middleware, errorHandler(log));
       try {
         for (let i = 0; i < 2; i++) {
           const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });
@@ -65,8 +65,7 @@ describe('uncaughtErrorHandler', () => {
           expect(answer.headers.get('X-Content-Type-Options')).to.equal('nosniff');
           expect(answer.headers.has('X-Other')).to.equal(false);
         }
-        const head = await request(url, { method: 'HEAD' });
-        expect(head.status).to.equal(500);
+        expect(await request(url, { method: 'HEAD' })).to.include({ status: 500 });
       } finally {
         await server.stop();
       }
@@ -74,15 +73,11 @@ describe('uncaughtErrorHandler', () => {
   }
 
   it('closes the connection if a response fails after its first byte', async () => {
-    const app = new Koa();
-    app.use(({ res }) => {
+    const { server, url } = await serve(({ res }) => {
       res.write('a');
       throw new Error('late');
     });
-    app.context.onerror = uncaughtErrorHandler(log);
-    const respond = app.callback();
-    const server = new HttpServer((message, response) => void respond(message, response), 10);
-    const client = await RawConnection.open(await server.listen(0, '127.0.0.1'));
+    const client = await RawConnection.open(url);
     client.send(getRequest('/'));
     await client.closed;
     await server.stop();

@@ -7,10 +7,14 @@ const G1 = { index: 'g1', snapshot: 's1' };
 
 const body = (text: string) => ({ body: Buffer.from(text) });
 
+/** Stores a response with this body. */
+const store = (cache: ResponseCache, request: string, text: string) =>
+  cache.getOrCreate(G1, request, () => Promise.resolve(body(text)));
+
 describe('ResponseCache', () => {
   it('stores a response by generation and request', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await cache.getOrCreate(G1, 'search 250 redis', () => Promise.resolve(body('one')));
+    const made = await store(cache, 'search 250 redis', 'one');
     expect(cache.get('g1', 'search 250 redis')).to.equal(made);
     expect(cache.get('g2', 'search 250 redis')).to.be.undefined;
     expect(cache.get('g1', 'search 500 redis')).to.be.undefined;
@@ -34,28 +38,24 @@ describe('ResponseCache', () => {
   it('passes a failure to all waiting requests, and does not store it', async () => {
     const cache = new ResponseCache(100_000);
     const fail = () => Promise.reject(new Error('broken'));
-    const outcomes = await Promise.allSettled([
-      cache.getOrCreate(G1, 'r', fail),
-      cache.getOrCreate(G1, 'r', fail),
-    ]);
+    const outcomes = await Promise.allSettled([1, 2].map(() => cache.getOrCreate(G1, 'r', fail)));
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
-    expect(
-      (await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('second')))).body.toString(),
-    ).to.equal('second');
+    expect((await store(cache, 'r', 'second')).body.toString()).to.equal('second');
   });
 
-  it('stores a small body in a buffer of its exact size, unless caching is off', async () => {
-    const make = () => Promise.resolve(body('small'));
-    const { body: kept } = await new ResponseCache(100_000).getOrCreate(G1, 'r', make);
+  it('stores a small body in a buffer of its exact size, and nothing at 0 bytes', async () => {
+    const { body: kept } = await store(new ResponseCache(100_000), 'r', 'small');
     expect(kept.toString()).to.equal('small');
     expect(kept.buffer.byteLength).to.equal(kept.length);
-    const { body: sent } = await new ResponseCache(0).getOrCreate(G1, 'r', make);
+    const off = new ResponseCache(0);
+    const { body: sent } = await store(off, 'r', 'small');
     expect(sent.buffer.byteLength).to.be.greaterThan(sent.length);
+    expect(off.get('g1', 'r')).to.be.undefined;
   });
 
   it('stores a compressed body in a buffer of its exact size', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
+    const made = await store(cache, 'r', 'a name '.repeat(1000));
     for (const encoding of ['br', 'gzip'] as const) {
       const response = await cache.encode(made, encoding);
       expect(response?.body?.length).to.be.within(10, 200);
@@ -65,19 +65,13 @@ describe('ResponseCache', () => {
 
   it('compresses again after a failure', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('a name '.repeat(1000))));
+    const made = await store(cache, 'r', 'a name '.repeat(1000));
     const unusable = { ...made, body: { length: 7000 } as unknown as Buffer };
     await cache.encode(unusable, 'gzip')?.then(
       () => expect.fail('compressed something that is not a buffer'),
       (error: unknown) => expect(error).to.be.an('error'),
     );
     expect((await cache.encode(made, 'gzip'))?.status).to.equal(200);
-  });
-
-  it('stores nothing at 0 bytes', async () => {
-    const cache = new ResponseCache(0);
-    await cache.getOrCreate(G1, 'r', () => Promise.resolve(body('one')));
-    expect(cache.get('g1', 'r')).to.be.undefined;
   });
 
   it('limits its size in bytes, including compressed bodies, by evicting the least recently used response', async () => {
@@ -97,13 +91,12 @@ describe('ResponseCache', () => {
 
   it('compresses a response once, and only if it is long enough', async () => {
     const cache = new ResponseCache(100_000);
-    const long = await cache.getOrCreate(G1, 'long', () => Promise.resolve(body('abc'.repeat(1000))));
+    const long = await store(cache, 'long', 'abc'.repeat(1000));
     const [first, second] = [cache.encode(long, 'gzip'), cache.encode(long, 'gzip')];
     expect(first).to.equal(second);
     expect(gunzipSync((await first)?.body ?? '').equals(long.body)).to.be.true;
     const br = await cache.encode(long, 'br');
     expect(brotliDecompressSync(br?.body ?? '').equals(long.body)).to.be.true;
-    const short = await cache.getOrCreate(G1, 'short', () => Promise.resolve(body('abc')));
-    expect(cache.encode(short, 'gzip')).to.be.undefined;
+    expect(cache.encode(await store(cache, 'short', 'abc'), 'gzip')).to.be.undefined;
   });
 });

@@ -18,24 +18,17 @@ describe('Runs of tests', function () {
 
   const FAILING = String.raw`printf 'a test\n\n  1 passing\n  1 failing\n\n  1) a suite\n       a test:\n     a reason\n\n1 passed, 1 failed\n'; exit 1`;
 
-  const start = (lines: string[]): [string, string[]] => [
-    'bash',
-    [
-      '-c',
-      [`export TMPDIR=${folder}`, 'set -euo pipefail', 'source scripts/test-runs.sh', ...lines].join('\n'),
-    ],
+  /** The arguments of a shell that runs these lines. */
+  const script = (...lines: string[]) => [
+    '-c',
+    [`export TMPDIR=${folder}`, 'set -euo pipefail', 'source scripts/test-runs.sh', ...lines].join('\n'),
   ];
 
   function check(...lines: string[]) {
-    const { status, stdout } = spawnSync(...start(lines), { encoding: 'utf8' });
+    const { status, stdout } = spawnSync('bash', script(...lines), { encoding: 'utf8' });
     expect(readdirSync(folder), 'left behind').to.be.empty;
-    return {
-      status,
-      lines: stdout
-        .trimEnd()
-        .replace(/ \d+ s$/gm, ' N s')
-        .split('\n'),
-    };
+    const output = stdout.trimEnd().replace(/ \d+ s$/gm, ' N s');
+    return { status, lines: output.split('\n') };
   }
 
   it('are added up in the last line, after how long each took', () => {
@@ -56,9 +49,7 @@ describe('Runs of tests', function () {
       'conclude one two',
     );
     expect(status).to.equal(1);
-    expect(lines.slice(-12)).to.deep.equal([
-      '',
-      'one:',
+    const report = [
       '  1 failing',
       '',
       '  1) a suite',
@@ -66,10 +57,9 @@ describe('Runs of tests', function () {
       '     a reason',
       '',
       '1 passed, 1 failed',
-      'one: N s',
-      'two: N s',
-      '41 passed, 1 failed',
-    ]);
+    ];
+    const end = ['', 'one:', ...report, 'one: N s', 'two: N s', '41 passed, 1 failed'];
+    expect(lines.slice(-12)).to.deep.equal(end);
   });
 
   const broken: [how: string, command: string, end: string, total: string][] = [
@@ -83,20 +73,11 @@ describe('Runs of tests', function () {
   ];
   for (const [how, command, end, total] of broken) {
     it(`fail if one ended ${how}`, () => {
-      const { status, lines } = check(
-        `run one ${command}`,
-        'run two echo 40 passed, 0 failed',
-        'conclude one two',
-      );
+      const two = 'run two echo 40 passed, 0 failed';
+      const { status, lines } = check(`run one ${command}`, two, 'conclude one two');
       expect(status).to.equal(1);
-      expect(lines.slice(-6)).to.deep.equal([
-        '',
-        'one did not finish; the end of its output:',
-        end,
-        'one: N s',
-        'two: N s',
-        total,
-      ]);
+      const summary = ['', 'one did not finish; the end of its output:', end, 'one: N s', 'two: N s', total];
+      expect(lines.slice(-6)).to.deep.equal(summary);
     });
   }
 
@@ -108,16 +89,9 @@ describe('Runs of tests', function () {
 
   it('stop all processes that they started when they are terminated', async () => {
     const began = Date.now();
-    const shell = spawn(
-      ...start([
-        'set -m',
-        '{ run one bash -c "echo began; sleep 30"; run two echo never; } &',
-        'set +m',
-        'wait',
-        'conclude one two',
-      ]),
-      { stdio: ['ignore', 'pipe', 'ignore'] },
-    );
+    const background = '{ run one bash -c "echo began; sleep 30"; run two echo never; } &';
+    const lines = script('set -m', background, 'set +m', 'wait', 'conclude one two');
+    const shell = spawn('bash', lines, { stdio: ['ignore', 'pipe', 'ignore'] });
     let output = '';
     shell.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString();

@@ -17,45 +17,32 @@ const record = (before?: string, after?: string): ChangeRecord => ({
 
 describe('A record of a change', () => {
   it('survives encoding and decoding', () => {
-    for (const one of [record('1', '2'), record('1'), record(undefined, '🚀')]) {
+    for (const one of [record('1', '2'), record('1'), record(undefined, '🚀')])
       expect(decodeRecord(encodeRecord(one))).to.deep.equal(one);
-    }
   });
 
   it('takes its name and kind from its entries', () => {
-    const kinds = [record(undefined, '1'), record('1'), record('1', '2')].map((one) => [
-      nameOf(one),
-      kindOf(one),
-    ]);
-    expect(kinds).to.deep.equal([
-      ['a', 'added'],
-      ['a', 'removed'],
-      ['a', 'updated'],
-    ]);
+    const records = [record(undefined, '1'), record('1'), record('1', '2')];
+    expect(records.map(kindOf)).to.deep.equal(['added', 'removed', 'updated']);
+    expect(records.map(nameOf)).to.deep.equal(['a', 'a', 'a']);
   });
 });
 
 describe('The net change', () => {
-  const net = (...records: ChangeRecord[]) => netChange(records, true);
-
-  it('spans from before the first record to after the last', () => {
-    expect(net(record(undefined, '1'), record('1', '2'))).to.deep.equal({
-      change: 'added',
-      entry: entry('2'),
+  const nets: [what: string, records: ChangeRecord[], net: object | undefined][] = [
+    ['added', [record(undefined, '1'), record('1', '2')], { change: 'added', entry: entry('2') }],
+    ['updated', [record('1', '2'), record('2', '3')], { change: 'updated', entry: entry('3') }],
+    ['replaced', [record('1'), record(undefined, '2')], { change: 'updated', entry: entry('2') }],
+    ['removed', [record('1', '2'), record('2')], { change: 'removed', entry: entry('2') }],
+    ['as before', [record('1', '2'), record('2', '1')], undefined],
+    ['removed and added again', [record('1'), record(undefined, '1')], undefined],
+    ['added and removed again', [record(undefined, '1'), record('1')], undefined],
+  ];
+  for (const [what, records, net] of nets) {
+    it(`spans from before the first record to after the last: ${what}`, () => {
+      expect(netChange(records, true)).to.deep.equal(net);
     });
-    expect(net(record('1', '2'), record('2', '3'))).to.deep.equal({ change: 'updated', entry: entry('3') });
-    expect(net(record('1'), record(undefined, '2'))).to.deep.equal({ change: 'updated', entry: entry('2') });
-  });
-
-  it('contains the last entry of a removed package', () => {
-    expect(net(record('1', '2'), record('2'))).to.deep.equal({ change: 'removed', entry: entry('2') });
-  });
-
-  it('is undefined if nothing changed', () => {
-    expect(net(record('1', '2'), record('2', '1'))).to.equal(undefined);
-    expect(net(record('1'), record(undefined, '1'))).to.equal(undefined);
-    expect(net(record(undefined, '1'), record('1'))).to.equal(undefined);
-  });
+  }
 
   it('includes a changed number only if the dataset has numbers', () => {
     const renumbered: ChangeRecord = { snapshot: 's', before: entry('1', 1), after: entry('1', 2) };

@@ -30,16 +30,17 @@ function searching(all: readonly ChangeRecord[]) {
   return { run, asked };
 }
 
+const query = (limit: number, after?: string) => ({ snapshots: SNAPSHOTS, hasPackageNo: true, limit, after });
+
 const NAMES = Array.from({ length: 50 }, (_, i) => `name-${String(i).padStart(2, '0')}`);
 
 describe('readChanges', () => {
-  for (const limit of [1, 2, 7, 49, 50, 51]) {
+  for (const limit of [1, 7, 49, 50, 51]) {
     it(`returns each change once by following next, ${limit} at a time`, async () => {
       const { run } = searching(records(NAMES, false));
       const names: string[] = [];
       for (let after: string | undefined, i = 0; i <= NAMES.length; i++) {
-        const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit, after };
-        const { changes, next } = await readChanges(run, query);
+        const { changes, next } = await readChanges(run, query(limit, after));
         expect(changes.length).to.be.at.most(limit);
         names.push(...changes.map(({ entry }) => entry.name));
         for (const { entry } of changes) expect(entry.version).to.equal('3');
@@ -52,8 +53,7 @@ describe('readChanges', () => {
 
   it('returns a short page after a few searches if changes cancel each other out', async () => {
     const { run, asked } = searching(records(NAMES, true));
-    const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit: 2, after: undefined };
-    const { changes, next } = await readChanges(run, query);
+    const { changes, next } = await readChanges(run, query(2));
     expect(changes).to.deep.equal([]);
     expect(asked).to.have.length(4);
     expect(next).to.equal('name-03');
@@ -61,7 +61,6 @@ describe('readChanges', () => {
 
   it('returns no next after the last change', async () => {
     const { run } = searching(records(NAMES.slice(0, 3), false));
-    const query = { snapshots: SNAPSHOTS, hasPackageNo: true, limit: 3, after: undefined };
-    expect((await readChanges(run, query)).next).to.equal(undefined);
+    expect((await readChanges(run, query(3))).next).to.equal(undefined);
   });
 });

@@ -27,8 +27,7 @@ describe('ConcurrencyLimiter', () => {
     expect(started).to.deep.equal([1, 2, 3]);
     await end(1);
     expect(started).to.deep.equal([1, 2, 3, 4]);
-    await end(3);
-    await end(4);
+    for (const id of [3, 4]) await end(id);
     expect(await results).to.deep.equal([1, 2, 3, 4]);
   });
 
@@ -42,8 +41,7 @@ describe('ConcurrencyLimiter', () => {
     const problem = toProblem(refused);
     expect(problem).to.include({ status: 503, code: 'search_unavailable' });
     expect(problem.headers).to.deep.equal({ 'Retry-After': '1' });
-    await end(1);
-    await end(2);
+    for (const id of [1, 2]) await end(id);
     await Promise.all([first, second]);
     const fourth = limiter.run(task(4));
     await end(4);

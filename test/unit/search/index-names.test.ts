@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import {
   aliasOf,
   buildsOf,
+  changesIndexOf,
   isBuildOf,
+  isChangesOf,
   loadingAliasesOf,
   loadingAliasOf,
   newIndexName,
@@ -31,12 +33,13 @@ describe('newIndexName', () => {
   });
 
   it('sorts by time', () => {
-    const names = [
+    const times = [
       '2024-12-31T23:59:59Z',
       '2025-01-01T00:00:00Z',
       '2025-09-30T00:00:00Z',
       '2025-10-01T00:00:00Z',
-    ].map(at);
+    ];
+    const names = times.map(at);
     expect([...names].reverse().sort()).to.deep.equal(names);
   });
 });
@@ -50,7 +53,6 @@ describe('isBuildOf', () => {
     const others = [
       'debian-packages',
       'debian-packages-',
-      'debian-packages-old',
       'debian-packages-20250102t030405z',
       'debian-packages-20250102t030405z-0123456',
       'debian-packages-20250102t030405z-0123456g',
@@ -68,22 +70,23 @@ describe('isBuildOf', () => {
 
 describe('The names of registries with similar slugs', () => {
   const BUILD = 'npm-packages-20250102t030405z-01234567';
-  const aliases = ['npm', 'npm-', 'npm-packages', 'npm-packages-previous', BUILD].map(aliasOf);
+  const slugs = ['npm', 'npm-', 'npm-packages', 'npm-packages-previous', 'npm-packages-changes', BUILD];
+  const aliases = slugs.map(aliasOf);
   const builds = new Map(aliases.map((alias) => [alias, newIndexName(alias, new Date())]));
 
   it('are distinct, for aliases and indices', () => {
-    const names = [...builds].flatMap(([alias, index]) => [
-      alias,
-      previousAliasOf(alias),
-      index,
-      loadingAliasOf(index),
-    ]);
+    const indices = [...builds.values()];
+    const names = [...aliases, ...aliases.map(previousAliasOf), ...indices, ...indices.map(loadingAliasOf)];
     expect(new Set(names)).to.have.property('size', 4 * aliases.length);
   });
 
-  it('identify the registry of a build', () => {
+  it('identify the registry of a build and of its changes', () => {
     for (const [alias, index] of builds) {
+      const changes = changesIndexOf(alias, snapshotIdOf(index));
       expect(aliases.filter((other) => isBuildOf(other, index))).to.deep.equal([alias]);
+      expect(aliases.filter((other) => isBuildOf(other, changes))).to.deep.equal([]);
+      expect(aliases.filter((other) => isChangesOf(other, changes))).to.deep.equal([alias]);
+      expect(aliases.filter((other) => isChangesOf(other, index))).to.deep.equal([]);
     }
   });
 

@@ -4,18 +4,8 @@ import { packagesNamed } from '../../support/datasets.js';
 
 describe('writeResponseBody', () => {
   // Byte lengths of every residue modulo three, and characters that JSON escapes.
-  const packages = packagesNamed([
-    'a',
-    'bb',
-    'ccc',
-    'dddd',
-    'é',
-    '🚀',
-    '"quoted"',
-    'back\\slash',
-    'new\nline',
-    'nul\0',
-  ]);
+  const names = ['a', 'bb', 'ccc', 'dddd', 'é', '🚀', '"quoted"', 'back\\slash', 'new\nline', 'nul\0'];
+  const packages = packagesNamed(names);
   const entries = packages.map((entry) => encodeEntry(entryMembers(entry)));
 
   it('can join entries, because their base64 has no padding', () => {

@@ -6,58 +6,44 @@ const startingWith = (q: string) => ({
   range: { 'name.lowercase': { gte: q, lt: q + '\u{10FFFF}'.repeat(128) } },
 });
 
+/** What every search of several hits asks for. */
+const HITS = {
+  _source: false,
+  stored_fields: '_none_',
+  docvalue_fields: ['entry'],
+  track_total_hits: false,
+  timeout: '2s',
+};
+
 const equalling = (q: string) => ({ term: { 'name.lowercase': { value: q, _name: 'exact' } } });
 
 describe('searchTiers', () => {
   it('queries names that start with q, marking exact ones, and separately names that contain it elsewhere', () => {
-    const tier = {
-      _source: false,
-      stored_fields: '_none_',
-      docvalue_fields: ['entry'],
-      size: 251,
-      sort: ['_doc'],
-      track_total_hits: false,
-      timeout: '2s',
-    };
+    const tier = { ...HITS, size: 251, sort: ['_doc'] };
+    const containing = { match: { 'name.trigrams': 'lib' } };
     expect(searchTiers('lib', 251, 1)).to.deep.equal([
-      {
-        ...tier,
-        query: { bool: { filter: [startingWith('lib')], should: equalling('lib') } },
-      },
-      {
-        ...tier,
-        query: {
-          bool: {
-            filter: [{ match: { 'name.trigrams': 'lib' } }],
-            must_not: [startingWith('lib')],
-          },
-        },
-      },
+      { ...tier, query: { bool: { filter: [startingWith('lib')], should: equalling('lib') } } },
+      { ...tier, query: { bool: { filter: [containing], must_not: [startingWith('lib')] } } },
     ]);
   });
 
   it('sorts by name if there are several shards, because document order is per shard', () => {
-    for (const { sort } of searchTiers('lib', 251, 2)) {
+    for (const { sort } of searchTiers('lib', 251, 2))
       expect(sort).to.deep.equal(['name.lowercase', 'name', 'no']);
-    }
   });
 
   const filters: [what: string, q: string, filter: object][] = [
     ['one bigram', 'li', { match: { 'name.bigrams': 'li' } }],
-    ['one trigram', 'l-b', { match: { 'name.trigrams': 'l-b' } }],
     ['a phrase of trigrams', 'libc', { match_phrase: { 'name.trigrams': 'libc' } }],
-    ['a phrase of many trigrams', 'x'.repeat(100), { match_phrase: { 'name.trigrams': 'x'.repeat(100) } }],
     ['one bigram outside the basic plane', '🚀🚀', { match: { 'name.bigrams': '🚀🚀' } }],
     ['one trigram outside the basic plane', 'a🚀b', { match: { 'name.trigrams': 'a🚀b' } }],
     ['a bigram with a combining mark', 'e\u0301', { match: { 'name.bigrams': 'e\u0301' } }],
-    ['a phrase with spaces', 'a b c', { match_phrase: { 'name.trigrams': 'a b c' } }],
   ];
   for (const [what, q, filter] of filters) {
     it(`finds q elsewhere in names by ${what}`, () => {
       const [, containsElsewhere] = searchTiers(q, 10, 1);
-      expect(containsElsewhere.query).to.deep.equal({
-        bool: { filter: [filter], must_not: [startingWith(q)] },
-      });
+      const bool = { filter: [filter], must_not: [startingWith(q)] };
+      expect(containsElsewhere.query).to.deep.equal({ bool });
     });
   }
 
@@ -67,9 +53,7 @@ describe('searchTiers', () => {
       expect(startsWith.query).to.deep.equal({
         bool: { filter: [startingWith(q)], should: equalling(q) },
       });
-      expect(containsElsewhere.query)
-        .to.have.nested.property('bool.must_not')
-        .that.deep.equals([startingWith(q)]);
+      expect(containsElsewhere).to.have.deep.nested.property('query.bool.must_not', [startingWith(q)]);
     }
   });
 });
@@ -136,18 +120,10 @@ describe('similarNames', () => {
 describe('browsePage', () => {
   it('queries a range of ordinals, in order', () => {
     expect(browsePage(400, 200)).to.deep.equal({
-      _source: false,
-      stored_fields: '_none_',
-      docvalue_fields: ['entry'],
+      ...HITS,
       size: 200,
       query: { range: { ordinal: { gte: 400, lt: 600 } } },
       sort: ['ordinal'],
-      track_total_hits: false,
-      timeout: '2s',
     });
-  });
-
-  it('starts with ordinal 0', () => {
-    expect(browsePage(0, 1).query).to.deep.equal({ range: { ordinal: { gte: 0, lt: 1 } } });
   });
 });

@@ -52,14 +52,11 @@ describe('TierPredictor', () => {
       await settled();
       return tiers.firstTierSuffices(from, 'lib', 10);
     };
-    expect([await predict(FIRST), await predict(SECOND), await predict(FIRST)]).to.deep.equal([
-      true,
-      false,
-      true,
-    ]);
+    expect(await predict(FIRST)).to.be.true;
+    expect(await predict(SECOND)).to.be.false;
+    expect(await predict(FIRST)).to.be.true;
     expect(reads).to.deep.equal(['a-1', 'a-2']);
-    await predict(THIRD);
-    await predict(FIRST);
+    for (const from of [THIRD, FIRST]) await predict(from);
     expect(reads).to.deep.equal(['a-1', 'a-2', 'a-3', 'a-1']);
   });
 

@@ -4,11 +4,9 @@ import { toUrl, INITIAL_LIMIT, MAX_LIMIT, parseUrl } from '../../../src/web/url-
 describe('The URL of the page', () => {
   it('survives a round trip', () => {
     const queries = ['redis', '@scope/name', 'c++', 'a&b=c', '100%', 'ünï 🚀', '#1'];
-    for (const query of queries) {
-      for (const limit of [INITIAL_LIMIT, MAX_LIMIT]) {
+    for (const query of queries)
+      for (const limit of [INITIAL_LIMIT, MAX_LIMIT])
         expect(parseUrl(toUrl({ query, limit }))).to.deep.equal({ query, limit });
-      }
-    }
     expect(parseUrl(toUrl({ changes: true }))).to.deep.equal({ changes: true });
     for (const page of [1, 2, 1274]) expect(parseUrl(toUrl({ page }))).to.deep.equal({ page });
   });
