@@ -10,7 +10,7 @@ import { missingPrivileges } from './clients/missing-privileges.js';
 import type { Config } from './config.js';
 import { changesIndexOf } from './search/index-names.js';
 import { ResponseCache } from './http/response-cache.js';
-import { HttpServer } from './http/http-server.js';
+import { HttpServer, type ServerTimeouts } from './http/http-server.js';
 import { BypassTokens } from './http/bypass-token.js';
 import type { RateLimiterDeps } from './http/rate-limit/failover-limiter.js';
 import type { Logger } from './log.js';
@@ -67,6 +67,8 @@ interface ServerOptions {
   secrets: readonly string[];
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
+  /** Timeouts of clients, instead of the usual ones. */
+  timeouts?: ServerTimeouts;
 }
 
 /**
@@ -130,7 +132,7 @@ async function warnOfOldKeys({ alias, config, log }: RebuildContext): Promise<vo
 /** Creates the app, its dependencies, and its servers, which do not listen yet. */
 function createServers(
   rebuildContext: RebuildContext,
-  { log, secrets, onRebuild }: ServerOptions,
+  { log, secrets, onRebuild, timeouts }: ServerOptions,
   stopping: AbortSignal,
 ) {
   const { config, generations, reader, redis } = rebuildContext;
@@ -168,6 +170,7 @@ function createServers(
   const server = new HttpServer(
     (request, response) => void respond(request, response),
     config.maxConnections,
+    timeouts,
   );
   const { connections } = server;
   metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds }));

@@ -61,7 +61,7 @@ export class Kibana {
    * @param say is called with the reason for waiting, each time that changes.
    * @throws {Error} with the reason after `patienceMs`; at once if the key is rejected.
    */
-  async ready(say: (what: string) => void, patienceMs = READY_TIMEOUT_MS): Promise<void> {
+  async ready(say: (what: string) => void, patienceMs = READY_TIMEOUT_MS, pollMs = POLL_MS): Promise<void> {
     const began = performance.now();
     let said: string | undefined;
     for (;;) {
@@ -72,7 +72,7 @@ export class Kibana {
       }
       if (obstacle !== said) say(obstacle);
       said = obstacle;
-      await pause(POLL_MS);
+      await pause(pollMs);
     }
   }
 

@@ -1,6 +1,13 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { Connection, compareUsefulness, NEW_MS, type Usefulness } from './connection.js';
+import {
+  Connection,
+  compareUsefulness,
+  CONNECTION_TIMEOUTS,
+  NEW_MS,
+  type ConnectionTimeouts,
+  type Usefulness,
+} from './connection.js';
 import { TurnQueue } from './pipelining.js';
 
 /** Interval of the check of all connections, in milliseconds. Checking a thousand takes less than one. */
@@ -44,6 +51,7 @@ export class ConnectionLimits {
   constructor(
     readonly max: number,
     attach: (socket: Socket) => void,
+    private readonly timeouts: ConnectionTimeouts = CONNECTION_TIMEOUTS,
   ) {
     this.#attach = attach;
   }
@@ -63,7 +71,7 @@ export class ConnectionLimits {
       socket.resetAndDestroy();
       return;
     }
-    this.#connections.set(socket, new Connection(socket, this.#turns, this.#attach));
+    this.#connections.set(socket, new Connection(socket, this.#turns, this.#attach, this.timeouts));
     socket.once('close', () => this.#connections.delete(socket));
     if (this.open > this.max) this.#awaitRequests();
   }

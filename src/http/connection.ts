@@ -2,26 +2,29 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { hasBody, headOf, MAX_IN_FLIGHT, type TurnQueue } from './pipelining.js';
 
-/**
- * A client with unread responses must read `MIN_PROGRESS_BYTES` within this time, or its connection is reset.
- * Also the maximum time that pipelined requests wait. In milliseconds.
- */
-const UNREAD_TIMEOUT_MS = 20_000;
+/** Timeouts of a connection, in milliseconds. */
+export const CONNECTION_TIMEOUTS = {
+  /**
+   * A client with unread responses must read `MIN_PROGRESS_BYTES` within this time, or its connection is reset.
+   * Also the maximum time that pipelined requests wait.
+   */
+  unread: 20_000,
+  /**
+   * Idle timeout of a connection that has pipelined. The kernel may still buffer megabytes of unread responses; only
+   * closing the connection shows whether the client reads them. Proxies need a longer idle timeout, but do not
+   * pipeline.
+   */
+  pipelinedIdle: 10_000,
+  /**
+   * How long a client may take to close its side after the server has closed its own. Until then its input is
+   * discarded, so that it receives the last response; then the connection is reset.
+   */
+  linger: 5_000,
+};
+export type ConnectionTimeouts = Readonly<typeof CONNECTION_TIMEOUTS>;
+
 /** A client that reads less than half a kilobyte per second counts as not reading. */
 const MIN_PROGRESS_BYTES = 10 * 1024;
-
-/**
- * Idle timeout of a connection that has pipelined, in milliseconds. The kernel may still buffer megabytes of
- * unread responses; only closing the connection shows whether the client reads them. Proxies need a longer
- * idle timeout, but do not pipeline.
- */
-const PIPELINED_IDLE_MS = 10_000;
-
-/**
- * How long a client may take to close its side after the server has closed its own, in milliseconds. Until
- * then its input is discarded, so that it receives the last response; then the connection is reset.
- */
-const LINGER_MS = 5_000;
 
 /** Clients that have not read for this time are evicted first, in milliseconds. */
 const UNREAD_GRACE_MS = 1_000;
@@ -48,6 +51,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #turns: TurnQueue;
   readonly #attach: (socket: Socket) => void;
+  readonly #timeouts: ConnectionTimeouts;
   readonly #openedAt = performance.now();
 
   /** Responses that the kernel has not accepted completely. */
@@ -73,10 +77,16 @@ export class Connection {
   #sentThen = 0;
 
   /** @param attach returns the socket to the HTTP parser. */
-  constructor(socket: Socket, turns: TurnQueue, attach: (socket: Socket) => void) {
+  constructor(
+    socket: Socket,
+    turns: TurnQueue,
+    attach: (socket: Socket) => void,
+    timeouts: ConnectionTimeouts,
+  ) {
     this.#socket = socket;
     this.#turns = turns;
     this.#attach = attach;
+    this.#timeouts = timeouts;
   }
 
   /**
@@ -160,10 +170,11 @@ export class Connection {
    * Whether the connection must be closed. Ends an idle one that has pipelined. Call several times a second.
    */
   isOverdue(now: number): boolean {
-    if (this.#endedAt !== undefined) return now - this.#endedAt >= LINGER_MS;
+    if (this.#endedAt !== undefined) return now - this.#endedAt >= this.#timeouts.linger;
     this.#watchProgress(now);
-    if (this.#isIdle && this.#hasPipelined && now - this.#idleSince >= PIPELINED_IDLE_MS) this.#finish(now);
-    return now - (this.#waitsSince() ?? now) >= UNREAD_TIMEOUT_MS;
+    const isIdle = this.#isIdle && now - this.#idleSince >= this.#timeouts.pipelinedIdle;
+    if (isIdle && this.#hasPipelined) this.#finish(now);
+    return now - (this.#waitsSince() ?? now) >= this.#timeouts.unread;
   }
 
   /** The current rank. */

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { MAX_HEADER_BYTES, type Problem } from './problem.js';
+import { CONNECTION_TIMEOUTS } from './connection.js';
 import { ConnectionLimits } from './connection-limits.js';
 import { rawProblem } from './problem-response.js';
 import { heldRequestClass, stopAtHeldRequests } from './pipelining.js';
@@ -12,12 +13,16 @@ import {
   problemOfClientError,
 } from './malformed-request.js';
 
-/**
- * How long a client may take to send its headers, or its whole request, in milliseconds. Slower ones get 408.
- */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 15_000;
-/** How often Node checks these, in milliseconds. */
+/** Timeouts of clients, in milliseconds. */
+export const SERVER_TIMEOUTS = {
+  ...CONNECTION_TIMEOUTS,
+  /** How long a client may take to send its headers, or its whole request. Slower ones get 408. */
+  headers: 10_000,
+  request: 15_000,
+};
+export type ServerTimeouts = Readonly<typeof SERVER_TIMEOUTS>;
+
+/** How often Node checks these at least, in milliseconds. */
 const CHECK_MS = 1_000;
 /**
  * Idle timeout, longer than that of common proxies: no connection is closed while a proxy sends a request.
@@ -39,15 +44,14 @@ export class HttpServer {
   readonly #server: Server;
 
   /** @param maxConnections maximum number of open connections. */
-  constructor(respond: RequestListener, maxConnections: number) {
-    const connections = new ConnectionLimits(maxConnections, (socket) => {
-      server.emit('connection', socket);
-    });
+  constructor(respond: RequestListener, maxConnections: number, timeouts: ServerTimeouts = SERVER_TIMEOUTS) {
+    const attach = (socket: Socket) => void server.emit('connection', socket);
+    const connections = new ConnectionLimits(maxConnections, attach, timeouts);
     const options = {
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: CHECK_MS,
+      headersTimeout: timeouts.headers,
+      requestTimeout: timeouts.request,
+      connectionsCheckingInterval: Math.min(CHECK_MS, timeouts.headers),
       keepAliveTimeout: KEEP_ALIVE_MS,
       highWaterMark: READ_AHEAD_BYTES,
       // `checkRequest` rejects a missing Host with a problem.

@@ -16,7 +16,7 @@ import { redactAddresses } from './redact-addresses.js';
 import { enforceMinimumRate, limitBytes, assertFreeSpace, limitByFreeSpace } from './transfer-limits.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
-const LIMITS = {
+export const DOWNLOAD_LIMITS = {
   /** Maximum size of the file and of its text, in bytes: forty times a registry of 4,000,000 names. */
   maxBytes: 16 * 2 ** 30,
   /** Free space reserved for others, in bytes: enough for logs and other temporary files. */
@@ -42,7 +42,7 @@ export interface Snapshot {
   remove(): Promise<void>;
 }
 
-interface DownloadOptions extends Partial<typeof LIMITS> {
+interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
   /** Deadline of the whole download, redirects included, in milliseconds. */
   timeoutMs: number;
   /** Validators of the served dataset. If they still match, nothing is downloaded. */
@@ -60,7 +60,7 @@ export async function download(
   signal: AbortSignal,
   { timeoutMs, known, ...bounds }: DownloadOptions,
 ): Promise<Snapshot | undefined> {
-  const { maxBytes, reservedBytes, windowMs } = { ...LIMITS, ...bounds };
+  const { maxBytes, reservedBytes, windowMs } = { ...DOWNLOAD_LIMITS, ...bounds };
   await removeOrphanedFolders();
   const folder = await createTemporaryFolder();
   const remove = () => rm(folder, { recursive: true, force: true });

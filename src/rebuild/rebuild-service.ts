@@ -5,7 +5,7 @@ import type { Failure, Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
-import { WorkerFailedError, WorkerProcess } from './worker-process.js';
+import { WorkerFailedError, WorkerProcess, type WORKER_LIMITS } from './worker-process.js';
 
 /** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
 const ATTEMPTS = 5;
@@ -38,6 +38,8 @@ interface Options {
   /** Redacted in the logs of the workers. */
   secrets: readonly string[];
   onProgress?: ((report: ProgressReport) => void) | undefined;
+  /** When workers are killed. */
+  workerLimits?: typeof WORKER_LIMITS;
 }
 
 /** Runs rebuilds in worker processes, one at a time over all replicas. */
@@ -91,9 +93,9 @@ export class RebuildService {
 
     if (this.#isStopping) throw new WorkerFailedError('the server is stopping');
     const { config, log } = this.context;
-    const { secrets, onProgress } = this.options;
+    const { secrets, onProgress, workerLimits } = this.options;
     const input = { config, options, startedAt: new Date(), logLevel: log.level, secrets };
-    const worker = new WorkerProcess(input, log, onProgress);
+    const worker = new WorkerProcess(input, log, onProgress, workerLimits);
     this.#worker = worker;
     const outcome = this.#finish(worker);
     this.#outcome = outcome;

@@ -13,11 +13,16 @@ const WORKER = fileURLToPath(new URL(WORKER_PATH, import.meta.url));
 /** Maximum heap of the worker, in megabytes. Package numbers and fingerprints are stored outside the heap. */
 const HEAP_MB = 128;
 
-/** A worker that sends nothing for this time is killed, in seconds: it reports its progress four times a second. */
-const SILENCE_SECONDS = 30;
+/** After these times a worker is killed, in milliseconds. */
+export const WORKER_LIMITS = {
+  /** Without a message: it reports its progress four times a second. */
+  silenceMs: 30_000,
+  /** Still running after it was stopped. */
+  stopMs: 8_750,
+};
 
-/** A stopped worker that is still running after this time is killed, in milliseconds. */
-const STOP_MS = 8_750;
+/** Checks for silence within `silenceMs`. Counted, so that a suspended server does not kill its worker. */
+const SILENCE_CHECKS = 30;
 
 /** The first response of a worker. After `started`, it holds the lock until `ended`. */
 export type WorkerAnswer = 'started' | 'busy' | 'lock-unavailable';
@@ -43,7 +48,12 @@ export class WorkerProcess {
   #index: string | undefined;
   #lockOwner: string | undefined;
 
-  constructor(input: WorkerInput, log: Logger, onProgress?: (report: ProgressReport) => void) {
+  constructor(
+    input: WorkerInput,
+    log: Logger,
+    onProgress?: (report: ProgressReport) => void,
+    private readonly limits = WORKER_LIMITS,
+  ) {
     this.#report = new Progress(input.startedAt).report;
     let child: ChildProcess;
     try {
@@ -56,15 +66,15 @@ export class WorkerProcess {
       return;
     }
     this.#child = child;
-    let silentSeconds = 0;
+    let silentChecks = 0;
     const watching = setInterval(() => {
-      if (++silentSeconds > SILENCE_SECONDS) child.kill('SIGKILL');
-    }, 1000);
+      if (++silentChecks > SILENCE_CHECKS) child.kill('SIGKILL');
+    }, limits.silenceMs / SILENCE_CHECKS);
     let end: WorkerEnd | undefined;
     let answer: (answer: WorkerAnswer) => void = () => undefined;
     const answered = new Promise<WorkerAnswer>((resolve) => (answer = resolve));
     child.on('message', (message: MessageFromWorker) => {
-      silentSeconds = 0;
+      silentChecks = 0;
       if (message.type === 'log') forwardLine(log, message.line);
       else if (message.type === 'progress') {
         this.#usage = message.usage;
@@ -114,7 +124,7 @@ export class WorkerProcess {
   /** Stops the rebuild before its flip. The worker cleans up, and is killed if that takes too long. */
   stop(): void {
     this.#send({ type: 'stop' });
-    const late = setTimeout(() => this.#child?.kill('SIGKILL'), STOP_MS);
+    const late = setTimeout(() => this.#child?.kill('SIGKILL'), this.limits.stopMs);
     void this.ended.then(() => clearTimeout(late));
   }
 

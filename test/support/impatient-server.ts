@@ -1,0 +1,12 @@
+import { readConfig } from '../../src/config.js';
+import { SERVER_TIMEOUTS } from '../../src/http/http-server.js';
+import { createLogger } from '../../src/log.js';
+import { startServer } from '../../src/server.js';
+
+/** A server like that of `src/main.ts`, with shorter timeouts of clients, for tests that wait for them. */
+const server = await startServer(readConfig(process.env), {
+  log: createLogger('info', false, { secrets: [] }),
+  secrets: [],
+  timeouts: { ...SERVER_TIMEOUTS, unread: 3000, pipelinedIdle: 2000, linger: 1000 },
+});
+process.once('SIGTERM', () => void server.stop().then(() => process.exit()));
