@@ -1,17 +1,20 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import { bundledPackages, packagesNamed } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
-import { engines } from '../support/engines.js';
-import { SpawnedCli } from '../support/spawn-cli.js';
-import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { REBUILD, REBUILD_SECRET, useService, type Service } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
 import { flip } from '../../src/rebuild/aliases.js';
-import { discard, listBuilds } from '../../src/rebuild/prune.js';
 import { createIndex } from '../../src/rebuild/indices.js';
+import { discard, listBuilds } from '../../src/rebuild/prune.js';
 import { newIndexName, previousAliasOf } from '../../src/search/index-names.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
+import { bundledPackages, packagesNamed } from '../support/datasets.js';
+import { isBulk, isFlip } from '../support/engine-proxy.js';
+import { useProxiedService } from '../support/proxied-service.js';
+import { endLock, spawnReplica } from '../support/replicas.js';
+import { REBUILD, request, type Service } from '../support/service.js';
+import { SpawnedCli } from '../support/spawn-cli.js';
+import { waitFor } from '../support/wait-for.js';
+import { workersOf } from '../support/worker-processes.js';
+
+const PACKAGES = bundledPackages().slice(0, 400);
 
 /** The indices behind the alias and the alias of the previous generation. */
 async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {
@@ -21,52 +24,48 @@ async function served({ elasticsearch, alias }: Service): Promise<(string | unde
 
 describe('A process that is suspended until its lock expires', function () {
   this.timeout(120_000);
-  const suite = useService(
-    () => bundledPackages().slice(0, 2000),
-    () => UNCACHED,
-  );
-  const reading = useBackgroundReader(suite, [2000]);
-  let proxy: EngineProxy;
+  const suite = useProxiedService(() => PACKAGES, UNCACHED);
+  const reading = useBackgroundReader(suite, [PACKAGES.length]);
 
-  before(async () => {
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+  /** Sends a signal to a process and its worker. */
+  function signal(program: SpawnedCli, name: NodeJS.Signals): void {
+    for (const worker of workersOf(program.pid)) process.kill(worker, name);
+    program.signal(name);
+  }
+
+  let sleeper: SpawnedCli;
+  afterEach(async () => {
+    signal(sleeper, 'SIGKILL');
+    await sleeper.exit();
   });
-  after(() => proxy.close());
 
-  /** Starts a process on the suite's registry that reaches Elasticsearch through the proxy. */
-  async function start(script: string): Promise<SpawnedCli> {
-    const { redis } = await engines();
-    return new SpawnedCli(script, {
-      ELASTICSEARCH_URL: proxy.url,
-      REDIS_URL: redis.url,
-      REGISTRY_SLUG: suite.service.slug,
-      DATASET_URL: suite.dataset.url,
-      REBUILD_SECRET,
+  /** Starts a command on the suite's registry that reaches Elasticsearch through the proxy. */
+  function start(script: string): void {
+    const dataset = { DATASET_URL: suite.dataset.url };
+    sleeper = new SpawnedCli(script, {
+      ...suite.service.env,
+      ...dataset,
+      ELASTICSEARCH_URL: suite.proxy.url,
     });
   }
 
-  /** Deletes the lock of a suspended process. Other tests cover its expiry. */
-  async function expireLock(): Promise<void> {
-    const redis = new Redis((await engines()).redis.url);
-    const expired = await redis.del(`${suite.service.slug}:rebuild:lock`);
-    redis.disconnect();
-    expect(expired).to.equal(1);
+  /** Rebuilds on another replica, after the end of the lock. */
+  async function rebuildElsewhere(): Promise<void> {
+    await endLock(suite.service);
+    expect((await suite.service.rebuild()).status).to.equal(202);
   }
 
-  const isAliasChange = (_method: string, path: string) => path.startsWith('/_aliases');
-
   it('does not delete a newer generation if it resumes between flip and prune', async () => {
-    const flipped = proxy.hold('after', isAliasChange);
-    const sleeper = await start('src/cli/rebuild.ts');
+    const flipped = suite.proxy.hold('after', isFlip);
+    start('cli/rebuild');
     await flipped.arrived;
-    sleeper.signal('SIGSTOP');
+    signal(sleeper, 'SIGSTOP');
     const [ofSleeper] = await served(suite.service);
-    await expireLock();
-    expect((await suite.service.rebuild()).status).to.equal(202);
+    await rebuildElsewhere();
     const [current, previous] = await served(suite.service);
     expect(previous).to.equal(ofSleeper);
 
-    sleeper.signal('SIGCONT');
+    signal(sleeper, 'SIGCONT');
     flipped.release();
     expect(await sleeper.exit(), sleeper.stderr).to.equal(0);
     expect(await served(suite.service)).to.deep.equal([current, previous]);
@@ -75,32 +74,53 @@ describe('A process that is suspended until its lock expires', function () {
   });
 
   it('does not replace a newer generation if it resumes before a rollback', async () => {
-    const asked = proxy.hold('before', isAliasChange);
-    const sleeper = await start('src/cli/rollback.ts');
+    // There is a previous generation.
+    await suite.publish(PACKAGES);
+    const asked = suite.proxy.hold('before', isFlip);
+    start('cli/rollback');
     await asked.arrived;
-    sleeper.signal('SIGSTOP');
-    await expireLock();
-    expect((await suite.service.rebuild()).status).to.equal(202);
+    signal(sleeper, 'SIGSTOP');
+    await rebuildElsewhere();
     const afterwards = await served(suite.service);
 
-    sleeper.signal('SIGCONT');
+    signal(sleeper, 'SIGCONT');
     asked.release();
     expect(await sleeper.exit()).to.equal(1);
     expect(await served(suite.service)).to.deep.equal(afterwards);
+  });
+
+  it('does not replace a newer generation if it resumes during its load, and cleans up', async () => {
+    const load = suite.proxy.hold('before', isBulk);
+    sleeper = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url });
+    expect((await request((await sleeper.url()) + REBUILD)).status).to.equal(202);
+    await load.arrived;
+    signal(sleeper, 'SIGSTOP');
+    const before = await suite.service.indices();
+    await rebuildElsewhere();
+    const afterwards = await served(suite.service);
+    // The current and the previous generation: that of the sleeper was removed.
+    const left = await suite.service.indices();
+    expect(left).to.have.members(afterwards);
+    expect(before).not.to.deep.equal(left);
+
+    signal(sleeper, 'SIGCONT');
+    load.release();
+    await sleeper.prints(/the rebuild failed/, 20_000);
+    // The load, which continued, has not created another index.
+    expect(await suite.service.indices()).to.deep.equal(left);
+    expect(await served(suite.service)).to.deep.equal(afterwards);
+    const { body } = await suite.service.get(REBUILD);
+    expect(body.last_failure, 'cleared by the later success').to.equal(null);
+    await suite.service.idle();
   });
 
   reading.itNoticesNothing();
 });
 
 describe('A discarded build', function () {
-  this.timeout(60_000);
-  const suite = useService(() => packagesNamed(['alpha', 'beta']));
-  let proxy: EngineProxy;
-
-  before(async () => {
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-  });
-  after(() => proxy.close());
+  this.timeout(120_000);
+  const packages = packagesNamed(['alpha', 'beta']);
+  const suite = useProxiedService(() => packages);
 
   /** Creates an empty build. */
   async function build(): Promise<string> {
@@ -114,19 +134,20 @@ describe('A discarded build', function () {
 
   it('cannot go live by a late flip', async () => {
     const { alias, elasticsearch } = suite.service;
+    const before = await served(suite.service);
+    const builds = await suite.service.indices();
     const index = await build();
-    const [current] = await served(suite.service);
-    const viaProxy = new Client({ node: proxy.url });
-    const deletion = proxy.hold('before', (method) => method === 'DELETE');
+    const viaProxy = new Client({ node: suite.proxy.url });
+    const deletion = suite.proxy.hold('before', (method) => method === 'DELETE');
     const discarded = discard(viaProxy, index);
     await deletion.arrived;
-    const late = await flip(elasticsearch, alias, current, index).catch((error: unknown) => error);
+    const late = await flip(elasticsearch, alias, before[0], index).catch((error: unknown) => error);
     deletion.release();
     await discarded;
     await viaProxy.close();
     expect(late).to.be.instanceOf(Error);
-    expect((await served(suite.service))[0]).to.equal(current);
-    expect(await suite.service.indices()).to.deep.equal([current]);
+    expect(await served(suite.service)).to.deep.equal(before);
+    expect(await suite.service.indices()).to.deep.equal(builds);
   });
 
   it('is kept if it is live because only the response to its flip was lost', async () => {
@@ -137,22 +158,19 @@ describe('A discarded build', function () {
     await discard(elasticsearch, index);
     expect(await served(suite.service)).to.deep.equal([index, current]);
     // Replaces the empty build.
-    await suite.service.rebuild('&force=true');
+    await suite.publish(packages);
   });
 
   it('is never the previous generation, even if the current index was deleted by hand', async () => {
     const { elasticsearch, server } = suite.service;
-    await suite.service.rebuild();
+    await suite.publish(packages);
     const [current = '', previous] = await served(suite.service);
     await elasticsearch.indices.delete({ index: current });
     // The next check finds no index, and a cold start builds one.
-    await waitFor(() => server.rebuilds.progress !== undefined, 'a cold start');
-    await suite.service.idle();
+    await waitFor(() => server.rebuilds.counts.rebuilt > 0, 'a cold start', 20_000);
     const [rebuilt, kept] = await served(suite.service);
     expect(rebuilt).not.to.equal(current);
     expect(kept).to.equal(previous);
     expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
-    expect((await suite.service.get(REBUILD)).status).to.equal(202);
-    await suite.service.idle();
   });
 });

@@ -1,402 +1,264 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
-import { datasetServer, heldBack } from '../support/dataset-server.js';
-import { EngineProxy, type Hold } from '../support/engine-proxy.js';
-import { engines } from '../support/engines.js';
-import { SpawnedCli } from '../support/spawn-cli.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
+import { datasetServer } from '../support/dataset-server.js';
+import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { isBulk, isCreation, isFlip, isMerge, type Hold, type Matches } from '../support/engine-proxy.js';
+import { useProxiedService } from '../support/proxied-service.js';
+import { endLock, spawnReplica } from '../support/replicas.js';
+import { REBUILD, request, SHARED_PACKAGES, startService, type Service } from '../support/service.js';
+import type { SpawnedCli } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
 import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
 
-/** Longer than a lock outlives its process. */
-const LOCK_TIMEOUT_MS = 15_000;
+const OLD = SHARED_PACKAGES.slice(0, 300);
+const NEW = SHARED_PACKAGES.slice(0, 600);
 
-const OLD = bundledPackages().slice(0, 3000);
-const NEW = bundledPackages().slice(0, 20_000);
+const isVerification: Matches = (_method, path) => path.includes('_count');
 
-/**
- * Enough rows to take seconds to check. Generated in pieces, because the service under test runs in this
- * process, too: its searches time out if the event loop is blocked for 1.5 s.
- */
-async function longCsv(): Promise<string> {
-  const pieces = ['name,url\n'];
-  for (let from = 0; from < 1_500_000; from += 10_000) {
-    const rows = Array.from(
-      { length: 10_000 },
-      (_, i) => `name-${from + i},https://registry.example/${from + i}\n`,
-    );
-    pieces.push(rows.join(''));
-    await pause(1);
-  }
-  return pieces.join('');
-}
-
-/** What is killed: a replica with its worker, like a failing machine; only the worker; or only the server. */
-const KILLED = ['replica', 'worker', 'server'] as const;
+/** Enough rows to take a while to check. */
+const CHECKED_ROWS = 500_000;
 
 describe('A killed rebuild', function () {
-  this.timeout(90_000);
-  const suite = useService(
-    () => OLD,
-    () => UNCACHED,
-  );
+  this.timeout(120_000);
+  const suite = useProxiedService(() => OLD, UNCACHED);
   const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
   let dataset: DatasetFile;
-  let proxy: EngineProxy;
-  const builders: SpawnedCli[] = [];
   const holds: Hold[] = [];
+  const cleanups: (() => Promise<unknown>)[] = [];
 
   before(async () => {
     dataset = await datasetFile(toCsv(NEW));
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
   });
-
   afterEach(async () => {
     for (const hold of holds.splice(0)) hold.release();
-    await Promise.all(builders.splice(0).map((builder) => builder.stop()));
+    for (const cleanup of cleanups.splice(0)) await cleanup();
   });
+  after(() => dataset.remove());
 
-  after(async () => {
-    await proxy.close();
-    await dataset.remove();
-  });
-
-  function holdNext(...rule: Parameters<EngineProxy['hold']>): Hold {
-    const hold = proxy.hold(...rule);
-    holds.push(hold);
-    return hold;
+  function hold(...rule: Parameters<typeof suite.proxy.hold>): Hold {
+    const held = suite.proxy.hold(...rule);
+    holds.push(held);
+    return held;
   }
 
-  /** Starts a rebuild in a child process. */
-  async function beginRebuild(datasetUrl: string): Promise<SpawnedCli> {
-    const { redis } = await engines();
-    const builder = new SpawnedCli('src/main.ts', {
-      PORT: '0',
-      ELASTICSEARCH_URL: proxy.url,
-      REDIS_URL: redis.url,
-      REGISTRY_SLUG: suite.service.slug,
-      DATASET_URL: datasetUrl,
-      REBUILD_SECRET,
-    });
-    builders.push(builder);
-    expect((await fetch(`${await builder.url()}${REBUILD}&force=true`)).status).to.equal(202);
-    return builder;
+  /** @returns the address of a dataset that is never sent. */
+  async function stalledOrigin(): Promise<string> {
+    const origin = await datasetServer(() => undefined);
+    cleanups.push(() => origin.close());
+    return origin.url;
   }
 
-  /** Kills processes of a rebuild. @returns the process id of the worker. */
-  async function kill(builder: SpawnedCli, killed: (typeof KILLED)[number]): Promise<number> {
-    const [worker = NaN, ...others] = workersOf(builder.pid);
+  /** Starts a replica in a child process, and a rebuild. */
+  async function beginElsewhere(datasetUrl: string): Promise<SpawnedCli> {
+    const replica = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url, DATASET_URL: datasetUrl });
+    cleanups.push(() => replica.stop());
+    expect((await request(`${await replica.url()}${REBUILD}&force=true`)).status).to.equal(202);
+    return replica;
+  }
+
+  /** Starts a replica in this process, and a rebuild. */
+  async function beginHere(datasetUrl: string): Promise<[Service, worker: number]> {
+    const env = { ELASTICSEARCH_URL: suite.proxy.url, DATASET_URL: datasetUrl };
+    const replica = await startService(env, suite.service.slug);
+    cleanups.push(() => replica.stop());
+    const before = workersOf();
+    expect((await replica.get(`${REBUILD}&force=true`)).status).to.equal(202);
+    return [replica, workersOf().find((pid) => !before.includes(pid)) ?? NaN];
+  }
+
+  /** Kills a replica, with or without its worker. @returns the process id of the worker. */
+  async function kill(replica: SpawnedCli, withWorker: boolean): Promise<number> {
+    const [worker = NaN, ...others] = workersOf(replica.pid);
     expect(others).to.deep.equal([]);
-    if (killed !== 'worker') builder.signal('SIGKILL');
-    if (killed !== 'server') process.kill(worker, 'SIGKILL');
-    if (killed !== 'worker') await builder.exit();
+    replica.signal('SIGKILL');
+    if (withWorker) {
+      process.kill(worker, 'SIGKILL');
+      await replica.exit();
+    }
     return worker;
   }
 
-  /** Deletes the lock of a killed process. The kill of a replica during the download covers its expiry. */
-  async function endLock(): Promise<void> {
-    const redis = new Redis((await engines()).redis.url);
-    const ended = await redis.del(`${suite.service.slug}:rebuild:lock`);
-    redis.disconnect();
-    expect(ended).to.equal(1);
-  }
+  const total = async () => (await suite.service.get('/health')).body.total_packages as number;
+  const expectTotal = (packages: readonly unknown[]) =>
+    waitFor(async () => (await total()) === packages.length, `${packages.length} packages`, 5000);
 
-  /** Asserts that the next rebuild, on another replica, succeeds and leaves nothing of the killed one. */
-  async function expectRecovery(builder: SpawnedCli, worker: number): Promise<void> {
-    await waitFor(() => !isRunning(worker), 'the worker to exit', 10_000);
-    await waitFor(
-      async () => (await suite.service.get(`${REBUILD}&force=true`)).status === 202,
-      'the lock to expire',
-      LOCK_TIMEOUT_MS,
-    );
-    await suite.service.idle();
+  /** Asserts that the next rebuild succeeds and leaves nothing of the killed one. */
+  async function expectRecovery(worker: number): Promise<void> {
+    await waitFor(() => !isRunning(worker), 'the worker to exit');
+    expect((await suite.service.rebuild('&force=true')).status, 'the lock is free').to.equal(202);
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
-    expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
+    expect(await total()).to.equal(OLD.length);
     // The current and the previous generation.
     expect(await suite.service.indices()).to.have.length(2);
     expect(await temporaryFilesOf(worker)).to.deep.equal([]);
   }
 
-  /** Asserts that a server whose worker was killed keeps serving, and reports why the rebuild failed. */
-  async function expectReport(builder: SpawnedCli, worker: number): Promise<void> {
-    const url = await builder.url();
-    let failure: { reason: string } | null = null;
-    await waitFor(async () => {
-      const { body } = await request(`${url}${REBUILD}`);
-      failure = body.last_failure as typeof failure;
-      return failure !== null;
-    }, 'the report');
-    expect(failure).to.include({ reason: 'the rebuild process ended unexpectedly (SIGKILL)' });
-    expect((await request(`${url}/health`)).status).to.equal(200);
-    expect(builder.stdout).to.contain('"msg":"the rebuild failed; the current snapshot stays in service"');
-    await waitFor(
-      async () => (await temporaryFilesOf(worker)).length === 0,
-      'the server to remove temporary files',
-    );
-  }
-
-  for (const killed of KILLED) {
-    it(`does not block the next one (${killed}, during the download)`, async () => {
-      const held = heldBack(() => toCsv(NEW));
-      const origin = await datasetServer(held.listener);
-      const builder = await beginRebuild(origin.url);
-      const worker = await kill(builder, killed);
-      if (killed === 'worker') {
-        await builder.prints(/the rebuild failed/, 5000);
-        await expectReport(builder, worker);
-        await endLock();
-      }
-      held.release();
-      await origin.close();
-      await expectRecovery(builder, worker);
+  describe('whose server is killed, too,', () => {
+    it('does not block the next one (during the check)', async () => {
+      const rows = Array.from({ length: CHECKED_ROWS }, (_, i) => `name-${i},https://r.example/${i}\n`);
+      const long = await datasetFile(`name,url\n${rows.join('')}`);
+      cleanups.push(() => long.remove());
+      const replica = await beginElsewhere(long.url);
+      const url = (await replica.url()) + REBUILD;
+      await waitFor(async () => (await request(url)).body.phase === 'checking', 'the check to start');
+      const worker = await kill(replica, true);
+      expect(await temporaryFilesOf(worker), 'left by the killed one').to.have.length(1);
+      await endLock(suite.service);
+      await expectRecovery(worker);
     });
-  }
 
-  it('does not block the next one (replica, during the check)', async () => {
-    const long = await datasetFile(await longCsv());
-    try {
-      const builder = await beginRebuild(long.url);
-      const url = await builder.url();
-      await waitFor(
-        async () =>
-          ((await (await fetch(`${url}${REBUILD}`)).json()) as { phase: string }).phase === 'checking',
-        'the check to start',
-      );
-      const worker = await kill(builder, 'replica');
-      await endLock();
-      await expectRecovery(builder, worker);
-    } finally {
-      await long.remove();
+    it('does not block the next one (during the download)', async () => {
+      const replica = await beginElsewhere(await stalledOrigin());
+      const worker = await kill(replica, true);
+      await endLock(suite.service);
+      await expectRecovery(worker);
+    });
+
+    for (const [when, what, matches, served] of [
+      ['before', 'before its index is created', isCreation, OLD],
+      ['after', 'after its index is created', isCreation, OLD],
+      ['after', 'during the load', isBulk, OLD],
+      ['after', 'during the merge', isMerge, OLD],
+      ['before', 'during verification', isVerification, OLD],
+      ['before', 'right before the flip', isFlip, OLD],
+      ['after', 'right after the flip', isFlip, NEW],
+    ] as const) {
+      it(`leaves a complete snapshot in service, and does not block the next one (${what})`, async () => {
+        const held = hold(when, matches);
+        const replica = await beginElsewhere(dataset.url);
+        await held.arrived;
+        const worker = await kill(replica, true);
+        held.release();
+        await expectTotal(served);
+        await endLock(suite.service);
+        await expectRecovery(worker);
+      });
     }
   });
 
-  const steps: [
-    killed: readonly (typeof KILLED)[number][],
-    what: string,
-    when: 'before' | 'after',
-    matches: (method: string, path: string) => boolean,
-  ][] = [
-    [
-      ['replica', 'worker'],
-      'before its index is created',
-      'before',
-      (method, path) => method === 'PUT' && path.includes('-packages-'),
-    ],
-    [
-      ['replica', 'server'],
-      'after its index is created',
-      'after',
-      (method, path) => method === 'PUT' && path.includes('-packages-'),
-    ],
-    [['replica'], 'before the load', 'before', (_method, path) => path.includes('_bulk')],
-    [['replica', 'worker'], 'during the load', 'after', (_method, path) => path.includes('_bulk')],
-    [['replica', 'server'], 'during the merge', 'after', (_method, path) => path.includes('_forcemerge')],
-    [['replica', 'worker'], 'during verification', 'before', (_method, path) => path.includes('_count')],
-    [['replica', 'worker'], 'before the flip', 'before', (_method, path) => path.startsWith('/_aliases')],
-  ];
-  for (const [kinds, what, when, matches] of steps) {
-    for (const killed of kinds) {
-      it(`keeps the old data in service, and does not block the next one (${killed}, ${what})`, async () => {
-        const hold = holdNext(when, matches);
-        const builder = await beginRebuild(dataset.url);
-        await hold.arrived;
-        const worker = await kill(builder, killed);
-        if (killed === 'worker') {
-          await builder.prints(/the rebuild failed/, 5000);
-          await expectReport(builder, worker);
-          await waitFor(
-            async () => (await suite.service.indices()).length <= 2,
-            'the server to clean up',
-            5000,
-          );
-        }
-        expect((await suite.service.get('/health')).body.total_packages).to.equal(OLD.length);
-        hold.release();
-        if (killed !== 'server') await endLock();
-        await expectRecovery(builder, worker);
+  describe('whose server keeps running', () => {
+    for (const [what, matches] of [
+      ['during the download', undefined],
+      ['before its index is created', isCreation],
+      ['during the load', isBulk],
+      ['during verification', isVerification],
+      ['right before the flip', isFlip],
+    ] as const) {
+      it(`is reported and cleaned up by the server (${what})`, async () => {
+        const before = await suite.service.indices();
+        const held = matches && hold('before', matches);
+        const [replica, worker] = await beginHere(held === undefined ? await stalledOrigin() : dataset.url);
+        await held?.arrived;
+        process.kill(worker, 'SIGKILL');
+        await replica.idle();
+        held?.release();
+        const { reason } = replica.server.rebuilds.lastFailure ?? {};
+        expect(reason).to.equal('the rebuild process ended unexpectedly (SIGKILL)');
+        const { body } = await suite.service.get(REBUILD);
+        expect(body).to.deep.include({ last_failure: replica.server.rebuilds.lastFailure });
+        expect((await replica.get('/health')).status).to.equal(200);
+        expect(await temporaryFilesOf(worker)).to.deep.equal([]);
+        expect(await suite.service.indices()).to.deep.equal(before);
+        await expectTotal(OLD);
+        await endLock(suite.service);
+        await expectRecovery(worker);
       });
     }
-  }
 
-  for (const killed of KILLED) {
-    it(`serves the new data, and does not block the next one (${killed}, right after the flip)`, async () => {
-      const hold = holdNext('after', (_method, path) => path.startsWith('/_aliases'));
-      const builder = await beginRebuild(dataset.url);
-      await hold.arrived;
-      const worker = await kill(builder, killed);
-      hold.release();
-      await waitFor(
-        async () => (await suite.service.get('/health')).body.total_packages === NEW.length,
-        'the new data',
-        3000,
-      );
-      if (killed === 'worker') {
-        await builder.prints(/the rebuild process crashed after the flip; its snapshot is served/, 5000);
-        const { body } = await request(`${await builder.url()}${REBUILD}`);
-        expect(body).to.include({ code: 'rebuilding', last_failure: null });
-      }
-      if (killed !== 'server') await endLock();
-      await expectRecovery(builder, worker);
+    it('serves the new data and counts as a success (right after the flip)', async () => {
+      const held = hold('after', isFlip);
+      const [replica, worker] = await beginHere(dataset.url);
+      await held.arrived;
+      process.kill(worker, 'SIGKILL');
+      await replica.idle();
+      expect(replica.server.rebuilds.counts).to.include({ rebuilt: 1, failed: 0 });
+      await expectTotal(NEW);
+      const { body } = await suite.service.get(REBUILD);
+      expect(body).to.include({ code: 'rebuilding', last_failure: null });
+      await endLock(suite.service);
+      await expectRecovery(worker);
     });
-  }
+  });
+
+  describe('whose server is killed alone', () => {
+    it('stops, cleans up and releases the lock (during the download)', async () => {
+      const worker = await kill(await beginElsewhere(await stalledOrigin()), false);
+      await expectRecovery(worker);
+    });
+
+    for (const [what, matches, served] of [
+      ['after its index is created', isCreation, OLD],
+      ['during the merge', isMerge, OLD],
+      ['right after the flip', isFlip, NEW],
+    ] as const) {
+      it(`leaves a complete snapshot in service, and releases the lock (${what})`, async () => {
+        const held = hold('after', matches);
+        const replica = await beginElsewhere(dataset.url);
+        await held.arrived;
+        const worker = await kill(replica, false);
+        held.release();
+        await expectTotal(served);
+        await expectRecovery(worker);
+      });
+    }
+  });
 
   reading.itNoticesNothing();
 });
 
 describe('A rebuild that loses the response to a request', function () {
-  this.timeout(90_000);
-  let proxy: EngineProxy;
-  before(async () => {
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
-  });
-  const suite = useService(
-    () => OLD,
-    () => ({ ELASTICSEARCH_URL: proxy.url }),
-  );
-  after(() => proxy.close());
+  this.timeout(120_000);
+  const suite = useProxiedService(() => OLD);
 
-  const requests: [what: string, matches: (method: string, path: string) => boolean][] = [
-    ['that creates its index', (method, path) => method === 'PUT' && /-packages-2[^/]*$/.test(path)],
+  for (const [what, matches] of [
+    ['that creates its index', isCreation],
     [
       'that creates the index of its changes',
       (method, path) => method === 'PUT' && path.includes('-changes-2'),
     ],
-    ['of its load', (_method, path) => path.includes('_bulk')],
-    ['that flips', (_method, path) => path.startsWith('/_aliases')],
-  ];
-  for (const [what, matches] of requests) {
+    ['of its load', isBulk],
+    ['that flips', isFlip],
+  ] as [string, Matches][]) {
     it(`succeeds, and leaves nothing behind (${what})`, async () => {
-      let isLost = false;
-      proxy.loseResponse((method, path) => {
-        const isMatch = matches(method, path);
-        isLost ||= isMatch;
-        return isMatch;
-      });
-      expect((await suite.service.rebuild()).status).to.equal(202);
-      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
-      expect(isLost).to.equal(true);
+      const lost = suite.proxy.loseResponse(matches);
+      const before = suite.service.server.generations.current?.snapshot;
+      const snapshot = await suite.publish(OLD);
+      await lost;
       expect(await suite.service.indices()).to.have.length(2);
       const { from, to } = (await suite.service.get('/changes')).body;
-      expect(from, 'compared with the previous one').not.to.equal(to);
+      expect({ from, to }, 'compared with the previous one').to.deep.equal({ from: before, to: snapshot });
     });
   }
 });
 
 describe('A rebuild whose index rejects writes', function () {
-  this.timeout(90_000);
-  const suite = useService(
-    () => OLD,
-    () => UNCACHED,
-  );
-  const reading = useBackgroundReader(suite, [OLD.length]);
-
-  /** Rebuilds, and changes settings of the new index during the load. @returns the reason of the failure. */
-  async function rebuildDisturbed(settings: object): Promise<string | undefined> {
-    const { elasticsearch, server, alias } = suite.service;
-    const served = await suite.service.indices();
-    await suite.dataset.write(toCsv(bundledPackages()));
-    expect((await suite.service.get(REBUILD)).status).to.equal(202);
-    let index: string | undefined;
-    await waitFor(async () => {
-      const all = await elasticsearch.indices.get({ index: `${alias}-*` }, { ignore: [404] });
-      index = Object.keys(all).find((name) => !served.includes(name));
-      return index !== undefined;
-    }, 'the new index');
-    await elasticsearch.indices.putSettings({ index: index as string, settings });
-    await suite.service.idle();
-    expect(await suite.service.indices()).to.deep.equal(served);
-    return server.rebuilds.lastFailure?.reason;
-  }
-
-  it('stops at a write block, and cleans up', async () => {
-    expect(await rebuildDisturbed({ 'index.blocks.write': true })).to.match(
-      /Elasticsearch rejected a document: cluster_block_exception/,
-    );
-  });
-
-  it('stops at a rejected document, and cleans up', async () => {
-    expect(await rebuildDisturbed({ 'index.final_pipeline': 'missing' })).to.match(
-      /Elasticsearch rejected a document: illegal_argument_exception: pipeline with id \[missing\]/,
-    );
-  });
-
-  it('stops at the block of a full disk, and cleans up', async () => {
-    expect(await rebuildDisturbed({ 'index.blocks.read_only_allow_delete': true })).to.match(
-      /cluster_block_exception/,
-    );
-  });
-
-  reading.itNoticesNothing();
-});
-
-describe('A rebuild during an outage of an engine', function () {
   this.timeout(120_000);
-  const suite = useService(
-    () => OLD,
-    () => UNCACHED,
+  const suite = useProxiedService(
+    () => packagesNamed(['lib-a', 'lib-b', 'lib-c', 'lib-d', 'lib-e']),
+    UNCACHED,
   );
-  const reading = useBackgroundReader(suite, [OLD.length, bundledPackages().length]);
+  const reading = useBackgroundReader(suite, [5]);
 
-  /** Starts to load a snapshot that takes some seconds. */
-  async function load(): Promise<void> {
-    await suite.dataset.write(toCsv(bundledPackages()));
-    expect((await suite.service.get(REBUILD)).status).to.equal(202);
-    await suite.service.loading();
-  }
-
-  async function expectRebuilt(): Promise<void> {
-    await suite.service.idle(90_000);
-    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
-    expect((await suite.service.get('/health')).body.total_packages).to.equal(bundledPackages().length);
-    expect(await suite.service.indices()).to.have.length(2);
-  }
-
-  /** Takes down the only Elasticsearch. Readers may get 503 meanwhile, but no wrong response. */
-  async function elasticsearchAway(away: () => Promise<void>): Promise<void> {
-    const answers = async () => (await suite.service.get('/search?q=lib')).status === 200;
-    const healthy = async () => (await suite.service.get('/health')).status === 200;
-    reading.engineMayBeAway = true;
-    await away();
-    await waitFor(async () => (await answers()) && (await healthy()), 'Elasticsearch to be back', 30_000);
-    reading.engineMayBeAway = false;
-  }
-
-  it('resumes its load after Elasticsearch hung', async () => {
-    const { elasticsearch } = await engines();
-    await load();
-    await elasticsearchAway(async () => {
-      await elasticsearch.pause();
-      await pause(5000).finally(() => elasticsearch.resume());
+  for (const [what, settings, reason] of [
+    ['a write block', { 'index.blocks.write': true }, /rejected a document: cluster_block_exception/],
+    ['a rejected document', { 'index.final_pipeline': 'missing' }, /pipeline with id \[missing\]/],
+    ['the block of a full disk', { 'index.blocks.read_only_allow_delete': true }, /cluster_block_exception/],
+  ] as const) {
+    it(`stops at ${what}, and cleans up`, async () => {
+      const { elasticsearch, server } = suite.service;
+      const served = await suite.service.indices();
+      const load = suite.proxy.hold('before', isBulk);
+      const rebuilt = suite.service.rebuild();
+      await load.arrived;
+      const index = (await suite.service.indices()).filter((name) => !served.includes(name));
+      expect(index).to.have.length(1);
+      await elasticsearch.indices.putSettings({ index, settings });
+      load.release();
+      await rebuilt;
+      expect(server.rebuilds.lastFailure?.reason).to.match(reason);
+      expect(await suite.service.indices()).to.deep.equal(served);
     });
-    await expectRebuilt();
-  });
-
-  it('resumes its load after Elasticsearch was killed and restarted', async () => {
-    const { elasticsearch } = await engines();
-    await load();
-    await elasticsearchAway(async () => {
-      await elasticsearch.kill();
-      await elasticsearch.restart();
-    });
-    await expectRebuilt();
-  });
-
-  it('stops before the flip after Redis was killed and restarted without the lock', async () => {
-    const { redis } = await engines();
-    const served = await suite.service.indices();
-    await load();
-    await redis.kill();
-    await redis.restart();
-    await suite.service.idle(20_000);
-    expect(suite.service.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
-    expect(await suite.service.indices()).to.deep.equal(served);
-    await waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
-    await suite.service.idle();
-    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
-  });
+  }
 
   reading.itNoticesNothing();
 });

@@ -1,16 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import { getPriority, setPriority } from 'node:os';
 import { expect } from 'chai';
+import { readConfig } from '../../src/config.js';
+import { createLogger } from '../../src/log.js';
+import { DOWNLOAD_LIMITS } from '../../src/rebuild/download.js';
+import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';
+import { RebuildService } from '../../src/rebuild/rebuild-service.js';
+import { WORKER_LIMITS } from '../../src/rebuild/worker-process.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
+import { endLock } from '../support/replicas.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
-
-/** A worker that is silent for longer is killed. */
-const SILENCE_MS = 30_000;
 
 const PACKAGES = bundledPackages().slice(0, 1000);
 const OTHERS = bundledPackages().slice(0, 990);
@@ -27,6 +31,8 @@ describe('The process of a rebuild', function () {
   let answer: ReturnType<typeof held>;
   /** Indices before the test. */
   let indices: string[];
+  let replica: Service | undefined;
+  let context: RebuildContext | undefined;
 
   before(async () => {
     origin = await datasetServer((request, response) => answer.listener(request, response));
@@ -35,50 +41,75 @@ describe('The process of a rebuild', function () {
     answer = held();
     indices = await suite.service.indices();
   });
+  afterEach(async () => {
+    await Promise.all([replica?.stop(), context?.close()]);
+    replica = context = undefined;
+  });
   after(() => origin.close());
+
+  /** Calls `start`. @returns the worker that it has started. */
+  async function workerOf(start: () => Promise<unknown>): Promise<number> {
+    const before = workersOf();
+    await start();
+    const [worker = NaN, ...others] = workersOf().filter((pid) => !before.includes(pid));
+    expect(others).to.deep.equal([]);
+    return worker;
+  }
 
   /** Starts a replica of the suite's service that downloads until the test releases the dataset. */
   async function rebuilding(env: Record<string, string> = {}): Promise<[Service, worker: number]> {
-    const before = new Set(workersOf());
-    const replica = await startService({ DATASET_URL: origin.url, ...env }, suite.service.slug);
-    await waitFor(
-      async () => (await replica.get(REBUILD)).status === 202,
-      'the lock of a killed worker to expire',
-      15_000,
-    );
-    const [worker = NaN, ...others] = workersOf().filter((pid) => !before.has(pid));
-    expect(others).to.deep.equal([]);
-    return [replica, worker];
+    const started = await startService({ DATASET_URL: origin.url, ...env }, suite.service.slug);
+    replica = started;
+    const worker = await workerOf(async () => {
+      expect((await started.get(REBUILD)).status).to.equal(202);
+    });
+    return [started, worker];
   }
 
-  async function expectNothingLeft(replica: Service, worker: number): Promise<void> {
+  /** The same without a server, with other limits. */
+  async function rebuildingWithin(limits: Partial<typeof WORKER_LIMITS>) {
+    const config = readConfig({ ...suite.service.env, DATASET_URL: origin.url });
+    const own = await createRebuildContext(config, createLogger('silent', false), '');
+    context = own;
+    await waitFor(() => own.redis?.status === 'ready', 'Redis');
+    const workerLimits = { ...WORKER_LIMITS, ...limits };
+    const rebuilds = new RebuildService(own, { secrets: [], workerLimits });
+    const worker = await workerOf(() => rebuilds.start({ force: false }));
+    return { rebuilds, worker };
+  }
+
+  async function expectNothingLeft(worker: number): Promise<void> {
+    expect(isRunning(worker)).to.equal(false);
     expect(await suite.service.indices()).to.deep.equal(indices);
     expect(await temporaryFilesOf(worker)).to.deep.equal([]);
-    expect((await replica.get('/search?q=lib&limit=1')).status).to.equal(200);
+    expect((await suite.service.get('/search?q=lib&limit=1')).status).to.equal(200);
   }
+
+  it('has the documented limits', () => {
+    expect(WORKER_LIMITS).to.deep.equal({ silenceMs: 30_000, stopMs: 8_750 });
+    expect(DOWNLOAD_LIMITS.windowMs).to.equal(30_000);
+  });
 
   it('has a lower priority than searches, and is killed first if memory runs out', async () => {
     // Relative to the niceness of the server.
     const niceness = getPriority();
     setPriority(niceness + 3);
-    const [replica, worker] = await rebuilding();
+    const [own, worker] = await rebuilding();
     expect(getPriority(worker)).to.equal(niceness + 3 + 5);
     // Only root can undo this; otherwise the rest of the run keeps it.
     if (process.getuid?.() === 0) setPriority(niceness);
     expect(Number(await readFile(`/proc/${worker}/oom_score_adj`, 'utf8'))).to.equal(500);
     expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--max-old-space-size=');
-    await replica.stop();
-    expect(isRunning(worker)).to.equal(false);
-    await expectNothingLeft(suite.service, worker);
+    await own.stop();
+    await expectNothingLeft(worker);
   });
 
   it('stops on signals like the server, and cleans up', async () => {
-    const [replica, worker] = await rebuilding();
+    const [own, worker] = await rebuilding();
     process.kill(worker, 'SIGTERM');
-    await replica.idle();
-    expect(replica.server.rebuilds.counts).to.include({ stopped: 1, failed: 0 });
-    await expectNothingLeft(replica, worker);
-    await replica.stop();
+    await own.idle();
+    expect(own.server.rebuilds.counts).to.include({ stopped: 1, failed: 0 });
+    await expectNothingLeft(worker);
   });
 
   for (const [what, env] of [
@@ -86,86 +117,70 @@ describe('The process of a rebuild', function () {
     ['without', { REDIS_URL: '' }],
   ] as const) {
     it(`may be killed, ${what} Redis: the reason is reported, and the next rebuild succeeds`, async () => {
-      const [replica, worker] = await rebuilding(env);
+      const [own, worker] = await rebuilding(env);
       process.kill(worker, 'SIGKILL');
-      await replica.idle();
+      await own.idle();
       const reason = 'the rebuild process ended unexpectedly (SIGKILL)';
-      expect(replica.server.rebuilds.lastFailure?.reason).to.equal(reason);
-      await expectNothingLeft(replica, worker);
+      expect(own.server.rebuilds.lastFailure?.reason).to.equal(reason);
+      await expectNothingLeft(worker);
       answer.release();
-      await waitFor(
-        async () => {
-          const { status, body } = await replica.get(`${REBUILD}&force=true`);
-          expect(body.last_failure).to.include({ reason });
-          return status === 202;
-        },
-        'the lock to expire',
-        15_000,
-      );
-      await replica.idle();
-      expect(replica.server.rebuilds.lastFailure).to.equal(undefined);
-      expect((await replica.get('/health')).body.total_packages).to.equal(OTHERS.length);
-      await replica.stop();
-      await suite.service.rebuild('&force=true');
+      if (what === 'with') await endLock(suite.service);
+      const { status, body } = await own.get(`${REBUILD}&force=true`);
+      expect(status).to.equal(202);
+      expect(body.last_failure).to.include({ reason });
+      await own.idle();
+      expect(own.server.rebuilds.lastFailure).to.equal(undefined);
+      expect((await own.get('/health')).body.total_packages).to.equal(OTHERS.length);
     });
   }
 
-  for (const [how, program] of [
-    ['emits', '/nowhere/node'],
-    // A path that is too long: Node throws this error instead of emitting it.
-    ['throws', `/${'x'.repeat(5000)}`],
-  ] as const) {
-    it(`may fail to start with an error that Node ${how}: /rebuild reports it, and the server keeps running`, async () => {
-      const { execPath } = process;
+  it('may fail to start: /rebuild reports it, and the server keeps running', async () => {
+    const { execPath } = process;
+    const { rebuilds } = suite.service.server;
+    // Node emits the first error and throws the second, of a path that is too long.
+    for (const program of ['/nowhere/node', `/${'x'.repeat(5000)}`]) {
+      const { failed } = rebuilds.counts;
       process.execPath = program;
-      const failed = suite.service.server.rebuilds.counts.failed;
-      try {
-        const refused = await suite.service.get(REBUILD);
-        expectProblem(refused, 503, 'search_unavailable');
-        expect(refused.headers.get('Retry-After')).to.equal('5');
-        expect(refused.body.detail).to.equal('the rebuild process could not be started');
-      } finally {
-        process.execPath = execPath;
-      }
-      expect(suite.service.server.rebuilds.counts.failed).to.equal(failed + 1);
-      const { reason = '' } = suite.service.server.rebuilds.lastFailure ?? {};
+      const refused = await suite.service.get(REBUILD).finally(() => (process.execPath = execPath));
+      const detail = expectProblem(refused, 503, 'search_unavailable');
+      expect(refused.headers.get('Retry-After')).to.equal('5');
+      expect(detail).to.equal('the rebuild process could not be started');
+      expect(rebuilds.counts.failed).to.equal(failed + 1);
+      const { reason = '' } = rebuilds.lastFailure ?? {};
       expect(reason).to.match(/^the rebuild process could not be started/);
       expect(reason.length).to.be.at.most(500);
-      expect((await suite.service.rebuild()).status).to.equal(202);
-      expect(suite.service.server.rebuilds.lastFailure).to.equal(undefined);
-    });
-  }
-
-  it('is killed if it does not respond, and the server stops in time', async () => {
-    const [replica, worker] = await rebuilding();
-    process.kill(worker, 'SIGSTOP');
-    const began = performance.now();
-    await replica.stop();
-    expect(performance.now() - began).to.be.lessThan(9_500);
-    await waitFor(() => !isRunning(worker), 'the worker to exit', 1000);
+    }
+    expect((await suite.service.rebuild('&force=true')).status).to.equal(202);
+    expect(rebuilds.lastFailure).to.equal(undefined);
   });
 
-  it('is killed if it has not responded for half a minute', async () => {
-    const [replica, worker] = await rebuilding();
+  it('is killed if it does not stop in time', async () => {
+    const stopMs = 800;
+    const { rebuilds, worker } = await rebuildingWithin({ stopMs });
     process.kill(worker, 'SIGSTOP');
     const began = performance.now();
-    // Another replica takes over once the lock has expired.
-    await waitFor(
-      async () => (await suite.service.get(REBUILD)).status === 202,
-      'the lock to expire',
-      15_000,
-    );
-    await suite.service.idle();
+    await rebuilds.stop();
+    expect(performance.now() - began).to.be.at.least(stopMs - 50);
+    await expectNothingLeft(worker);
+    await endLock(suite.service);
+  });
+
+  it('is killed if it does not respond; another replica has taken over', async () => {
+    const silenceMs = 4000;
+    const { rebuilds, worker } = await rebuildingWithin({ silenceMs });
+    process.kill(worker, 'SIGSTOP');
+    const began = performance.now();
+    await endLock(suite.service);
+    expect((await suite.service.rebuild('&force=true')).status).to.equal(202);
     indices = await suite.service.indices();
-    await waitFor(() => !isRunning(worker), 'the worker to exit', SILENCE_MS + 10_000);
-    expect(performance.now() - began).to.be.greaterThan(SILENCE_MS - 2000);
-    await replica.idle();
-    expect(replica.server.rebuilds.lastFailure?.reason).to.contain('SIGKILL');
-    await expectNothingLeft(replica, worker);
-    // The latest rebuild of all replicas has succeeded.
-    expect((await suite.service.get(REBUILD)).body.last_failure).to.equal(null);
+    await waitFor(() => rebuilds.counts.failed === 1, 'the failure', 10 * silenceMs);
+    expect(performance.now() - began).to.be.at.least(silenceMs - 500);
+    expect(rebuilds.lastFailure?.reason).to.contain('SIGKILL');
+    await expectNothingLeft(worker);
+    // Its failure is not that of the registry, whose lock it had lost.
+    const { body } = await suite.service.get(REBUILD);
+    expect(body.last_failure).to.equal(null);
     await suite.service.idle();
-    await replica.stop();
   });
 
   reading.itNoticesNothing();

@@ -1,20 +1,24 @@
 import { randomBytes } from 'node:crypto';
-import { Client, errors } from '@elastic/elasticsearch';
+import { rejects } from 'node:assert/strict';
+import { Client, errors, type estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../src/dev/service.js';
 import { changesIndexOf, newIndexName, previousAliasOf, snapshotIdOf } from '../../src/search/index-names.js';
 import { builderRole, readerRole } from '../../src/cli/roles.js';
-import { bundledPackages, toCsv } from '../support/datasets.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { checkElasticsearch } from '../../src/clients/connection-check.js';
+import type { ElasticsearchAccess } from '../../src/clients/elasticsearch.js';
+import { bundledPackages } from '../support/datasets.js';
+import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { isolatedNodes, type IsolatedNodes } from '../support/isolated-nodes.js';
-import { SpawnedCli } from '../support/spawn-cli.js';
+import { spawnReplica } from '../support/replicas.js';
+import { runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { newSlug, REBUILD, REBUILD_SECRET, request, useService } from '../support/service.js';
+import { environmentOf, newSlug, REBUILD, request, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
-const PACKAGES = bundledPackages().slice(0, 3000);
+const PACKAGES = bundledPackages().slice(0, 500);
 
 const ADMINISTRATOR = { user: 'administrator', password: keepSecret(randomBytes(12).toString('hex')) };
 const AUTH = { username: ADMINISTRATOR.user, password: ADMINISTRATOR.password };
@@ -67,20 +71,15 @@ describe('An Elasticsearch with security', function () {
     { slug, auth: AUTH },
   );
   const reading = useBackgroundReader(suite, [PACKAGES.length]);
+  // There is a previous generation.
+  before(() => suite.publish(PACKAGES));
   after(async () => {
     await administrator.close();
     await nodes.stop();
   });
 
-  async function runKeys(args: string[] = [], env: Record<string, string> = {}) {
-    const program = new SpawnedCli(
-      'src/cli/keys.ts',
-      { ELASTICSEARCH_URL: engine.url, REGISTRY_SLUG: slug, ...ADMINISTRATOR_ENV, ...env },
-      args,
-    );
-    const code = await program.exit();
-    return { code, stdout: program.stdout, stderr: program.stderr };
-  }
+  const runKeys = (args: string[] = [], env: Record<string, string> = {}) =>
+    runCommand('cli/keys', { ...environment(), ...ADMINISTRATOR_ENV, ...env }, args);
 
   /** Parses the keys, and registers them and their parts as secrets. */
   function readKeys(stdout: string): Keys {
@@ -93,19 +92,34 @@ describe('An Elasticsearch with security', function () {
     return { ELASTICSEARCH_API_KEY: reader, ELASTICSEARCH_REBUILD_API_KEY: builder };
   }
 
-  /** Starts a server on the same registry in a child process. */
-  async function server(env: Record<string, string>): Promise<SpawnedCli> {
-    const { redis } = await engines();
-    return new SpawnedCli('src/main.ts', {
-      PORT: '0',
-      ELASTICSEARCH_URL: engine.url,
-      REDIS_URL: redis.url,
-      REGISTRY_SLUG: slug,
-      DATASET_URL: suite.dataset.url,
-      REBUILD_SECRET,
-      RATE_LIMIT_POINTS: '0',
-      ...env,
+  /** Variables of other processes on the same registry. */
+  const environment = () => ({ ...environmentOf(slug), ELASTICSEARCH_URL: engine.url });
+
+  /** Calls `use` with a server on the same registry in a child process. @returns it, after its end. */
+  async function withServer(
+    env: Record<string, string>,
+    use: (url: string, program: SpawnedCli) => Promise<void>,
+  ): Promise<SpawnedCli> {
+    const program = spawnReplica(suite, { ELASTICSEARCH_URL: engine.url, ...env });
+    try {
+      await use(await program.url(), program);
+    } finally {
+      await program.stop();
+    }
+    return program;
+  }
+
+  /** Creates a key. @returns it, registered as a secret. */
+  async function createKey(
+    name: string,
+    role: estypes.SecurityRoleDescriptor,
+    indices: estypes.SecurityIndicesPrivileges[] = [],
+  ): Promise<string> {
+    const { encoded } = await administrator.security.createApiKey({
+      name: `${slug} ${name}`,
+      role_descriptors: { older: { ...role, indices } },
     });
+    return keepSecret(encoded);
   }
 
   async function served(name = alias): Promise<string> {
@@ -197,45 +211,39 @@ describe('An Elasticsearch with security', function () {
     ];
   }
 
-  it('serves from a cold start with the two keys that the command creates', async () => {
+  it('builds and serves a first snapshot with the two keys that the command creates', async () => {
     expect((await suite.service.get('/health')).body).to.deep.equal({
       status: 'ok',
       total_packages: PACKAGES.length,
     });
     expect((await suite.service.get('/search?q=lib')).body.count).to.be.greaterThan(0);
-    expect((await suite.service.get('/browse?page=30&limit=100')).body.results).to.have.length(100);
+    expect((await suite.service.get('/browse?page=3&limit=100')).body.results).to.have.length(100);
     expect((await suite.service.get('/stats')).status).to.equal(200);
   });
 
   it('allows rebuilds with them, which keep two generations', async () => {
-    const first = await served();
-    for (let i = 0; i < 2; i++) {
-      expect((await suite.service.rebuild()).status).to.equal(202);
-      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
-    }
+    const current = await served();
+    expect((await suite.service.rebuild()).status).to.equal(202);
+    expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
     const indices = await suite.service.indices();
-    expect(indices).not.to.include(first);
-    expect(indices.filter((index) => !others.includes(index))).to.have.length(2);
+    expect(indices.filter((index) => !others.includes(index))).to.have.members([current, await served()]);
   });
 
   it('allows recording and reading changes with them', async () => {
-    const { service, dataset } = suite;
     const since = snapshotIdOf(await served());
-    await dataset.write(toCsv(PACKAGES.map((entry, i) => (i === 0 ? { ...entry, version: '2' } : entry))));
-    expect((await service.rebuild()).status).to.equal(202);
-    const { body } = await service.get(`/changes?since=${since}`);
-    expect(body).to.deep.include({ from: since, to: snapshotIdOf(await served()), count: 1 });
-    expect((await fetch(`${service.url}/changes.atom`)).status).to.equal(200);
-    await dataset.write(toCsv(PACKAGES));
-    expect((await service.rebuild()).status).to.equal(202);
+    const to = await suite.publish(
+      PACKAGES.map((entry, i) => (i === 0 ? { ...entry, version: '2' } : entry)),
+    );
+    const { body } = await suite.service.get(`/changes?since=${since}`);
+    expect(body).to.deep.include({ from: since, to, count: 1 });
+    expect((await fetch(`${suite.service.url}/changes.atom`)).status).to.equal(200);
+    await suite.publish(PACKAGES);
   });
 
   it('allows a rollback by the command line with them', async () => {
     const newer = await served();
-    const { redis } = await engines();
-    const env = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url, REGISTRY_SLUG: slug, ...keys };
-    const program = new SpawnedCli('src/cli/rollback.ts', env);
-    expect(await program.exit(), program.stderr).to.equal(0);
+    const { code, stderr } = await runCommand('cli/rollback', { ...environment(), ...keys });
+    expect(code, stderr).to.equal(0);
     expect(await served()).not.to.equal(newer);
   });
 
@@ -291,66 +299,49 @@ describe('An Elasticsearch with security', function () {
 
   it('rejects a wrong key: the log says so, and requests get 503', async () => {
     const wrong = keepSecret(Buffer.from('an-id-change-me:a-secret-change-me').toString('base64'));
-    const program = await server({ ELASTICSEARCH_API_KEY: wrong });
-    try {
-      const url = await program.url();
-      expect(program.stdout).to.contain('Elasticsearch does not accept ELASTICSEARCH_API_KEY');
+    await withServer({ ELASTICSEARCH_API_KEY: wrong }, async (url, { stdout }) => {
+      expect(stdout).to.contain('Elasticsearch does not accept ELASTICSEARCH_API_KEY');
       const health = await request(`${url}/health`);
       expect(health.status).to.equal(503);
       expect(health.body).to.deep.equal({ status: 'unavailable', total_packages: 0 });
       for (const path of ['/search?q=lib', '/browse', '/stats', REBUILD]) {
         expectProblem(await request(url + path), 503, 'search_unavailable');
       }
-    } finally {
-      await program.stop();
-    }
-    const { redis } = await engines();
-    const command = new SpawnedCli('src/cli/rollback.ts', {
-      ELASTICSEARCH_URL: engine.url,
-      REDIS_URL: redis.url,
-      REGISTRY_SLUG: slug,
+    });
+    const { code, stderr } = await runCommand('cli/rollback', {
+      ...environment(),
       ELASTICSEARCH_API_KEY: wrong,
     });
-    expect(await command.exit()).to.equal(1);
-    expect(command.stderr).to.match(/^Elasticsearch does not accept ELASTICSEARCH_API_KEY: .*\n$/);
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^Elasticsearch does not accept ELASTICSEARCH_API_KEY: .*\n$/);
   });
 
-  for (const level of ['info', 'trace']) {
-    it(`rejects a wrong password, which does not appear in the log at level ${level}`, async () => {
-      const password = keepSecret('wrong/password-change-me');
-      const encoded = encodeURIComponent(password);
-      const program = await server({
-        ELASTICSEARCH_URL: engine.url.replace('://', `://${ADMINISTRATOR.user}:${encoded}@`),
-        LOG_LEVEL: level,
-      });
-      try {
-        const url = await program.url();
-        expectProblem(await request(`${url}/search?q=lib`), 503, 'search_unavailable');
-        expectProblem(await request(url + REBUILD), 503, 'search_unavailable');
-      } finally {
-        await program.stop();
-      }
-      expect(program.stdout).to.match(/"level":50,.*"statusCode":401/);
-      const basic = Buffer.from(`${ADMINISTRATOR.user}:${password}`).toString('base64');
-      for (const form of [password, encoded, basic]) {
-        expect(program.stdout + program.stderr).not.to.contain(form);
-      }
+  it('rejects a wrong password, which does not appear in the log', async () => {
+    const password = keepSecret('wrong/password-change-me');
+    const encoded = encodeURIComponent(password);
+    const env = {
+      ELASTICSEARCH_URL: engine.url.replace('://', `://${ADMINISTRATOR.user}:${encoded}@`),
+      LOG_LEVEL: 'trace',
+    };
+    const { stdout, stderr } = await withServer(env, async (url) => {
+      expectProblem(await request(`${url}/search?q=lib`), 503, 'search_unavailable');
+      expectProblem(await request(url + REBUILD), 503, 'search_unavailable');
     });
-  }
+    expect(stdout).to.match(/"level":50,.*"statusCode":401/);
+    const basic = Buffer.from(`${ADMINISTRATOR.user}:${password}`).toString('base64');
+    for (const form of [password, encoded, basic]) expect(stdout + stderr).not.to.contain(form);
+  });
 
   it('serves with only the read key; a rebuild fails, reports why, and changes nothing', async () => {
     const before = await everything();
-    const program = await server({ ELASTICSEARCH_API_KEY: keys.ELASTICSEARCH_API_KEY });
     const reason = 'ELASTICSEARCH_REBUILD_API_KEY does not allow indices:admin/create';
-    try {
-      const url = await program.url();
+    const { ELASTICSEARCH_API_KEY } = keys;
+    await withServer({ ELASTICSEARCH_API_KEY }, async (url, program) => {
       expect((await request(url + REBUILD)).status).to.equal(202);
-      await waitFor(() => program.stdout.includes(reason), 'the rebuild to fail');
+      await program.prints(new RegExp(reason), 10_000);
       expect((await request(`${url}/search?q=lib`)).status).to.equal(200);
       expect((await request(`${url}/health`)).status).to.equal(200);
-    } finally {
-      await program.stop();
-    }
+    });
     expect(await everything()).to.deep.equal(before);
   });
 
@@ -358,33 +349,23 @@ describe('An Elasticsearch with security', function () {
     const role = readerRole(slug);
     const indices = role.indices?.filter(({ names }) => !names.includes(previousAliasOf(alias))) ?? [];
     expect(indices).to.have.length(2);
-    const { encoded } = await administrator.security.createApiKey({
-      name: `${slug} of an earlier release`,
-      role_descriptors: { reader: { ...role, indices } },
-    });
-    const env = { ELASTICSEARCH_API_KEY: keepSecret(encoded) };
-    const first = await server(env);
-    const processes = [first];
-    try {
-      const search = async (program: SpawnedCli, index: string) =>
-        (await request(`${await program.url()}/search?q=lib&snapshot=${snapshotIdOf(index)}`)).status;
+    const env = { ELASTICSEARCH_API_KEY: await createKey('of an earlier release', role, indices) };
+    const search = async (url: string, index: string) =>
+      (await request(`${url}/search?q=lib&snapshot=${snapshotIdOf(index)}`)).status;
+    await withServer(env, async (first) => {
       const before = await served();
       expect(await search(first, before)).to.equal(200);
-      expect((await suite.service.rebuild()).status).to.equal(202);
+      await suite.publish(PACKAGES);
       const now = await served();
       expect(now).not.to.equal(before);
-      processes.push(await server(env));
-      const [, fresh] = processes as [SpawnedCli, SpawnedCli];
-      for (const program of [first, fresh]) expect(await search(program, now)).to.equal(200);
-      expect(await search(first, before)).to.equal(200);
-      expect(await search(fresh, before)).to.equal(410);
-      // With the keys of this release, every replica finds it.
-      expect((await suite.service.get(`/search?q=lib&snapshot=${snapshotIdOf(before)}`)).status).to.equal(
-        200,
-      );
-    } finally {
-      for (const program of processes) await program.stop();
-    }
+      await withServer(env, async (fresh) => {
+        for (const url of [first, fresh]) expect(await search(url, now)).to.equal(200);
+        expect(await search(first, before)).to.equal(200);
+        expect(await search(fresh, before)).to.equal(410);
+        // With the keys of this release, every replica finds it.
+        expect(await search(suite.service.url, before)).to.equal(200);
+      });
+    });
   });
 
   it('allows rebuilding and serving with keys of an earlier release, but not changes, as the log reports', async () => {
@@ -403,15 +384,9 @@ describe('An Elasticsearch with security', function () {
         privileges: privileges.filter((privilege) => privilege !== 'indices:admin/mapping/put'),
       }));
       expect(indices).not.to.deep.equal(role.indices);
-      const { encoded } = await administrator.security.createApiKey({
-        name: `${slug} of an earlier release, for ${variable}`,
-        role_descriptors: { older: { ...role, indices: indices ?? [] } },
-      });
-      env[variable] = keepSecret(encoded);
+      env[variable] = await createKey(`of an earlier release, for ${variable}`, role, indices);
     }
-    const program = await server(env);
-    try {
-      const url = await program.url();
+    const { stdout } = await withServer(env, async (url) => {
       const before = await served();
       // From the current snapshot there is nothing to read; changes recorded earlier are not readable.
       expect((await request(`${url}/changes?since=${snapshotIdOf(before)}`)).status).to.equal(200);
@@ -426,13 +401,10 @@ describe('An Elasticsearch with security', function () {
       for (const path of ['/changes', `/changes?since=${snapshotIdOf(before)}`, '/changes.atom']) {
         expectProblem(await request(url + path), 503, 'search_unavailable');
       }
-      for (const variable of Object.keys(env)) {
-        expect(program.stdout).to.include(`${variable} lacks privileges that /changes needs`);
-      }
-      expect(program.stdout).to.include('/changes is unavailable');
-    } finally {
-      await program.stop();
-    }
+    });
+    for (const variable of Object.keys(env))
+      expect(stdout).to.include(`${variable} lacks privileges that /changes needs`);
+    expect(stdout).to.include('/changes is unavailable');
     await suite.service.server.generations.refresh();
     expectProblem(await suite.service.get('/changes'), 503, 'search_unavailable');
     expect((await suite.service.rebuild()).status).to.equal(202);
@@ -466,34 +438,30 @@ describe('An Elasticsearch with security', function () {
       expect(await status(keys.ELASTICSEARCH_API_KEY)).to.equal(200);
     });
 
-    const refused: [why: string, args: string[], env: Record<string, string>, code: number, line: RegExp][] =
+    for (const [why, args, env, code, line] of [
       [
-        [
-          'no administrator',
-          [],
-          { ELASTICSEARCH_ADMIN_USER: '' },
-          2,
-          /^ELASTICSEARCH_ADMIN_USER is required\n$/,
-        ],
-        ['no cluster', [], { ELASTICSEARCH_URL: '' }, 2, /^ELASTICSEARCH_URL is required, such as \S+\n$/],
-        [
-          'a cluster that does not respond',
-          [],
-          { ELASTICSEARCH_URL: 'http://127.0.0.1:1' },
-          1,
-          /^Elasticsearch does not respond at ELASTICSEARCH_URL \(.*ECONNREFUSED.*\): start it, or correct the address\n$/,
-        ],
-        ['an invalid expiration', ['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
-        ['an unknown option', ['--password', 'x'], {}, 2, /usage: npm run --silent keys/],
-        [
-          'a wrong password',
-          [],
-          { ELASTICSEARCH_ADMIN_PASSWORD: 'change-me' },
-          1,
-          /^Elasticsearch does not accept ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD\n$/,
-        ],
-      ];
-    for (const [why, args, env, code, line] of refused) {
+        'no administrator',
+        [],
+        { ELASTICSEARCH_ADMIN_USER: '' },
+        2,
+        /^ELASTICSEARCH_ADMIN_USER is required\n$/,
+      ],
+      ['an invalid expiration', ['--expiration', 'soon'], {}, 2, /^--expiration must be .*\nusage: .*\n$/],
+      [
+        'a cluster that does not respond',
+        [],
+        { ELASTICSEARCH_URL: 'http://127.0.0.1:1' },
+        1,
+        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(.*ECONNREFUSED.*\): start it, or correct the address\n$/,
+      ],
+      [
+        'a wrong password',
+        [],
+        { ELASTICSEARCH_ADMIN_PASSWORD: 'change-me' },
+        1,
+        /^Elasticsearch does not accept ELASTICSEARCH_ADMIN_USER and ELASTICSEARCH_ADMIN_PASSWORD\n$/,
+      ],
+    ] as [string, string[], Record<string, string>, number, RegExp][]) {
       it(`create no keys, and report why, with ${why}`, async () => {
         const ended = await runKeys(args, env);
         expect(ended.stderr).to.match(line);
@@ -507,43 +475,29 @@ describe('An Elasticsearch with security', function () {
       const url = new URL(engine.url);
       return Object.assign(url, { username: ADMINISTRATOR.user, password }).href;
     };
-    const refused: [why: string, env: () => Record<string, string>, line: RegExp][] = [
+    for (const [why, access, message] of [
       [
         'no credentials',
-        () => ({}),
+        () => ({ nodes: [engine.url], apiKey: undefined }),
         /^Elasticsearch requires authentication: make keys .*ELASTICSEARCH_API_KEY$/,
       ],
       [
         'a wrong key',
-        () => ({ ELASTICSEARCH_API_KEY: 'wrong' }),
+        () => ({ nodes: [engine.url], apiKey: 'wrong' }),
         /^Elasticsearch does not accept .*_API_KEY: .*$/,
       ],
       [
         'a wrong password in the URL',
-        () => ({ ELASTICSEARCH_URL: withUser('change-me') }),
+        () => ({ nodes: [withUser('change-me')], apiKey: undefined }),
         /^Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them$/,
       ],
-    ];
-    for (const [why, env, line] of refused) {
-      it(`exit with one line for ${why}`, async () => {
-        const { redis } = await engines();
-        const urls = { ELASTICSEARCH_URL: engine.url, REDIS_URL: redis.url };
-        const program = new SpawnedCli('src/dev/start.ts', { ...urls, PORT: '0', ...env() });
-        expect(await program.exit()).to.equal(1);
-        expect(program.stderr.trim()).to.match(line);
-      });
+    ] as [string, () => ElasticsearchAccess, RegExp][]) {
+      it(`exit with one line for ${why}`, () => rejects(checkElasticsearch(access()), { message }));
     }
 
     it('serve with the keys, or with a user and a password in the URL', async () => {
-      const { redis } = await engines();
       for (const env of [keys, { ELASTICSEARCH_URL: withUser(ADMINISTRATOR.password) }]) {
-        const program = new SpawnedCli('src/dev/start.ts', {
-          ELASTICSEARCH_URL: engine.url,
-          REDIS_URL: redis.url,
-          REGISTRY_SLUG: slug,
-          PORT: '0',
-          ...env,
-        });
+        const program = new SpawnedCli('dev/start', { ...environment(), PORT: '0', ...env });
         await program.prints(/The API is at/, 30_000);
         expect(await program.stop('SIGINT')).to.equal(0);
       }

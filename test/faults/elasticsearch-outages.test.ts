@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { EngineProxy, isBulk, isMerge, type Hold } from '../support/engine-proxy.js';
+import { useOwnEngine } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { REBUILD, useService, type Service } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
+
+const OLD = bundledPackages().slice(0, 3000);
+const NEW = bundledPackages().slice(0, 8000);
+
+// In one file, because every start of Elasticsearch takes both processors for twelve seconds.
+describe('With an Elasticsearch that fails,', function () {
+  this.timeout(180_000);
+  const engine = useOwnEngine('elasticsearch');
+
+  describe('a rebuild', () => {
+    let proxy: EngineProxy;
+    before(async () => {
+      proxy = await EngineProxy.start(engine().url);
+    });
+    const suite = useService(
+      () => OLD,
+      () => ({ ELASTICSEARCH_URL: proxy.url, ...UNCACHED }),
+    );
+    const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
+    /** Another registry on the same engine, which is not being rebuilt. */
+    const other = useService(
+      () => packagesNamed(['alpha', 'beta']),
+      () => ({ ELASTICSEARCH_URL: engine().url, ...UNCACHED }),
+    );
+    after(() => proxy.close());
+
+    /** Starts a rebuild that is held at a request. */
+    async function rebuildUntil(...rule: Parameters<EngineProxy['hold']>): Promise<Hold> {
+      await suite.dataset.write(toCsv(NEW));
+      const hold = proxy.hold(...rule);
+      expect((await suite.service.get(`${REBUILD}&force=true`)).status).to.equal(202);
+      await hold.arrived;
+      return hold;
+    }
+
+    /** Takes Elasticsearch down and up again. Readers may get 503 meanwhile, but no wrong response. */
+    async function whileAway(down: () => Promise<void>, act: () => Promise<void>, up: () => Promise<void>) {
+      reading.engineMayBeAway = true;
+      await down();
+      await act().finally(up);
+      for (const { service } of [suite, other]) await expectRecovered(service);
+      reading.engineMayBeAway = false;
+    }
+
+    async function expectRecovered(service: Service): Promise<void> {
+      const isOk = async (path: string) => (await service.get(path)).status === 200;
+      const isGood = async () => (await isOk('/search?q=lib')) && (await isOk('/health'));
+      await waitFor(isGood, 'recovery without intervention', 30_000);
+    }
+
+    async function expectRebuilt(): Promise<void> {
+      await suite.service.idle(90_000);
+      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+      expect((await suite.service.get('/health')).body.total_packages).to.equal(NEW.length);
+      expect(await suite.service.indices()).to.have.length(2);
+    }
+
+    /** Asserts what other endpoints do while searches are unavailable. */
+    async function expectUnavailable(): Promise<void> {
+      const get = (path: string) => other.service.get(path);
+      for (const path of ['/search?q=alpha', '/browse']) {
+        const began = performance.now();
+        expectProblem(await get(path), 503, 'search_unavailable');
+        expect(performance.now() - began, 'milliseconds').to.be.lessThan(2000);
+      }
+      await waitFor(async () => (await get('/health')).status === 503, '/health to notice', 5000);
+      const health = await get('/health');
+      expect(health.body).to.deep.equal({ status: 'unavailable', total_packages: 2 });
+      expect(health.headers.get('Retry-After')).to.equal('2');
+      expectProblem(await get(REBUILD), 503, 'search_unavailable');
+      for (const path of ['/ping', '/stats']) expect((await get(path)).status, path).to.equal(200);
+    }
+
+    it('resumes its load after Elasticsearch hung', async () => {
+      const hold = await rebuildUntil('before', isBulk);
+      const failedReads = () => reading.away.length;
+      const before = failedReads();
+      await whileAway(
+        () => engine().pause(),
+        async () => {
+          hold.release();
+          await waitFor(() => failedReads() > before, 'readers to notice', 10_000);
+        },
+        () => engine().resume(),
+      );
+      await expectRebuilt();
+    });
+
+    it('resumes its load after Elasticsearch was killed and restarted', async () => {
+      const hold = await rebuildUntil('after', isBulk);
+      await whileAway(
+        () => engine().kill(),
+        async () => {
+          hold.release();
+          await expectUnavailable();
+        },
+        () => engine().restart(),
+      );
+      await expectRebuilt();
+    });
+
+    it('repeats its merge after Elasticsearch was killed and restarted', async () => {
+      const hold = await rebuildUntil('after', isMerge);
+      await whileAway(
+        () => engine().kill(),
+        () => {
+          hold.release();
+          return Promise.resolve();
+        },
+        () => engine().restart(),
+      );
+      await expectRebuilt();
+    });
+
+    reading.itNoticesNothing();
+  });
+});

@@ -1,0 +1,150 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { expect } from 'chai';
+import { readConfig } from '../../src/config.js';
+import { createLogger } from '../../src/log.js';
+import { RedisLock, type HeldLock } from '../../src/rebuild/lock.js';
+import { rebuildUnderLock } from '../../src/rebuild/locked-rebuild.js';
+import { Progress } from '../../src/rebuild/progress.js';
+import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
+import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
+import { datasetServer, heldBack } from '../support/dataset-server.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { useOwnEngine } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { newSlug, REBUILD, startService, useService } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
+
+/** Time to live of the locks of these tests, in milliseconds. */
+const LOCK_MS = 1000;
+
+describe('With a Redis that fails,', function () {
+  this.timeout(120_000);
+  const engine = useOwnEngine('redis');
+  const log = createLogger('silent', false);
+
+  describe('a service', () => {
+    const suite = useService(
+      () => bundledPackages().slice(0, 1000),
+      () => ({ REDIS_URL: engine().url, ...UNCACHED }),
+    );
+    const reading = useBackgroundReader(suite, [1000, 3]);
+
+    /** Calls `act` while Redis is down. */
+    async function withoutRedis(act: () => Promise<unknown>): Promise<void> {
+      await engine().kill();
+      await act().finally(() => engine().restart());
+    }
+
+    const isPossible = () =>
+      waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
+
+    it('fails no request: every replica counts by itself', async () => {
+      const env = { REDIS_URL: engine().url, RATE_LIMIT_POINTS: '3' };
+      const replica = await startService(env, suite.service.slug);
+      expect((await replica.get('/stats')).status).to.equal(200);
+      await withoutRedis(async () => {
+        for (let i = 0; i < 3; i++) expect((await replica.get('/stats')).status).to.equal(200);
+        expectProblem(await replica.get('/stats'), 429, 'rate_limited');
+      });
+      await replica.stop();
+    });
+
+    it('returns 503 from /rebuild, with the reason, until Redis is back', async () => {
+      await withoutRedis(async () => {
+        const answer = await suite.service.get(REBUILD);
+        expect(expectProblem(answer, 503, 'search_unavailable')).to.contain('Redis');
+      });
+      await isPossible();
+      await suite.service.idle();
+      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    });
+
+    for (const [what, lose] of [
+      [
+        'Redis was restarted without it',
+        async () => {
+          await withoutRedis(() => Promise.resolve());
+        },
+      ],
+      [
+        'Redis is down for longer than it lasts',
+        (held: HeldLock) =>
+          withoutRedis(() => waitFor(() => held.lost.aborted, 'the end of the lock', 2 * LOCK_MS)),
+      ],
+    ] as const) {
+      it(`stops a rebuild before the flip if ${what}, and the next one succeeds`, async () => {
+        const origin = heldBack(() => toCsv(packagesNamed(['gamma', 'delta', 'epsilon'])));
+        const server = await datasetServer(origin.listener);
+        const { env, slug } = suite.service;
+        const config = readConfig({ ...env, REDIS_URL: engine().url, DATASET_URL: server.url });
+        const context = await createRebuildContext(config, log, '');
+        await waitFor(() => context.redis?.status === 'ready', 'Redis');
+        const served = await suite.service.indices();
+        const held = await new RedisLock(context.redis as Redis, slug, log, LOCK_MS).acquire();
+        if (held === undefined) throw new Error('the lock is held');
+        const { signal } = new AbortController();
+        const rebuilt = rebuildUnderLock(held, context, {
+          force: true,
+          progress: new Progress(new Date()),
+          signal,
+        });
+        await lose(held);
+        expect(await rebuilt)
+          .to.have.nested.property('failure.reason')
+          .that.contains('the lock was lost');
+        origin.release();
+        expect(await suite.service.indices()).to.deep.equal(served);
+        await context.close();
+        await server.close();
+
+        await isPossible();
+        await suite.service.idle();
+        expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+        expect(await suite.service.indices()).not.to.deep.equal(served);
+        const redis = new Redis(engine().url);
+        expect(await redis.exists(`${slug}:rebuild:lock`), 'released').to.equal(0);
+        redis.disconnect();
+      });
+    }
+
+    reading.itNoticesNothing();
+  });
+
+  describe('the lock of a rebuild', () => {
+    let redis: Redis;
+    beforeEach(() => {
+      redis = new Redis(engine().url);
+    });
+    afterEach(() => redis.disconnect());
+
+    it('is not reported lost after its release, even with a renewal in flight', async () => {
+      const lock = new RedisLock(redis, newSlug(), log, LOCK_MS);
+      const held = await lock.acquire();
+      if (held === undefined) throw new Error('the lock is held');
+      // Redis does not respond for a moment, in which the first renewal is sent.
+      await redis.client('PAUSE', LOCK_MS / 2, 'ALL');
+      await pause(LOCK_MS / 3);
+      await held.release();
+      await pause(LOCK_MS + 200);
+      expect(held.lost.aborted).to.equal(false);
+      expect(await lock.isHeld()).to.equal(false);
+    });
+
+    it('is released after an acquisition that timed out', async () => {
+      const slug = newSlug();
+      const lock = new RedisLock(redis, slug, log);
+      const impatient = redis.duplicate({ commandTimeout: 100 });
+      await impatient.ping();
+      await redis.client('PAUSE', 400, 'ALL');
+      const late = await new RedisLock(impatient, slug, log).acquire().catch((error: unknown) => error);
+      expect(late).to.have.property('name', 'LockUnavailableError');
+      // Redis executes the commands of `impatient`, which have come first, when the pause ends.
+      await redis.ping();
+      await waitFor(async () => !(await lock.isHeld()), 'the lock to be free', 3000);
+      await impatient.ping();
+      expect(await lock.isHeld()).to.equal(false);
+      impatient.disconnect();
+    });
+  });
+});
