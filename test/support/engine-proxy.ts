@@ -10,6 +10,16 @@ import {
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
+/** Selects requests to Elasticsearch. */
+export type Matches = (method: string, path: string, body: string) => boolean;
+
+/** Requests of a rebuild. A rollback sends the last one, too. */
+export const isCreation: Matches = (method, path) => method === 'PUT' && /-packages-2[^/]*$/.test(path);
+export const isBulk: Matches = (_method, path) => path.includes('_bulk');
+export const isMerge: Matches = (_method, path) => path.includes('_forcemerge');
+export const isFlip: Matches = (_method, path, body) =>
+  path.startsWith('/_aliases') && body.includes('is_write_index') && !body.includes('remove_index');
+
 /** A held request, or its held response. */
 export interface Hold {
   /** Resolves with the request's headers when the hold takes effect. */
@@ -19,9 +29,11 @@ export interface Hold {
 }
 
 interface Rule {
-  matches: (method: string, path: string) => boolean;
+  matches: Matches;
   /** `lost`: after the engine has responded, and its response is never sent. */
   when: 'before' | 'after' | 'lost';
+  /** Applies to every request, not only to the first that matches. */
+  lasts: boolean;
   arrive: (headers: IncomingHttpHeaders) => void;
   released: Promise<void>;
 }
@@ -49,18 +61,23 @@ export class EngineProxy {
   }
 
   /** Holds the next request that matches: before it reaches the engine, or after the engine has responded. */
-  hold(when: 'before' | 'after', matches: (method: string, path: string) => boolean): Hold {
-    let arrive: Rule['arrive'] = () => undefined;
-    let release: () => void = () => undefined;
-    const arrived = new Promise<IncomingHttpHeaders>((resolve) => (arrive = resolve));
-    const released = new Promise<void>((resolve) => (release = resolve));
-    this.#rules.push({ matches, when, arrive, released });
-    return { arrived, release };
+  hold(when: 'before' | 'after', matches: Matches): Hold {
+    return this.#hold(when, matches, false);
   }
 
-  /** Closes the connection of the next request that matches instead of sending the engine's response. */
-  loseResponse(matches: (method: string, path: string) => boolean): void {
-    this.#rules.push({ matches, when: 'lost', arrive: () => undefined, released: Promise.resolve() });
+  /** Holds all requests until `release`, like an engine that is frozen. */
+  hang(): Hold {
+    return this.#hold('before', () => true, true);
+  }
+
+  /**
+   * Closes the connection of the next request that matches instead of sending the engine's response.
+   * @returns when it has happened.
+   */
+  async loseResponse(matches: Matches): Promise<void> {
+    await new Promise((arrive) => {
+      this.#rules.push({ matches, when: 'lost', lasts: false, arrive, released: Promise.resolve() });
+    });
   }
 
   async close(): Promise<void> {
@@ -69,13 +86,32 @@ export class EngineProxy {
     await once(this.#server, 'close');
   }
 
+  #hold(when: 'before' | 'after', matches: Matches, lasts: boolean): Hold {
+    let arrive: Rule['arrive'] = () => undefined;
+    let resolve: () => void = () => undefined;
+    const arrived = new Promise<IncomingHttpHeaders>((arrives) => (arrive = arrives));
+    const released = new Promise<void>((resolves) => (resolve = resolves));
+    const rule: Rule = { matches, when, lasts, arrive, released };
+    this.#rules.push(rule);
+    const release = () => {
+      this.#remove(rule);
+      resolve();
+    };
+    return { arrived, release };
+  }
+
+  #remove(rule: Rule): void {
+    const at = this.#rules.indexOf(rule);
+    if (at !== -1) this.#rules.splice(at, 1);
+  }
+
   async #handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = incoming;
     const body = await buffer(incoming);
-    const at = this.#rules.findIndex(({ matches }) => matches(method, url));
-    const rule = at === -1 ? undefined : this.#rules.splice(at, 1)[0];
-    const wait = async (when: 'before' | 'after') => {
-      if (rule?.when !== when) return;
+    const rule = this.#rules.find(({ matches }) => matches(method, url, body.toString()));
+    if (rule?.lasts === false) this.#remove(rule);
+    const wait = async (...when: Rule['when'][]) => {
+      if (rule === undefined || !when.includes(rule.when)) return;
       rule.arrive(headers);
       await rule.released;
     };
@@ -86,7 +122,7 @@ export class EngineProxy {
     const forwarded = request(`${this.engine}${url}`, { method, headers }).end(body);
     const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
     const answered = await buffer(answer);
-    await wait('after');
+    await wait('after', 'lost');
     if (rule?.when === 'lost') response.destroy();
     if (gone()) return;
     for (const [name, value] of Object.entries(answer.headers)) {

@@ -1,14 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { Service } from '../../src/dev/service.js';
 import { startElasticsearchContainer, startRedisContainer } from '../../src/dev/docker.js';
-import { startElasticsearch, startRedis } from '../../src/dev/services.js';
-import { run } from '../../src/dev/run.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
+import type { Service } from '../../src/dev/service.js';
+import { startElasticsearch, startRedis } from '../../src/dev/services.js';
 
-/** Timeout of the first suite, which may have to download Elasticsearch. In milliseconds. */
+/** Timeout of a start, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
 
 const HEAP = '1g';
@@ -16,67 +14,98 @@ const HEAP = '1g';
 /** Set by `npm run test:containers`, which accepts only containers. */
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
-interface Engines {
-  elasticsearch: Service;
-  redis: Service;
-  folder: string;
+const KINDS = ['elasticsearch', 'redis'] as const;
+type Kind = (typeof KINDS)[number];
+
+const VARIABLES: Record<Kind, string> = { elasticsearch: 'ELASTICSEARCH_URL', redis: 'REDIS_URL' };
+
+/** A real engine that this process started. */
+export interface StartedEngine extends Service {
+  /** Stops it and deletes its data. */
+  end(): Promise<void>;
 }
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-let started: Promise<Engines> | undefined;
 
 /**
- * Starts the Elasticsearch and the Redis that all suites of this run share: testcontainers if a Docker engine
- * responds, otherwise the local ones of `npm start` (`npm run test:containers` fails instead). Bundles the
- * worker first, because rebuilds run in it.
- * @throws if an engine is not available: no test runs without real engines.
+ * Starts an Elasticsearch or a Redis of its own: a container if a Docker engine responds, otherwise the local one of
+ * `npm start` (`npm run test:containers` fails instead).
+ * @throws if it is not available: no test runs without real engines.
  */
-export function engines(): Promise<Engines> {
-  started ??= start();
-  return started;
-}
-
-/** Stops them, if they were started. */
-export async function stopEngines(): Promise<void> {
-  const running = await started?.catch(() => undefined);
-  if (running === undefined) return;
-  await Promise.all([running.elasticsearch.stop(), running.redis.stop()]);
-  await rm(running.folder, { recursive: true, force: true });
-}
-
-async function start(): Promise<Engines> {
+async function startEngine(kind: Kind): Promise<StartedEngine> {
   const paths = findPaths(process.env);
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const log = (line: string) => console.log(line);
   const { signal } = new AbortController();
-  const options = {
-    paths,
-    folder,
-    volume: undefined,
-    heap: HEAP,
-    onUsualPorts: false,
-    env: process.env,
-    log,
-    signal,
+  const { env } = process;
+  const options = { paths, folder, volume: undefined, heap: HEAP, onUsualPorts: false, env, log, signal };
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  const start = {
+    elasticsearch: () =>
+      MUST_BE_CONTAINERS
+        ? startElasticsearchContainer({ heap: HEAP, env, signal })
+        : startElasticsearch(options),
+    redis: () => (MUST_BE_CONTAINERS ? startRedisContainer(undefined, signal) : startRedis(options)),
   };
   try {
-    await run('npm', ['run', '--silent', 'build:worker'], { cwd: ROOT });
-    const redis = MUST_BE_CONTAINERS
-      ? await startRedisContainer(undefined, signal)
-      : await startRedis(options);
-    try {
-      const elasticsearch = MUST_BE_CONTAINERS
-        ? await startElasticsearchContainer({ heap: HEAP, env: process.env, signal })
-        : await startElasticsearch(options);
-      log(`${elasticsearch.description}\n${redis.description}`);
-      return { elasticsearch, redis, folder };
-    } catch (error) {
-      await redis.stop();
-      throw error;
-    }
+    const engine = await start[kind]();
+    return { ...engine, end: () => engine.stop().then(removeFolder) };
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await removeFolder();
     throw error;
   }
+}
+
+/** Turns off the JVM's optimizing compiler, which takes a third of the processor time of a short run. */
+export function useFastStartingJvm(): void {
+  process.env['ES_JAVA_OPTS'] ??= '-XX:TieredStopAtLevel=1';
+}
+
+const started: StartedEngine[] = [];
+
+/**
+ * Before the tests of a run: starts the engines that all of its processes share, and sets the variables with their
+ * addresses. Engines whose address is given are used as they are.
+ */
+export async function provideEngines(): Promise<void> {
+  for (const kind of KINDS) {
+    const variable = VARIABLES[kind];
+    if (process.env[variable] !== undefined) continue;
+    const engine = await startEngine(kind);
+    started.push(engine);
+    process.env[variable] = engine.url;
+    console.log(engine.description);
+  }
+}
+
+/** Stops what `provideEngines` started. */
+export async function stopEngines(): Promise<void> {
+  await Promise.all(started.splice(0).map((engine) => engine.end()));
+}
+
+/**
+ * The engines of the run. They may belong to somebody else: a suite changes nothing but its own slug, and starts its
+ * own engines (`useOwnEngine`) if it pauses, kills, configures or watches one.
+ */
+export function engines(): Record<Kind, { url: string }> {
+  const urlOf = (kind: Kind) => {
+    const url = process.env[VARIABLES[kind]];
+    if (url === undefined)
+      throw new Error(`${VARIABLES[kind]} is not set: only test/unit runs without engines`);
+    return { url };
+  };
+  return { elasticsearch: urlOf('elasticsearch'), redis: urlOf('redis') };
+}
+
+/** Starts an engine for the calling suite, available only within its tests and later hooks. */
+export function useOwnEngine(kind: Kind): () => StartedEngine {
+  let engine: StartedEngine | undefined;
+  before(async function () {
+    this.timeout(ENGINES_TIMEOUT_MS);
+    engine = await startEngine(kind);
+  });
+  after(() => engine?.end());
+  return () => engine ?? expectStarted(kind);
+}
+
+function expectStarted(kind: Kind): never {
+  throw new Error(`the ${kind} of a suite is available only within its tests`);
 }

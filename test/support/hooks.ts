@@ -1,33 +1,40 @@
 import { expect } from 'chai';
-import { stopEngines } from './engines.js';
+import { assertBuilt } from './built.js';
+import { provideEngines, stopEngines, useFastStartingJvm } from './engines.js';
+import { beginRun, endRun } from './run-folder.js';
 import { findLeaks } from './secret-scanner.js';
-import { readers } from './background-reader.js';
+import { removeSharedSnapshot } from './service.js';
+import { addTotals, printTotals } from './totals.js';
 
-/** After the last test of all suites, reports totals of the whole run. */
+/** Whether the arguments of mocha name only tests that need neither engines nor the build. */
+function hasOnlyUnitTests(): boolean {
+  const specs = process.argv.filter(
+    (argument) => /(^|\/)test\//.test(argument) && !argument.includes('node_modules'),
+  );
+  return specs.length > 0 && specs.every((spec) => /(^|\/)test\/unit(\/|$)/.test(spec));
+}
+
+/** Runs once, in the main process, before all suites. */
+export async function mochaGlobalSetup(): Promise<void> {
+  beginRun();
+  if (hasOnlyUnitTests()) return;
+  assertBuilt();
+  useFastStartingJvm();
+  await provideEngines();
+}
+
+/** Runs in each process that runs suites: after its last one, or with `--parallel` after each file. */
 export const mochaHooks = {
   afterAll(): void {
-    const { requests, failures, answeredAway } = readers;
-    if (requests > 0) {
-      console.log(
-        `Readers during faults: ${requests} requests, ${failures} failures;` +
-          ` ${answeredAway} 503 responses while Elasticsearch was down`,
-      );
-    }
-    const { found, summary } = findLeaks();
-    if (summary !== undefined) console.log(summary);
-    expect(found).to.deep.equal([]);
+    addTotals();
+    expect(findLeaks()).to.deep.equal([]);
   },
 };
 
-/**
- * Turns off the JVM's optimizing compiler, which takes a third of Elasticsearch's processor time: too much for a short
- * run.
- */
-export function mochaGlobalSetup(): void {
-  process.env['ES_JAVA_OPTS'] ??= '-XX:TieredStopAtLevel=1';
-}
-
 /** Runs after the last test, even if tests failed. */
 export async function mochaGlobalTeardown(): Promise<void> {
+  printTotals();
+  await removeSharedSnapshot();
   await stopEngines();
+  endRun();
 }

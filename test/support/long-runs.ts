@@ -4,4 +4,4 @@
 export const SEQUENCES = Number(process.env['CHANGES_SEQUENCES'] ?? 3);
 
 /** How long replicas run unattended while their dataset changes, in seconds. */
-export const UNATTENDED_SECONDS = Number(process.env['UNATTENDED_SECONDS'] ?? 20);
+export const UNATTENDED_SECONDS = Number(process.env['UNATTENDED_SECONDS'] ?? 5);

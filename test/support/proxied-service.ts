@@ -19,7 +19,7 @@ export function useProxiedService(
   let proxy: EngineProxy;
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    proxy = await EngineProxy.start((await engines()).elasticsearch.url);
+    proxy = await EngineProxy.start(engines().elasticsearch.url);
   });
   const suite = useService(packages, () => ({ ...env, ELASTICSEARCH_URL: proxy.url }));
   after(() => proxy.close());
@@ -30,6 +30,7 @@ export function useProxiedService(
     get dataset() {
       return suite.dataset;
     },
+    publish: (packages) => suite.publish(packages),
     get proxy() {
       return proxy;
     },

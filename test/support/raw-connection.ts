@@ -110,6 +110,27 @@ function firstOf(bytes: Buffer): [RawResponse | undefined, number] {
   ];
 }
 
+/**
+ * Connections that are closed after each test of the calling suite.
+ * @param url address of the server, within tests.
+ */
+export function useConnections(url: () => string) {
+  const opened: RawConnection[] = [];
+  afterEach(() => {
+    for (const connection of opened.splice(0)) connection.destroy();
+  });
+  /** Connects and sends bytes. @param isRead whether it reads at once. */
+  const open = async (bytes: string | Buffer = '', isRead = true, to = url()): Promise<RawConnection> => {
+    const connection = await (isRead ? RawConnection.open(to) : RawConnection.openUnread(to));
+    opened.push(connection);
+    if (bytes.length > 0) connection.send(bytes);
+    return connection;
+  };
+  const openMany = (times: number, ...how: Parameters<typeof open>) =>
+    Promise.all(Array.from({ length: times }, () => open(...how)));
+  return { open, openMany };
+}
+
 /** A request without a body. */
 export function getRequest(path: string, headers = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: registry.example\r\n${headers}\r\n`;

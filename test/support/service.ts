@@ -1,13 +1,20 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { Client } from '@elastic/elasticsearch';
+import { Redis } from 'ioredis';
 import { secretsIn } from '../../src/config-secrets.js';
 import { readConfig } from '../../src/config.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { createLogger } from '../../src/log.js';
+import { Progress } from '../../src/rebuild/progress.js';
+import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
+import { rebuild } from '../../src/rebuild/rebuild.js';
 import { aliasOf, isBuildOf, isChangesOf } from '../../src/search/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
-import { datasetFile, toCsv, type DatasetFile } from './datasets.js';
-import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
+import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';
+import { engines } from './engines.js';
+import { inRunFolder, runId } from './run-folder.js';
 import { keepSecret, searchForSecrets } from './secret-scanner.js';
 import { OpenApiContract } from './openapi-contract.js';
 import { waitFor } from './wait-for.js';
@@ -50,6 +57,8 @@ export interface Service {
   slug: string;
   alias: string;
   url: string;
+  /** The variables that lead other processes to the same registry. */
+  env: Record<string, string>;
   server: RunningServer;
   elasticsearch: Client;
   /** Sends a request and asserts that the response matches the OpenAPI document. */
@@ -73,21 +82,20 @@ export function newSlug(): string {
   return `t${randomBytes(4).toString('hex')}`;
 }
 
-/**
- * Starts a server, which may not be ready yet. Limits are off unless `env` turns them on.
- * @param auth credentials of the test's own client, if Elasticsearch requires them.
- */
-export async function startService(
-  env: Record<string, string>,
-  slug = newSlug(),
-  auth?: BasicAuth,
-): Promise<Service> {
-  const { elasticsearch: engine, redis } = await engines();
-  const variables = {
+/** Timeout of a hook that starts a service. In milliseconds. */
+const START_TIMEOUT_MS = 60_000;
+
+/** The engines of the run and this registry. */
+export function environmentOf(slug: string): Record<string, string> {
+  const { elasticsearch, redis } = engines();
+  return { ELASTICSEARCH_URL: elasticsearch.url, REDIS_URL: redis.url, REGISTRY_SLUG: slug };
+}
+
+/** Variables of a service: limits are off unless `env` turns them on. */
+function variablesOf(slug: string, env: Record<string, string>): Record<string, string> {
+  return {
+    ...environmentOf(slug),
     PORT: '0',
-    ELASTICSEARCH_URL: engine.url,
-    REDIS_URL: redis.url,
-    REGISTRY_SLUG: slug,
     REBUILD_SECRET,
     BYPASS_SECRET,
     RATE_LIMIT_POINTS: '0',
@@ -95,6 +103,18 @@ export async function startService(
     ELASTICSEARCH_REBUILD_API_KEY: REBUILD_API_KEY,
     ...env,
   };
+}
+
+/**
+ * Starts a server, which may not be ready yet.
+ * @param auth credentials of the test's own client, if Elasticsearch requires them.
+ */
+export async function startService(
+  env: Record<string, string>,
+  slug = newSlug(),
+  auth?: BasicAuth,
+): Promise<Service> {
+  const variables = variablesOf(slug, env);
   const config = readConfig(variables);
   const secrets = secretsIn(variables);
   const log = createLogger('trace', false, { secrets, destination: logStream });
@@ -113,14 +133,15 @@ export async function startService(
   };
   const idle = (timeoutMs = 60_000) =>
     waitFor(() => server.rebuilds.progress === undefined, 'the rebuild to end', timeoutMs);
-  const indices = async () => {
-    const alike = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
-    return alike.filter((index) => isBuildOf(alias, index));
+  const stop = async () => {
+    await server.stop();
+    await elasticsearch.close();
   };
   return {
     slug,
     alias,
     url: server.url,
+    env: environmentOf(slug),
     server,
     elasticsearch,
     get,
@@ -139,47 +160,43 @@ export async function startService(
         'the load to start',
         60_000,
       ),
-    indices,
-    stop: async () => {
-      await server.stop();
-      await elasticsearch.close();
+    indices: async () => {
+      const alike = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
+      return alike.filter((index) => isBuildOf(alias, index));
     },
+    stop,
     end: async () => {
       await server.stop();
-      const changes = Object.keys(await elasticsearch.indices.get({ index: `${alias}-changes-*` }));
-      const left = [...(await indices()), ...changes.filter((index) => isChangesOf(alias, index))];
-      if (left.length > 0) await elasticsearch.indices.delete({ index: left });
+      await removeRegistry(slug, elasticsearch);
       await elasticsearch.close();
     },
   };
 }
 
-/** Starts a server and waits for its first snapshot. */
-async function startReadyService(
-  env: Record<string, string>,
-  slug?: string,
-  auth?: BasicAuth,
-): Promise<Service> {
-  const service = await startService(env, slug, auth);
-  const { generations, rebuilds } = service.server;
-  await waitFor(
-    () => generations.engine === 'present' || rebuilds.lastFailure !== undefined,
-    'the first snapshot',
-    120_000,
+/**
+ * Builds a snapshot in this process and serves it: a server would start another process, which takes longer than the
+ * rest of a small build.
+ */
+async function buildSnapshot(env: Record<string, string>, slug: string): Promise<void> {
+  const context = await createRebuildContext(
+    readConfig(variablesOf(slug, env)),
+    createLogger('silent', false),
+    '',
   );
-  if (generations.engine === 'present') {
-    // The first rebuild ends a little after its snapshot goes live, and blocks any other until then.
-    await service.idle();
-    return service;
+  try {
+    const { signal } = new AbortController();
+    await rebuild(context, { force: true, progress: new Progress(new Date()), signal });
+  } finally {
+    await context.close();
   }
-  await service.end();
-  throw new Error(`the first snapshot failed: ${rebuilds.lastFailure?.reason}`);
 }
 
 /** The service and dataset of a suite; available only within its tests. */
 export interface SuiteService {
-  service: Service;
-  dataset: DatasetFile;
+  readonly service: Service;
+  readonly dataset: DatasetFile;
+  /** Serves other packages, or another CSV file, without the rebuild process. @returns the id of the new snapshot. */
+  publish(packages: readonly PackageEntry[] | string): Promise<string>;
 }
 
 /**
@@ -189,23 +206,22 @@ export interface SuiteService {
 export function useService(
   packages: () => PackageEntry[],
   env = (): Record<string, string> => ({}),
-  { slug, auth }: { slug?: string; auth?: BasicAuth } = {},
+  { slug = newSlug(), auth }: { slug?: string; auth?: BasicAuth } = {},
 ): SuiteService {
+  let variables: Record<string, string>;
   let dataset: DatasetFile | undefined;
   let service: Service | undefined;
   before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
+    this.timeout(START_TIMEOUT_MS);
     dataset = await datasetFile(toCsv(packages()));
-    service = await startReadyService({ DATASET_URL: dataset.url, ...env() }, slug, auth);
+    variables = { DATASET_URL: dataset.url, ...env() };
+    await buildSnapshot(variables, slug);
+    service = await startService(variables, slug, auth);
   });
   after(async () => {
     await service?.end();
     await dataset?.remove();
   });
-  const started = <T>(part: T | undefined) => {
-    if (part === undefined) throw new Error('the service of a suite is available only within its tests');
-    return part;
-  };
   return {
     get service() {
       return started(service);
@@ -213,17 +229,88 @@ export function useService(
     get dataset() {
       return started(dataset);
     },
+    async publish(packages) {
+      const { generations } = started(service).server;
+      const before = generations.current?.snapshot;
+      await started(dataset).write(typeof packages === 'string' ? packages : toCsv(packages));
+      await buildSnapshot(variables, slug);
+      await generations.refresh();
+      const { snapshot } = generations.current ?? {};
+      if (snapshot === undefined || snapshot === before) throw new Error('the new snapshot is not served');
+      return snapshot;
+    },
   };
 }
 
-/** Deletes the indices of registries whose services ran in separate processes. */
-export async function removeIndices(slugs: readonly string[]): Promise<void> {
-  const client = new Client({ node: (await engines()).elasticsearch.url });
-  for (const slug of slugs) {
-    const indices = Object.keys(await client.indices.get({ index: `${slug}-*` }));
-    if (indices.length > 0) await client.indices.delete({ index: indices });
+/** The packages that `useSharedService` serves: more than the maximum of results contain "lib". */
+export const SHARED_PACKAGES = bundledPackages().filter(
+  ({ name }, i) => i % 32 === 0 || name.includes('redis'),
+);
+
+const sharedSlug = () => `shared-${runId()}`;
+
+/**
+ * For suites that only read: starts a replica on a snapshot that all of them share. The first one builds it.
+ * @param env is read when the service starts.
+ */
+export function useSharedService(env = (): Record<string, string> => ({})): { readonly service: Service } {
+  let service: Service | undefined;
+  before(async function () {
+    this.timeout(START_TIMEOUT_MS);
+    const replica = await startService({ DATASET_URL: sharedDataset(), ...env() }, sharedSlug());
+    service = replica;
+    await waitFor(
+      () => replica.server.generations.engine === 'present',
+      'the shared snapshot',
+      START_TIMEOUT_MS,
+    );
+    await replica.idle();
+  });
+  after(() => service?.stop());
+  return {
+    get service() {
+      return started(service);
+    },
+  };
+}
+
+function sharedDataset(): string {
+  const path = inRunFolder('packages.csv');
+  if (!existsSync(path)) {
+    // Another process may write it at the same time.
+    const written = `${path}-${process.pid}`;
+    writeFileSync(written, toCsv(SHARED_PACKAGES));
+    renameSync(written, path);
   }
+  return pathToFileURL(path).href;
+}
+
+/** After the run: removes what `useSharedService` has left. */
+export async function removeSharedSnapshot(): Promise<void> {
+  if (existsSync(inRunFolder('packages.csv'))) await removeRegistries([sharedSlug()]);
+}
+
+function started<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('the service of a suite is available only within its tests');
+  return part;
+}
+
+/** Deletes the indices and keys of registries whose services have stopped. */
+export async function removeRegistries(slugs: readonly string[]): Promise<void> {
+  const client = new Client({ node: engines().elasticsearch.url });
+  for (const slug of slugs) await removeRegistry(slug, client);
   await client.close();
+}
+
+async function removeRegistry(slug: string, client: Client): Promise<void> {
+  const alias = aliasOf(slug);
+  const all = Object.keys(await client.indices.get({ index: `${alias}-*` }));
+  const indices = all.filter((index) => isBuildOf(alias, index) || isChangesOf(alias, index));
+  if (indices.length > 0) await client.indices.delete({ index: indices });
+  const redis = new Redis(engines().redis.url);
+  const keys = await redis.keys(`${slug}:*`);
+  if (keys.length > 0) await redis.del(keys);
+  redis.disconnect();
 }
 
 /** Sends one request and reads the whole response. */
@@ -234,6 +321,6 @@ export async function request(url: string, init?: RequestInit): Promise<TestResp
   const body = text === '' ? undefined : isXml ? text : (JSON.parse(text) as unknown);
   const token = (body as { bypass_token?: string } | undefined)?.bypass_token;
   if (token !== undefined) keepSecret(token);
-  searchForSecrets('answers', `${text}\n${JSON.stringify([...response.headers])}`, token);
+  searchForSecrets('responses', `${text}\n${JSON.stringify([...response.headers])}`, token);
   return { status: response.status, headers: response.headers, text, body };
 }

@@ -6,17 +6,20 @@ import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** One of the project's entry points, run in a child process. */
+/** One of the project's commands, built by `npm run build` and run in a child process. */
 export class SpawnedCli {
   stdout = '';
   stderr = '';
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown[]>;
 
-  /** @param script such as `src/main.ts`. @param env the whole environment except PATH and HOME. */
-  constructor(script: string, env: Record<string, string>, args: string[] = []) {
+  /**
+   * @param name of its file in `dist`, such as `cli/rebuild`, or a path of TypeScript that is not built.
+   * @param env the whole environment except PATH and HOME.
+   */
+  constructor(name: string, env: Record<string, string>, args: string[] = []) {
     const { PATH, HOME } = process.env;
-    this.#child = spawn(process.execPath, ['--import', 'tsx', script, ...args], {
+    this.#child = spawn(process.execPath, [...programOf(name), ...args], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -67,4 +70,25 @@ export class SpawnedCli {
     this.signal(signal);
     return this.exit();
   }
+}
+
+function programOf(name: string): string[] {
+  return name.endsWith('.ts') ? ['--import', 'tsx', name] : [`dist/${name}.js`];
+}
+
+/** A command that has ended. */
+export interface EndedCommand {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs a command to its end. */
+export async function runCommand(
+  ...command: ConstructorParameters<typeof SpawnedCli>
+): Promise<EndedCommand> {
+  const program = new SpawnedCli(...command);
+  const code = await program.exit();
+  const { stdout, stderr } = program;
+  return { code, stdout, stderr };
 }

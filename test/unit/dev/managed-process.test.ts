@@ -5,7 +5,7 @@ import { useManagedPrograms } from '../../support/managed-program.js';
 
 /** Starts a child, and prints the ids of both. */
 const PROGRAM = `
-const child = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
+const child = require("node:child_process").spawn(process.execPath, ["-e", "setTimeout(() => {}, 10_000)"]);
 child.on('spawn', () => console.log(process.pid + ' ' + child.pid + ' ready'));
 setInterval(() => {}, 1000);`;
 

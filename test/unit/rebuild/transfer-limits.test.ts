@@ -3,7 +3,6 @@ import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { enforceMinimumRate, limitBytes } from '../../../src/rebuild/transfer-limits.js';
-import { concurrentTests } from '../../support/concurrent-tests.js';
 
 const WINDOW_MS = 400;
 const NEVER = new AbortController().signal;
@@ -33,7 +32,6 @@ async function bytesOf(chunks: AsyncIterable<Buffer>, consumerMs = 0): Promise<n
 }
 
 describe('enforceMinimumRate', () => {
-  const itConcurrently = concurrentTests();
   const trickle: Pieces = Array.from({ length: 20 }, () => [50, 100]);
 
   const transfers: [what: string, pieces: Pieces, consumerMs?: number][] = [
@@ -48,7 +46,7 @@ describe('enforceMinimumRate', () => {
     ['fails if one byte less than the minimum arrives in time', [[0, 10_239], [500, 1]]],
   ]; // prettier-ignore
   for (const [title, pieces, consumerMs] of transfers) {
-    itConcurrently(title, async () => {
+    it(title, async () => {
       const source = Readable.from(generate(pieces));
       const received = bytesOf(
         enforceMinimumRate(source, { windowMs: WINDOW_MS, signal: NEVER }),
@@ -59,7 +57,7 @@ describe('enforceMinimumRate', () => {
     });
   }
 
-  itConcurrently('fails at once when aborted, before and while it waits', async () => {
+  it('fails at once when aborted, before and while it waits', async () => {
     const reason = new Error('the server is stopping');
     const late = new AbortController();
     setTimeout(() => late.abort(reason), 50);
@@ -68,7 +66,7 @@ describe('enforceMinimumRate', () => {
     }
   });
 
-  itConcurrently('passes on an error of the source', async () => {
+  it('passes on an error of the source', async () => {
     const failing = new PassThrough();
     const reason = new Error('the connection was reset');
     setTimeout(() => failing.destroy(reason), 20);
