@@ -1,60 +1,56 @@
 import { expect } from 'chai';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
-import { startService, useService } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
+import { packagesNamed } from '../support/datasets.js';
+import { SHARED_PACKAGES as PACKAGES, useService, useSharedService } from '../support/service.js';
 
-describe('With the bundled snapshot,', () => {
-  const packages = bundledPackages();
-  const suite = useService(() => packages);
+describe('On a snapshot,', () => {
+  const suite = useSharedService();
   const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
 
   it('GET /ping returns pong', async () => {
-    const { status, body } = await get('/ping');
-    expect(status).to.equal(200);
-    expect(body).to.deep.equal({ ping: 'pong' });
+    expect(await get('/ping')).to.deep.include({ status: 200, body: { ping: 'pong' } });
   });
 
   it('GET /health returns ok and the number of packages', async () => {
-    const { status, body } = await get('/health');
-    expect(status).to.equal(200);
-    expect(body).to.deep.equal({ status: 'ok', total_packages: 63_666 });
+    const body = { status: 'ok', total_packages: PACKAGES.length };
+    expect(await get('/health')).to.deep.include({ status: 200, body });
   });
 
   it('GET /stats returns a field named after the slug, the website of the registry, and the time of the snapshot', async () => {
+    const total = `total_${suite.service.slug}_packages`;
     const { status, body } = await get('/stats');
     expect(status).to.equal(200);
-    expect(body).to.have.all.keys(`total_${suite.service.slug}_packages`, 'source', 'note');
-    expect(body[`total_${suite.service.slug}_packages`]).to.equal(63_666);
-    expect(body.source).to.equal('tracker.debian.org');
+    expect(body).to.have.all.keys(total, 'source', 'note');
+    expect(body).to.include({ [total]: PACKAGES.length, source: 'tracker.debian.org' });
     expect(body.note).to.match(/snapshot .*updated periodically.*\d{4}-\d\d-\d\dT\d\d:\d\d.*, .* ago\.$/);
   });
 
   describe('GET /browse', () => {
+    const LAST = Math.ceil(PACKAGES.length / 200);
+
     it('returns the first page of 200 by default, by number, without ranks', async () => {
       const { status, body, headers } = await get('/browse');
       expect(status).to.equal(200);
       expect(headers.get('Content-Type')).to.equal('application/json; charset=utf-8');
-      expect(body).to.deep.equal({ page: 1, limit: 200, results: packages.slice(0, 200) });
+      expect(body).to.deep.equal({ page: 1, limit: 200, results: PACKAGES.slice(0, 200) });
     });
 
-    it('returns the last 66 on page 319', async () => {
-      const { body } = await get('/browse?page=319&limit=200');
-      expect(body.results).to.have.length(66);
-      expect(body.results).to.deep.equal(packages.slice(-66));
+    it('returns the rest on the last page', async () => {
+      const { body } = await get(`/browse?page=${LAST}&limit=200`);
+      expect(body.results).to.deep.equal(PACKAGES.slice(200 * (LAST - 1)));
+      expect(body.results.length).to.be.within(1, 199);
     });
 
     it('caps limit at the maximum, and echoes it', async () => {
       for (const limit of ['501', '99999999999999999999999999']) {
         const { body } = await get(`/browse?page=2&limit=${limit}`);
-        expect(body).to.deep.equal({ page: 2, limit: 500, results: packages.slice(500, 1000) });
+        expect(body).to.deep.equal({ page: 2, limit: 500, results: PACKAGES.slice(500, 1000) });
       }
     });
 
     it('returns an empty page past the end, even far past it', async () => {
-      for (const page of [320, Number.MAX_SAFE_INTEGER]) {
-        const { status, body } = await get(`/browse?page=${page}`);
-        expect(status).to.equal(200);
-        expect(body).to.deep.equal({ page, limit: 200, results: [] });
+      for (const page of [LAST + 1, Number.MAX_SAFE_INTEGER]) {
+        const body = { page, limit: 200, results: [] };
+        expect(await get(`/browse?page=${page}`)).to.deep.include({ status: 200, body });
       }
     });
   });
@@ -64,16 +60,14 @@ describe('With the bundled snapshot,', () => {
       const { status, body, headers } = await get('/search?q=redis');
       expect(status).to.equal(200);
       expect(headers.get('X-Results-Truncated')).to.be.null;
-      expect(body.query).to.equal('redis');
-      expect(body.count).to.equal(body.results.length);
-      expect(body.results[0]).to.deep.equal({ ...packages.find(({ name }) => name === 'redis'), rank: 0 });
-      const tier = (rank: number) =>
-        (body.results as { name: string; rank: number }[]).filter((r) => r.rank === rank).map((r) => r.name);
-      expect(tier(1))
-        .to.include('redis-server')
-        .and.to.satisfy((names: string[]) => names.every((n) => n.startsWith('redis')));
-      expect(tier(2)).to.include('python3-redis');
-      for (const rank of [1, 2]) expect(tier(rank)).to.deep.equal(tier(rank).sort());
+      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+      const matches = PACKAGES.filter(({ name }) => name.includes('redis'));
+      const rankOf = (name: string) => (name === 'redis' ? 0 : name.startsWith('redis') ? 1 : 2);
+      const results = matches
+        .map((entry) => ({ ...entry, rank: rankOf(entry.name) }))
+        .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1));
+      expect(new Set(results.map(({ rank }) => rank))).to.deep.equal(new Set([0, 1, 2]));
+      expect(body).to.deep.equal({ query: 'redis', count: matches.length, results });
     });
 
     it('returns 250 by default, and reports that more match', async () => {
@@ -84,8 +78,7 @@ describe('With the bundled snapshot,', () => {
     });
 
     it('caps limit at 500', async () => {
-      const { body } = await get('/search?q=lib&limit=501');
-      expect(body.count).to.equal(500);
+      expect((await get('/search?q=lib&limit=501')).body.count).to.equal(500);
     });
 
     it('echoes the trimmed query with its case', async () => {
@@ -98,23 +91,16 @@ describe('With the bundled snapshot,', () => {
     });
 
     it('counts characters as code points', async () => {
-      const rockets = '🚀'.repeat(100);
-      const { status, body } = await get(`/search?q=${encodeURIComponent(rockets)}`);
-      expect(status).to.equal(200);
-      expect(body).to.deep.equal({ query: rockets, count: 0, results: [] });
-    });
-
-    it('ignores unknown parameters', async () => {
-      const { status } = await get('/search?q=redis&colour=red&colour=blue&__proto__=x');
-      expect(status).to.equal(200);
+      const query = '🚀'.repeat(100);
+      const body = { query, count: 0, results: [] };
+      expect(await get(`/search?q=${encodeURIComponent(query)}`)).to.deep.include({ status: 200, body });
     });
   });
 
   it('HEAD responds like GET, without the body', async () => {
     for (const path of ['/ping', '/health', '/stats', '/browse', '/search?q=redis', '/debug-ip']) {
       const head = await get(path, { method: 'HEAD' });
-      expect(head.status, path).to.equal(200);
-      expect(head.text, path).to.equal('');
+      expect(head, path).to.include({ status: 200, text: '' });
       expect(Number(head.headers.get('Content-Length')), path).to.be.greaterThan(0);
     }
   });
@@ -146,18 +132,13 @@ describe('With the bundled snapshot,', () => {
       'x-forwarded-for': '203.0.113.9',
       'x-real-ip': '203.0.113.9',
       via: '1.1 https://proxy.example/?[redacted] 1.1 other?[redacted]',
-      authorization: '[redacted]',
-      cookie: '[redacted]',
-      referer: '[redacted]',
-      'x-auth-user': '[redacted]',
-      'x-harmless': '[redacted]',
-      'x-session-id': '[redacted]',
     });
+    for (const name of ['authorization', 'cookie', 'referer', 'x-auth-user', 'x-harmless', 'x-session-id'])
+      expect(body.headers).to.have.property(name, '[redacted]');
     expect(body.bypass).to.deep.equal({ valid: false, valid_for_seconds: 0 });
-    expect(text).not.to.contain(secret);
     const claimed = await get('/debug-ip', { headers: { 'X-Forwarded-For': `unknown?%73ecret=${secret}` } });
     expect(claimed.body.forwarded_for).to.deep.equal(['unknown?[redacted]']);
-    expect(claimed.text).not.to.contain(secret);
+    expect(text + claimed.text).not.to.contain(secret);
   });
 });
 
@@ -166,22 +147,21 @@ describe('GET /stats', () => {
   const HOUR_MS = 60 * MINUTE_MS;
   const DAY_MS = 24 * HOUR_MS;
   const CHANGES = 'X-Snapshot-Changes';
-  const names = Array.from({ length: 10 }, (_, i) => `package-${i}`);
-  const suite = useService(() => packagesNamed(names));
+  const packages = packagesNamed(Array.from({ length: 10 }, (_, i) => `package-${i}`));
+  const suite = useService(() => packages);
   const get = (headers = {}) => suite.service.get('/stats', { headers });
+  const takenAt = () => suite.service.server.generations.current?.meta.taken_at ?? '';
 
   const clock = Date.now;
   afterEach(() => (Date.now = clock));
 
   /** Sets the clock of this process, which the service shares, so that the snapshot has this age. */
   function setAge(ageMs: number): void {
-    const takenAt = Date.parse(suite.service.server.generations.current?.meta.taken_at ?? '');
     const began = performance.now();
-    Date.now = () => takenAt + ageMs + (performance.now() - began);
+    Date.now = () => Date.parse(takenAt()) + ageMs + (performance.now() - began);
   }
 
-  it('states the age of the snapshot in words', async () => {
-    const { taken_at: takenAt } = suite.service.server.generations.current?.meta ?? {};
+  it('states the age of the snapshot in words, and its time in Last-Modified', async () => {
     for (const [ageMs, words] of [
       [-HOUR_MS, 'less than a minute ago'],
       [0, 'less than a minute ago'],
@@ -193,10 +173,11 @@ describe('GET /stats', () => {
       [400.5 * DAY_MS, '400 days ago'],
     ] as const) {
       setAge(ageMs);
-      const { note } = (await get()).body as { note: string };
-      expect(note).to.equal(
-        `The data is a snapshot that is updated periodically; this one was taken at ${takenAt}, ${words}.`,
+      const { body, headers } = await get();
+      expect(body.note).to.equal(
+        `The data is a snapshot that is updated periodically; this one was taken at ${takenAt()}, ${words}.`,
       );
+      expect(headers.get('Last-Modified')).to.equal(new Date(takenAt()).toUTCString());
     }
   });
 
@@ -209,37 +190,24 @@ describe('GET /stats', () => {
     setAge(3 * MINUTE_MS);
     const second = await get(condition);
     expect(second.status).to.equal(200);
-    expect(second.headers.get('X-Snapshot')).to.equal(first.headers.get('X-Snapshot'));
+    for (const { headers } of [first, second])
+      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
     expect((await get({ 'If-None-Match': second.headers.get('ETag') })).status).to.equal(304);
   });
 
   it('reports the numbers of changes in a header, which scripts of other origins can read', async () => {
-    const others = packagesNamed(names)
-      .slice(2)
-      .map((entry) => (entry.no === 10 ? { ...entry, version: '2.0.0' } : entry));
-    await suite.dataset.write(
-      toCsv([...others, ...packagesNamed(['new']).map((entry) => ({ ...entry, no: 11 }))]),
+    const [, , ...others] = packages.map((entry) =>
+      entry.no === 10 ? { ...entry, version: '2.0.0' } : entry,
     );
-    await suite.service.rebuild('&force=true');
+    const changed = [...others, ...packagesNamed(['new']).map((entry) => ({ ...entry, no: 11 }))];
+    await suite.publish(changed);
     const { headers } = await get();
     expect(headers.get(CHANGES)).to.equal('added=1, removed=2, updated=1');
     expect(headers.get('Access-Control-Expose-Headers')?.split(',')).to.include(CHANGES);
     const notModified = await get({ 'If-None-Match': headers.get('ETag') });
+    expect(notModified.status).to.equal(304);
     expect(notModified.headers.get(CHANGES)).to.equal(headers.get(CHANGES));
-    await suite.service.rebuild();
+    await suite.publish(changed);
     expect((await get()).headers.get(CHANGES)).to.equal('added=0, removed=0, updated=0');
-  });
-
-  it('has no such header if the snapshot was not compared', async () => {
-    const bare = await startService({ DATASET_URL: suite.dataset.url, CHANGES_RETENTION: '0' });
-    try {
-      await waitFor(async () => (await bare.get('/health')).status === 200, 'the first snapshot');
-      await bare.idle();
-      expect((await bare.get('/stats')).headers.has(CHANGES)).to.equal(false);
-      await bare.rebuild();
-      expect((await bare.get('/stats')).headers.has(CHANGES)).to.equal(false);
-    } finally {
-      await bare.end();
-    }
   });
 });

@@ -1,7 +1,7 @@
 import { Agent, get } from 'node:http';
 import { expect } from 'chai';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
-import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { rawRequest } from '../support/raw-request.js';
 import { request, useService } from '../support/service.js';
@@ -14,20 +14,7 @@ const AWKWARD_NAMES = [
 ]; // prettier-ignore
 
 /** Not in the dataset, but similar to names that are. */
-const MISSING_NAMES = [
-  'b',
-  'É',
-  'a/',
-  '/a',
-  '%2f',
-  'a%2520b',
-  'mixed.Case',
-  '....',
-  'x'.repeat(511),
-  '\u{10FFFE}',
-  'I',
-  'SS',
-];
+const MISSING_NAMES = ['b', 'É', 'a/', '/a', '%2f', 'a%2520b', 'mixed.Case', '....', 'x'.repeat(511), '\u{10FFFE}', 'I', 'SS']; // prettier-ignore
 
 describe('Exact names', function () {
   this.timeout(60_000);
@@ -37,8 +24,7 @@ describe('Exact names', function () {
   function others() {
     const taken = new Set(AWKWARD_NAMES);
     return bundledPackages()
-      .filter(({ name }) => !taken.has(name))
-      .slice(0, 20_000)
+      .filter(({ name }, i) => i % 64 === 0 && !taken.has(name))
       .map((entry, i) => ({ ...entry, no: AWKWARD_NAMES.length + 1 + i }));
   }
 
@@ -66,7 +52,7 @@ describe('Exact names', function () {
     const byName = new Map(packages.map((entry) => [entry.name, entry]));
     const known = (names: readonly string[]) =>
       names.map((name) => ({ name, package: byName.get(name) ?? null }));
-    for (let i = 0; i < 50; i++) {
+    for (let i = 0; i < 20; i++) {
       const names = Array.from({ length: integer(random, 1, 12) }, () =>
         random() < 0.5 ? pick(random, [...AWKWARD_NAMES, ...MISSING_NAMES]) : pick(random, packages).name,
       );
@@ -97,7 +83,6 @@ describe('Exact names', function () {
   });
 
   it('are percent-decoded once, with a literal or an encoded slash', async () => {
-    const at = (url: string) => ask(`${suite.service.url}${url}`);
     for (const [path, name] of [
       ['/packages/@scope/name', '@scope/name'],
       ['/packages/@scope%2Fname', '@scope/name'],
@@ -118,7 +103,7 @@ describe('Exact names', function () {
       ['/packages/a?b', 'a'],
       ['/packages/a?x=/../b', 'a'],
     ] as const) {
-      const answer = await at(path);
+      const answer = await ask(suite.service.url, path);
       if (name !== undefined) expect(answer.body.name, path).to.equal(name);
       else expect(answer.status, path).to.be.oneOf([400, 404]);
     }
@@ -181,10 +166,10 @@ describe('Exact names', function () {
   it('that a rebuild adds get a new response, except in the old snapshot', async () => {
     const path = '/packages/none-yet';
     const before = await suite.service.get(path);
-    await suite.dataset.write(
-      toCsv([...packages, { ...packages[0], no: 900_000, name: 'none-yet' } as never]),
-    );
-    await suite.service.rebuild();
+    await suite.publish([
+      ...packages,
+      ...packagesNamed(['none-yet']).map((entry) => ({ ...entry, no: 900_000 })),
+    ]);
     const conditional = { headers: { 'If-None-Match': before.headers.get('ETag') ?? '' } };
     const after = await suite.service.get(path, conditional);
     expect(after.body).to.include({ name: 'none-yet' });
@@ -197,8 +182,7 @@ describe('Exact names', function () {
 });
 
 /** Sends a path unchanged, because `fetch` normalizes it. */
-function ask(url: string): Promise<{ status: number; body: { name?: string } }> {
-  const [, origin = '', path = ''] = /^(https?:\/\/[^/]+)(.*)$/s.exec(url) ?? [];
+function ask(origin: string, path: string): Promise<{ status: number; body: { name?: string } }> {
   const { hostname, port } = new URL(origin);
   return new Promise((resolve, reject) => {
     get({ hostname, port, path, agent: new Agent() }, (response) => {

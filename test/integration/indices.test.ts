@@ -8,7 +8,7 @@ import { seal } from '../../src/rebuild/force-merge.js';
 import type { Row } from '../../src/rebuild/rows.js';
 import { createLogger } from '../../src/log.js';
 import { packagesNamed } from '../support/datasets.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { engines } from '../support/engines.js';
 import { newSlug } from '../support/service.js';
 
 describe("A build's index", () => {
@@ -29,9 +29,8 @@ describe("A build's index", () => {
   };
   let client: Client;
 
-  before(async function () {
-    this.timeout(ENGINES_TIMEOUT_MS);
-    client = new Client({ node: (await engines()).elasticsearch.url });
+  before(() => {
+    client = new Client({ node: engines().elasticsearch.url });
   });
 
   after(async () => {

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../src/search/package-document.js';
 import { kibanaFieldsOf } from '../../src/rebuild/kibana-fields.js';
 import { aliasOf, changesIndexOf, loadingAliasOf, newIndexName } from '../../src/search/index-names.js';
 import { flip } from '../../src/rebuild/aliases.js';
-import { bundledPackages, packagesNamed } from '../support/datasets.js';
+import { packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
-import { useService, type Service } from '../support/service.js';
+import { SHARED_PACKAGES, useService, useSharedService, type Service } from '../support/service.js';
 
 /** Types of fields that the operations of Lens require. */
 const WHOLE_NUMBERS = ['long', 'integer', 'short', 'byte'];
@@ -44,18 +43,14 @@ describe('The saved objects for Kibana', () => {
     expect(mappings?.properties?.[timeFieldName as string]).to.deep.equal({ type: 'date' });
   });
 
-  it('are named after the alias, so that other registries can have their own', () => {
-    for (const { id, attributes } of savedObjects()) {
+  it('are named after the alias, so that other registries can have their own, and refer only to each other', () => {
+    const known = savedObjects().map(({ type, id }) => `${type} ${id}`);
+    for (const { id, attributes, references } of savedObjects()) {
       expect(id).to.match(new RegExp(`^${aliasOf('registry')}(-|$)`));
       expect(attributes['title']).to.contain(aliasOf('registry'));
-    }
-  });
-
-  it('refer to objects of the same file only', () => {
-    const known = savedObjects().map(({ type, id }) => `${type} ${id}`);
-    for (const { id, references } of savedObjects()) {
-      const wanted = references.map((reference) => `${reference.type} ${reference.id}`);
-      expect(known, id).to.include.members(wanted);
+      expect(known, id).to.include.members(
+        references.map((reference) => `${reference.type} ${reference.id}`),
+      );
     }
   });
 
@@ -78,10 +73,10 @@ describe('The saved objects for Kibana', () => {
     expect(Math.max(...shown.map(({ gridData: { x, w } }) => x + w))).to.equal(48);
   });
 
-  for (const panel of panels) {
-    it(`are consistent: ${panel.attributes['title']}`, () => {
+  it('have panels that are consistent', () => {
+    for (const panel of panels) {
       for (const [id, { columns, columnOrder }] of Object.entries(layersOf(panel))) {
-        expect(columnOrder).to.have.members(Object.keys(columns));
+        expect(columnOrder, panel.id).to.have.members(Object.keys(columns));
         expect(panel.references).to.deep.include({
           type: 'index-pattern',
           id: dataView?.id,
@@ -91,13 +86,13 @@ describe('The saved objects for Kibana', () => {
         expect(columnOrder).to.include.members(shown);
         expect(shown).to.not.be.empty;
       }
-    });
-  }
+    }
+  });
 });
 
 describe('The dashboard for Kibana, on the bundled packages,', () => {
-  const packages = bundledPackages();
-  const suite = useService(() => packages);
+  const packages = SHARED_PACKAGES;
+  const suite = useSharedService();
   const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));
 
   it('uses fields that exist and can be aggregated as required', async () => {
@@ -124,19 +119,10 @@ describe('The dashboard for Kibana, on the bundled packages,', () => {
     expect(fields).to.include.keys(named);
   });
 
-  it('counts the packages', async () => {
+  it('counts the packages, and the names by their first character; Debian has no scopes', async () => {
     expect(await rows('total')).to.deep.equal([{ packages: packages.length }]);
-  });
-
-  it('counts the names by their first character', async () => {
-    expectCounts(
-      await rows('initials'),
-      'initial',
-      packages.map(({ name }) => name.charAt(0).toLowerCase()),
-    );
-  });
-
-  it('shows no scopes, because Debian has none', async () => {
+    const initials = packages.map(({ name }) => name.charAt(0).toLowerCase());
+    expectCounts(await rows('initials'), 'initial', initials);
     expect(await rows('scopes')).to.deep.equal([{ scope: '(none)', packages: packages.length }]);
   });
 
@@ -170,31 +156,15 @@ describe('The dashboard for Kibana, on the bundled packages,', () => {
 });
 
 describe('The dashboard for Kibana, on names of any kind,', () => {
-  const names = [
-    '@scope/a',
-    '@scope/b/c',
-    '@Scope/a',
-    '@scope',
-    '@/a',
-    'a/b',
-    'Ärger',
-    '𝒜lpha',
-    '日本',
-    '日本\n/語',
-  ];
-  const suite = useService(() => packagesNamed(names).map(withGaps));
+  const names = ['@scope/a', '@scope/b/c', '@Scope/a', '@scope', '@/a', 'a/b', 'Ärger', '𝒜lpha', '日本', '日本\n/語']; // prettier-ignore
+  const packages = packagesNamed(names).map((entry) => ({ ...entry, no: entry.no * 5 }));
+  const suite = useService(() => packages);
   const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));
 
-  it('shows the first code point in lower case', async () => {
+  it('shows the first code point in lower case, the scope unchanged, and the length in code points', async () => {
     expectCounts(await rows('initials'), 'initial', ['@', '@', '@', '@', '@', 'a', 'ä', '𝒜', '日', '日']);
-  });
-
-  it('shows the scope unchanged', async () => {
     const none = names.slice(3).map(() => '(none)');
     expectCounts(await rows('scopes'), 'scope', ['@scope', '@scope', '@Scope', ...none]);
-  });
-
-  it('shows the length in code points', async () => {
     const found = (await rows('lengths')).filter((row) => row['packages'] !== 0);
     expectCounts(found, 'length', [8, 10, 8, 6, 3, 3, 5, 5, 2, 5]);
   });
@@ -213,7 +183,7 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
       before.text,
     );
     expect(await rows('scopes')).to.be.empty;
-    await service.rebuild();
+    await suite.publish(packages);
     expect(await rows('scopes')).to.deep.include({ scope: '@scope', packages: 2 });
   });
 });
@@ -222,7 +192,7 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
 async function serveWithoutFacets(service: Service): Promise<void> {
   const { elasticsearch, alias, server } = service;
   const facets = Object.keys(kibanaFieldsOf('name'));
-  const [current = ''] = await service.indices();
+  const current = server.generations.current?.index ?? '';
   const { settings, mappings } = JSON.parse(
     readFileSync(new URL('../../mappings/packages.json', import.meta.url), 'utf8'),
   ) as Required<Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>>;
@@ -240,10 +210,6 @@ async function serveWithoutFacets(service: Service): Promise<void> {
   await flip(elasticsearch, alias, current, older);
   await server.generations.refresh();
   expect(server.generations.current?.index).to.equal(older);
-}
-
-function withGaps(entry: PackageEntry): PackageEntry {
-  return { ...entry, no: entry.no * 5 };
 }
 
 /** The columns that a visualization of any kind shows. */

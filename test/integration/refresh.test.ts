@@ -1,45 +1,42 @@
 import { expect } from 'chai';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { engines } from '../support/engines.js';
-import { SpawnedCli } from '../support/spawn-cli.js';
-import { useService } from '../support/service.js';
+import { runCommand } from '../support/spawn-cli.js';
+import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe('A periodic refresh after a rollback', function () {
   this.timeout(60_000);
-  const suite = useService(
-    () => packagesNamed(['first']),
-    () => ({ REBUILD_INTERVAL_SECONDS: '1' }),
-  );
-
-  /** Waits until the only package has this name. */
-  async function serves(name: string): Promise<void> {
-    const first = async () => (await suite.service.get('/browse')).body.results[0].name as string;
-    await waitFor(async () => (await first()) === name, name, 20_000);
-  }
+  const suite = useService(() => packagesNamed(['first']));
 
   it('builds neither the dataset that was rolled back nor the one being served, but every new one', async () => {
-    await suite.dataset.write(toCsv(packagesNamed(['second'])));
-    await serves('second');
-    const { elasticsearch, redis } = await engines();
-    // A refresh may hold the lock at that moment.
-    await waitFor(async () => {
-      const rollback = new SpawnedCli('src/cli/rollback.ts', {
-        ELASTICSEARCH_URL: elasticsearch.url,
-        REDIS_URL: redis.url,
-        REGISTRY_SLUG: suite.service.slug,
-      });
-      return (await rollback.exit()) === 0;
-    }, 'the rollback');
-    await serves('first');
-    const builds = await suite.service.indices();
-    const { counts } = suite.service.server.rebuilds;
-    const { unchanged } = counts;
-    await waitFor(() => counts.unchanged >= unchanged + 3, 'three refreshes', 20_000);
-    expect(await suite.service.indices()).to.deep.equal(builds);
-    await serves('first');
-
-    await suite.dataset.write(toCsv(packagesNamed(['third'])));
-    await serves('third');
+    const { dataset, service } = suite;
+    await suite.publish(packagesNamed(['second']));
+    // Before refreshes begin: one of them may hold the lock at any moment.
+    expect(await runCommand('cli/rollback', service.env)).to.include({ code: 0, stderr: '' });
+    const builds = await service.indices();
+    const refreshing = await startService(
+      { DATASET_URL: dataset.url, REBUILD_INTERVAL_SECONDS: '1' },
+      service.slug,
+    );
+    const name = async () => (await refreshing.get('/browse')).body.results[0].name as string;
+    const { counts } = refreshing.server.rebuilds;
+    const expectNothingBuilt = async (refreshes: number, expected: string) => {
+      const { unchanged } = counts;
+      await waitFor(() => counts.unchanged >= unchanged + refreshes, 'refreshes', 20_000);
+      expect(await name()).to.equal(expected);
+    };
+    try {
+      await expectNothingBuilt(2, 'first');
+      expect(await service.indices()).to.deep.equal(builds);
+      await dataset.write(toCsv(packagesNamed(['third'])));
+      await waitFor(async () => (await name()) === 'third', 'the new dataset', 20_000);
+      // It is served before the oldest build is deleted.
+      await refreshing.idle();
+      const rebuilt = (await service.indices()).sort();
+      await expectNothingBuilt(1, 'third');
+      expect((await service.indices()).sort()).to.deep.equal(rebuilt);
+    } finally {
+      await refreshing.stop();
+    }
   });
 });

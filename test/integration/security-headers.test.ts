@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { OpenApiContract } from '../support/openapi-contract.js';
-import { BYPASS_SECRET, REBUILD_SECRET, useService } from '../support/service.js';
+import { BYPASS_SECRET, useService } from '../support/service.js';
 
 const ENDPOINTS = [
   '/ping',
@@ -75,22 +75,6 @@ describe('Responses to browsers', function () {
         expect(asked.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
       }
     });
-  });
-
-  it('never repeat secrets, wherever the request contains them', async () => {
-    const { text, body } = await get(`/debug-ip?secret=${REBUILD_SECRET}`, {
-      headers: {
-        Authorization: `Bearer ${REBUILD_SECRET}`,
-        Cookie: `session=${REBUILD_SECRET}`,
-        'X-Bypass-Token': BYPASS_SECRET,
-        'X-Api-Key': BYPASS_SECRET,
-        Referer: `https://api.example/rebuild?secret=${REBUILD_SECRET}`,
-        'X-Session-Id': REBUILD_SECRET,
-        Via: '1.1 shown',
-      },
-    });
-    expect(text).not.to.contain('change-me');
-    expect(body.headers).to.include({ via: '1.1 shown', referer: '[redacted]', cookie: '[redacted]' });
   });
 
   it('are described by a valid OpenAPI document with valid examples', async () => {

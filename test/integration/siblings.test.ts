@@ -2,27 +2,20 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { isBuildOf, isChangesOf } from '../../src/search/index-names.js';
+import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages } from '../support/datasets.js';
-import { engines } from '../support/engines.js';
+import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { SpawnedCli } from '../support/spawn-cli.js';
-import { useBackgroundReader } from '../support/background-reader.js';
-import {
-  BYPASS_SECRET,
-  newSlug,
-  REBUILD,
-  useService,
-  type Service,
-  type SuiteService,
-} from '../support/service.js';
+import { runCommand } from '../support/spawn-cli.js';
+import { BYPASS_SECRET, newSlug, REBUILD, useService, type SuiteService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** End of the index name of a build that crashed long ago. */
 const OLD_BUILD = '20200101t000000z-0123abcd';
 
 /**
- * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the alias
- * of the first, like the alias of its previous generation, like its changes, and like one of its builds.
+ * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the alias of the
+ * first, like the alias of its previous generation, like its changes, and like one of its builds.
  */
 const ALIKE = ['-packages', '-packages-previous', '-packages-changes', `-packages-${OLD_BUILD}`];
 
@@ -31,141 +24,124 @@ const DIRECTIONS = [
   ['second', 'first'],
 ] as const;
 
-/** Short enough for each of these suffixes. */
-const shortSlug = () => `t${randomBytes(2).toString('hex')}`;
+const FIRST = bundledPackages().slice(0, 100);
+const SECOND = bundledPackages().slice(600, 800);
 
-const FIRST = bundledPackages().slice(0, 600);
-const SECOND = bundledPackages().slice(600, 1600);
+/** The indices of a registry, by its own names. */
+async function indicesOf({ service: { elasticsearch, alias } }: SuiteService) {
+  const all = Object.entries(await elasticsearch.indices.get({ index: `${alias}-*` }));
+  return Object.fromEntries(all.filter(([name]) => isBuildOf(alias, name) || isChangesOf(alias, name)));
+}
 
-for (const suffix of ALIKE) {
-  describe(`Two registries on the same engines, \`<slug>\` and \`<slug>${suffix}\`,`, function () {
-    this.timeout(120_000);
-    const slug = shortSlug();
-    const first = useService(() => FIRST, undefined, { slug });
-    const second = useService(() => SECOND, undefined, { slug: slug + suffix });
-    const both = { first, second };
-    const readers = [
-      useBackgroundReader(first, [FIRST.length]),
-      useBackgroundReader(second, [SECOND.length]),
-    ];
+/** The state of a registry as operators and clients see it. */
+async function stateOf(suite: SuiteService) {
+  const answers = [];
+  for (const path of ['/search?q=lib&limit=500', '/browse?limit=500', '/changes', '/health']) {
+    const { status, text, headers } = await suite.service.get(path);
+    answers.push({ status, text, etag: headers.get('ETag') });
+  }
+  return { indices: await indicesOf(suite), answers };
+}
 
-    /** The indices of one registry, distinguished by the longer slug. */
-    async function indicesOf({ service }: SuiteService) {
-      const { elasticsearch } = service;
-      const all = Object.entries(await elasticsearch.indices.get({ index: `${slug}-*` }));
-      const isSecond = (name: string) => name.startsWith(`${slug}${suffix}-packages-`);
-      return Object.fromEntries(all.filter(([name]) => isSecond(name) === (service === second.service)));
-    }
+describe('A registry next to siblings with similar names', function () {
+  this.timeout(120_000);
+  // Short enough for each of these suffixes.
+  const slug = `t${randomBytes(2).toString('hex')}`;
+  const first = useService(
+    () => FIRST,
+    () => UNCACHED,
+    { slug },
+  );
+  const siblings = ALIKE.map((suffix) =>
+    useService(
+      () => SECOND,
+      () => UNCACHED,
+      { slug: slug + suffix },
+    ),
+  );
+  const all = [first, ...siblings];
+  const statesOfOthers = (suite: SuiteService) =>
+    Promise.all(all.filter((one) => one !== suite).map(stateOf));
 
-    /** The state of a registry as operators and clients see it. */
-    async function stateOf(suite: SuiteService) {
-      const answers = [];
-      for (const path of ['/search?q=lib&limit=500', '/browse?limit=500', '/changes', '/health']) {
-        const { status, text, headers } = await suite.service.get(path);
-        answers.push({ status, text, etag: headers.get('ETag') });
-      }
-      return { indices: await indicesOf(suite), answers };
-    }
+  async function rebuild({ service }: SuiteService): Promise<void> {
+    expect((await service.rebuild()).status).to.equal(202);
+    expect(service.server.rebuilds.lastFailure).to.equal(undefined);
+  }
 
-    async function rollBack({ slug: of }: Service): Promise<void> {
-      const { elasticsearch, redis } = await engines();
-      const env = { ELASTICSEARCH_URL: elasticsearch.url, REDIS_URL: redis.url, REGISTRY_SLUG: of };
-      const command = new SpawnedCli('src/cli/rollback.ts', env);
-      expect(await command.exit(), command.stderr).to.equal(0);
-    }
-
-    async function rebuild({ service }: SuiteService): Promise<void> {
-      const before = await service.get('/search?q=lib');
-      expect((await service.rebuild()).status).to.equal(202);
-      expect(service.server.rebuilds.lastFailure).to.equal(undefined);
-      const after = await service.get('/search?q=lib');
-      expect(after.headers.get('ETag')).not.to.equal(before.headers.get('ETag'));
-      expect(after.text).to.equal(before.text);
-    }
-
-    for (const [one, other] of DIRECTIONS) {
-      it(`allow the ${one} to rebuild, roll back, clean up and prune without affecting the other`, async () => {
-        const { service } = both[one];
-        const { elasticsearch, alias } = service;
-        const before = await stateOf(both[other]);
-        const crashed = `${alias}-${OLD_BUILD}`;
-        await elasticsearch.indices.create({ index: crashed, aliases: { [`${crashed}-loading`]: {} } });
-        await rebuild(both[one]);
-        await rollBack(service);
-        await rebuild(both[one]);
-        await rebuild(both[one]);
-        const names = Object.keys(await indicesOf(both[one]));
-        expect(names.filter((name) => isChangesOf(alias, name))).to.have.length(2);
-        expect(names.filter((name) => isBuildOf(alias, name)))
-          .to.have.length(2)
-          .and.to.not.include(crashed);
-        expect(await stateOf(both[other])).to.deep.equal(before);
-      });
-
-      // Operators can make indices read-only, and Elasticsearch does so on a full disk.
-      it(`allow the ${one} to rebuild while the other's indices are read-only`, async () => {
-        const { elasticsearch } = both[other].service;
-        const index = Object.keys(await indicesOf(both[other]));
-        await elasticsearch.indices.addBlock({ index, block: 'read_only' });
-        try {
-          await rebuild(both[one]);
-        } finally {
-          await elasticsearch.indices.putSettings({ index, settings: { 'index.blocks.read_only': null } });
-        }
-      });
-    }
-
-    it('can rebuild at the same time', async () => {
-      const answers = [await first.service.get(REBUILD), await second.service.get(REBUILD)];
-      expect(answers.map(({ status }) => status)).to.deep.equal([202, 202]);
-      for (const { service } of [first, second]) {
-        const { progress } = service.server.rebuilds;
-        const again = await service.get(REBUILD);
-        expectProblem(again, 503, 'rebuilding');
-        expect(again.body.started_at).to.equal(progress?.startedAt);
-      }
-      await Promise.all([first.service.idle(), second.service.idle()]);
-      for (const { service } of [first, second])
-        expect(service.server.rebuilds.lastFailure).to.equal(undefined);
+  // The other directions differ only in names, which test/unit/search/index-names.test.ts compares.
+  for (const [name, suite] of [
+    ['<slug>', first],
+    ['<slug>-packages-changes', siblings[2] as SuiteService],
+  ] as const) {
+    it(`rebuilds, rolls back, cleans up and prunes without affecting the others: ${name}`, async () => {
+      const { elasticsearch, alias, env } = suite.service;
+      const before = await statesOfOthers(suite);
+      const crashed = `${alias}-${OLD_BUILD}`;
+      await elasticsearch.indices.create({ index: crashed, aliases: { [`${crashed}-loading`]: {} } });
+      await rebuild(suite);
+      expect(await runCommand('cli/rollback', env)).to.include({ code: 0, stderr: '' });
+      await rebuild(suite);
+      const names = Object.keys(await indicesOf(suite));
+      const builds = names.filter((index) => isBuildOf(alias, index));
+      expect(builds).to.have.length(2).and.to.not.include(crashed);
+      expect(await statesOfOthers(suite)).to.deep.equal(before);
     });
+  }
 
-    for (const reader of readers) reader.itNoticesNothing();
-
-    for (const [one, other] of DIRECTIONS) {
-      it(`allow the other to serve and rebuild after the ${one} has lost all its generations`, async () => {
-        const { service } = both[one];
-        const { generations } = service.server;
-        const lost = generations.current?.index;
-        const before = await stateOf(both[other]);
-        await service.elasticsearch.indices.delete({ index: Object.keys(await indicesOf(both[one])) });
-        expect(await stateOf(both[other])).to.deep.equal(before);
-        await rebuild(both[other]);
-        // It reloads its snapshot automatically.
-        await waitFor(
-          () => generations.engine === 'present' && generations.current?.index !== lost,
-          'the data',
-        );
-        expect((await service.get('/stats')).status).to.equal(200);
-      });
+  // Operators can make indices read-only, and Elasticsearch does so on a full disk.
+  it('rebuilds while the indices of the others are read-only', async () => {
+    const { elasticsearch } = first.service;
+    const index = (await Promise.all(siblings.map(indicesOf))).flatMap((indices) => Object.keys(indices));
+    await elasticsearch.indices.addBlock({ index, block: 'read_only' });
+    try {
+      await rebuild(first);
+    } finally {
+      await elasticsearch.indices.putSettings({ index, settings: { 'index.blocks.read_only': null } });
     }
   });
-}
+
+  it('reloads lost generations without affecting the others', async () => {
+    const { elasticsearch, server } = first.service;
+    const lost = server.generations.current?.index;
+    const before = await statesOfOthers(first);
+    await elasticsearch.indices.delete({ index: Object.keys(await indicesOf(first)) });
+    await waitFor(
+      () => server.generations.engine === 'present' && server.generations.current?.index !== lost,
+      'the data',
+      20_000,
+    );
+    await first.service.idle();
+    expect((await first.service.get('/stats')).status).to.equal(200);
+    expect(await statesOfOthers(first)).to.deep.equal(before);
+  });
+
+  it('rebuilds at the same time as they do', async () => {
+    for (const { service } of all) expect((await service.get(REBUILD)).status).to.equal(202);
+    for (const { service } of all) {
+      await service.idle();
+      expect(service.server.rebuilds.lastFailure).to.equal(undefined);
+    }
+  });
+});
 
 describe('Two registries on the same engines', function () {
   this.timeout(60_000);
   const POINTS = 4;
   const slug = newSlug();
+  const redis = useOwnEngine('redis');
   // Both registries have the same secrets.
   const env = () => ({
+    REDIS_URL: redis().url,
     RATE_LIMIT_POINTS: String(POINTS),
     RATE_LIMIT_WINDOW_SECONDS: '300',
     METRICS_PORT: '0',
     // So that each test can use its own client address.
     TRUSTED_PROXIES: '127.0.0.1',
   });
-  const first = useService(() => FIRST, env, { slug });
-  const second = useService(() => SECOND, env, { slug: `${slug}-packages` });
-  const both = { first, second };
+  const both = {
+    first: useService(() => FIRST, env, { slug }),
+    second: useService(() => SECOND, env, { slug: `${slug}-packages` }),
+  };
   const as = (ip: string, headers: Record<string, string> = {}) => ({
     headers: { 'X-Forwarded-For': ip, ...headers },
   });
@@ -212,7 +188,7 @@ describe('Two registries on the same engines', function () {
     it(`start each key in Redis with the slug: those of the ${one}`, async () => {
       const { service, dataset } = both[one];
       const ip = `198.51.103.${i}`;
-      const keys = await keysUsed(async () => {
+      const keys = await keysUsed(redis().url, async () => {
         await service.get('/stats', as(ip));
         await service.get('/debug-ip', as(ip));
         await service.get('/rebuild?secret=wrong', as(ip));
@@ -233,8 +209,8 @@ describe('Two registries on the same engines', function () {
 });
 
 /** The Redis keys that `act` uses, as Redis itself parses the commands. */
-async function keysUsed(act: () => Promise<void>): Promise<string[]> {
-  const redis = new Redis((await engines()).redis.url);
+async function keysUsed(url: string, act: () => Promise<void>): Promise<string[]> {
+  const redis = new Redis(url);
   const monitor = await redis.monitor();
   try {
     const commands: string[][] = [];

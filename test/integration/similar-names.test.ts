@@ -4,8 +4,10 @@ import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { SimilarityOracle } from '../../fixtures/similarity-oracle.js';
 import { codePoints } from '../../src/unicode.js';
 import type { PackageEntry } from '../../src/search/package-document.js';
-import { packagesNamed, toCsv } from '../support/datasets.js';
+import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
+import { UNCACHED } from '../support/background-reader.js';
+import { scrape } from '../support/metrics.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -37,12 +39,11 @@ function mutated(random: () => number, name: string, edits: number): string {
   return random() < 0.2 ? text.toUpperCase() : text;
 }
 
-describe('GET /similar against a brute-force oracle, over 1 shard', () => compare(1, 100_000, 2000));
-
-describe('GET /similar against a brute-force oracle, over 3 shards', () => compare(3, 5000, 200));
-
-/** Compares the look-alikes of existing and other names with those of the oracle. */
-function compare(shards: number, count: number, queries: number): void {
+/**
+ * Serves generated and awkward names for the calling suite.
+ * @returns a function that compares the look-alikes of a text with those of the oracle, and returns their distances.
+ */
+function useComparison(shards: number, count: number) {
   const packages: PackageEntry[] = [];
   let oracle: SimilarityOracle;
   before(async () => {
@@ -53,10 +54,10 @@ function compare(shards: number, count: number, queries: number): void {
   });
   const suite = useService(
     () => packages,
-    () => ({ INDEX_SHARDS: String(shards), CACHE_MAX_BYTES: '0' }),
+    () => ({ INDEX_SHARDS: String(shards), ...UNCACHED }),
   );
 
-  async function expectSame(text: string, limit: number): Promise<number> {
+  async function expectSame(text: string, limit: number): Promise<number[]> {
     const name = text.trim();
     const { status, body, headers } = await suite.service.get(
       `/similar?name=${encodeURIComponent(text)}&limit=${limit}`,
@@ -67,164 +68,162 @@ function compare(shards: number, count: number, queries: number): void {
     const results = all.slice(0, limit);
     expect(body, why).to.deep.equal({ name, count: results.length, results });
     expect(headers.get('X-Results-Truncated'), why).to.equal(all.length > limit ? 'true' : null);
-    return all.length;
+    return results.map(({ distance }) => distance);
   }
 
-  it('finds the same names', async function () {
-    this.timeout(300_000);
+  /** Asks for existing and other names, concurrently, and expects look-alikes at each distance. */
+  return async function expectSameFor(queries: number): Promise<void> {
     const random = seededRandom(20_261_123);
     const awkward = packages.slice(-AWKWARD_NAMES.length);
     const questions: [text: string, limit: number][] = [];
     while (questions.length < queries) {
       const { name } = pick(random, questions.length % 4 === 0 ? awkward : packages);
-      const text = mutated(random, name, integer(random, 0, 3));
-      const { length } = codePoints(text.trim());
-      if (length >= 1 && length <= 100) questions.push([text, pick(random, [1, 10, 50])]);
+      questions.push([mutated(random, name, integer(random, 0, 3)), pick(random, [1, 10, 50])]);
     }
-    let found = 0;
-    // Concurrent, so that Elasticsearch and the oracle work in parallel.
-    const remaining = questions.values();
+    questions.push(...AWKWARD_NAMES.map((name): [string, number] => [name, 50]));
+    const valid = questions.filter(([text]) => text.trim() !== '' && codePoints(text.trim()).length <= 100);
+    const counts = [0, 0, 0];
+    const remaining = valid.values();
     const ask = async () => {
-      for (const [text, limit] of remaining) {
-        const count = await expectSame(text, limit);
-        found += count;
+      for (const question of remaining) {
+        for (const distance of await expectSame(...question)) counts[distance] = (counts[distance] ?? 0) + 1;
       }
     };
     await Promise.all([ask(), ask(), ask()]);
-    expect(found, 'look-alikes').to.be.greaterThan(queries / 2);
+    for (const [distance, found] of counts.entries()) {
+      expect(found, `look-alikes at distance ${distance}`).to.be.greaterThan(queries / 20);
+    }
+  };
+}
+
+describe('GET /similar against a brute-force oracle', function () {
+  this.timeout(120_000);
+
+  describe('over 1 shard', () => {
+    const expectSameFor = useComparison(1, 16_000);
+    it('finds the same names', () => expectSameFor(320));
   });
 
-  it('finds the same names for every awkward name', async () => {
-    for (const name of AWKWARD_NAMES) {
-      if (name.trim() !== '' && codePoints(name).length <= 100) await expectSame(name, 50);
-    }
+  describe('over 3 shards', () => {
+    const expectSameFor = useComparison(3, 2000);
+    it('finds the same names', () => expectSameFor(40));
   });
-}
+});
+
+/** While one search runs. */
+const MAX_WAITING = 32;
 
 describe('GET /similar', function () {
   this.timeout(60_000);
-  const suite = useService(() => packagesNamed(['redis', 'redis-', 'Redis', 'reids', 'rediss', 'other']));
+  const suite = useProxiedService(
+    () => packagesNamed(['redis', 'redis-', 'Redis', 'reids', 'rediss', 'other']),
+    { METRICS_PORT: '0', ...UNCACHED },
+  );
 
   it('returns look-alikes, nearest first, and never the name itself', async () => {
     const { body, headers } = await suite.service.get('/similar?name=%20redis%20');
     expect(body).to.deep.include({ name: 'redis', count: 4 });
-    const named = (body.results as { name: string; distance: number }[]).map((one) => [
-      one.name,
-      one.distance,
-    ]);
-    expect(named).to.deep.equal([
-      ['Redis', 0],
-      ['redis-', 0],
-      ['rediss', 1],
-      ['reids', 1],
+    const results = body.results as { name: string; distance: number }[];
+    expect(results.map(({ name, distance }) => `${distance} ${name}`)).to.deep.equal([
+      '0 Redis',
+      '0 redis-',
+      '1 rediss',
+      '1 reids',
     ]);
     expect(headers.get('X-Results-Truncated')).to.be.null;
     expect(headers.get('X-Snapshot')).to.match(/^[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}$/);
   });
 
-  it('reports that there are more', async () => {
+  it('reports that there are more, and caps limit at the maximum', async () => {
     const { body, headers } = await suite.service.get('/similar?name=redis&limit=3');
     expect(body.count).to.equal(3);
     expect(headers.get('X-Results-Truncated')).to.equal('true');
+    const etagOf = async (limit: number) =>
+      (await suite.service.get(`/similar?name=redis&limit=${limit}`)).headers.get('ETag');
+    expect(await etagOf(51)).to.equal(await etagOf(50));
   });
 
-  for (const [query, detail] of [
-    ['', 'name is required'],
-    ['?name=', 'name must have 1 to 100 characters'],
-    ['?name=%20%09', 'name must have 1 to 100 characters'],
-    [`?name=${'x'.repeat(101)}`, 'name must have 1 to 100 characters'],
-    ['?name=%FF', 'name must be UTF-8, percent-encoded'],
-    ['?name=a&name=b', 'name must be given once'],
-    ['?name=a&limit=0', 'limit must be a whole number from 1 in plain decimal digits'],
-    ['?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
-  ] as const) {
-    it(`rejects ${query.slice(0, 30) || 'a request without a name'}`, async () => {
+  it('rejects invalid parameters', async () => {
+    for (const [query, detail] of [
+      ['', 'name is required'],
+      ['?name=', 'name must have 1 to 100 characters'],
+      ['?name=%20%09', 'name must have 1 to 100 characters'],
+      [`?name=${'x'.repeat(101)}`, 'name must have 1 to 100 characters'],
+      ['?name=%FF', 'name must be UTF-8, percent-encoded'],
+      ['?name=a&name=b', 'name must be given once'],
+      ['?name=a&limit=0', 'limit must be a whole number from 1 in plain decimal digits'],
+      ['?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
+    ] as const) {
       const answer = await suite.service.get(`/similar${query}`);
-      expectProblem(answer, 400, 'invalid_parameter');
-      expect(answer.body.detail).to.equal(detail);
-    });
-  }
-
-  it('caps limit at the maximum', async () => {
-    expect((await suite.service.get('/similar?name=redis&limit=51')).headers.get('ETag')).to.equal(
-      (await suite.service.get('/similar?name=redis&limit=50')).headers.get('ETag'),
-    );
+      expect(expectProblem(answer, 400, 'invalid_parameter'), query).to.equal(detail);
+    }
   });
-});
 
-/** One runs and 32 wait. */
-const AT_A_TIME = 33;
-
-describe('A flood of /similar', function () {
-  this.timeout(60_000);
-  const suite = useProxiedService(() => packagesNamed(['redis', 'reids', 'other']));
-
-  it('is rejected beyond a full queue, and does not affect searches', async () => {
+  it('rejects exactly the requests beyond a full queue, and does not affect searches', async () => {
+    const waiting = async () => (await scrape(suite.service.server.metricsUrl)).sum('similar_waiting');
+    const ask = (count: number, what: string) =>
+      Array.from({ length: count }, (_, i) => suite.service.get(`/similar?name=${what}${i}`));
     const hold = suite.proxy.hold('before', (_method, path) => path.includes('/_msearch'));
-    const held = suite.service.get('/similar?name=first');
+    const running = ask(1, 'running');
     await hold.arrived;
-    const waiting = Array.from({ length: AT_A_TIME - 1 }, (_, i) => suite.service.get(`/similar?name=n${i}`));
-    await waitFor(async () => {
-      const answer = await suite.service.get(`/similar?name=refused${Math.random()}&limit=1`);
-      return answer.status === 503 && answer.headers.get('Retry-After') === '1';
-    }, 'a full queue');
-    expect((await suite.service.get('/search?q=other')).body.count).to.equal(1);
-    hold.release();
-    for (const { status } of await Promise.all([held, ...waiting])) expect(status).to.be.oneOf([200, 503]);
+    const queued = ask(MAX_WAITING, 'queued');
+    try {
+      await waitFor(async () => (await waiting()) === MAX_WAITING, 'a full queue');
+      for (const answer of await Promise.all(ask(8, 'refused'))) {
+        expectProblem(answer, 503, 'search_unavailable');
+        expect(answer.headers.get('Retry-After')).to.equal('1');
+      }
+      expect((await suite.service.get('/search?q=other')).body.count).to.equal(1);
+    } finally {
+      hold.release();
+    }
+    for (const { status } of await Promise.all([...running, ...queued])) expect(status).to.equal(200);
   });
 });
 
-describe('A generation without the field of look-alikes', function () {
+describe('Look-alikes', function () {
   this.timeout(60_000);
-  const suite = useService(() => packagesNamed(['redis', 'reids', 'other']));
+  const suite = useService(() => packagesNamed(['redis', 'reids']));
 
-  it('is served except for /similar, until a refresh rebuilds it', async () => {
+  it('are those of the requested snapshot', async () => {
+    const before = await suite.publish(packagesNamed(['redis', 'reids']));
+    await suite.publish(packagesNamed(['redis', 'redi5']));
+    const names = async (snapshot: string) => {
+      const { body } = await suite.service.get(`/similar?name=redis${snapshot}`);
+      return (body.results as PackageEntry[]).map(({ name }) => name);
+    };
+    expect(await names('')).to.deep.equal(['redi5']);
+    expect(await names(`&snapshot=${before}`)).to.deep.equal(['reids']);
+  });
+
+  it('in a generation without their field are unavailable until a refresh rebuilds it', async () => {
     const { elasticsearch, server, slug } = suite.service;
     const index = server.generations.current?.index ?? '';
     const found = await elasticsearch.indices.getMapping({ index });
     const _meta = { ...found[index]?.mappings._meta };
     delete _meta['mapping_version'];
     await elasticsearch.indices.putMapping({ index, _meta });
-    const refreshing = await startService(
-      { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '2' },
-      slug,
-    );
+    const env = { DATASET_URL: suite.dataset.url };
+    const replica = await startService(env, slug);
     try {
-      await waitFor(() => refreshing.server.generations.engine === 'present', 'the replica');
-      const answer = await refreshing.get('/similar?name=redis');
+      const answer = await replica.get('/similar?name=redis');
       expectProblem(answer, 503, 'initializing');
-      expect(Number(answer.headers.get('Retry-After'))).to.be.greaterThan(0);
-      expect((await refreshing.get('/search?q=red')).body.count).to.equal(1);
-      expect((await refreshing.get('/packages/reids')).status).to.equal(200);
-      expect((await refreshing.get('/lookup?name=redis')).body.count).to.equal(1);
-      await waitFor(
-        async () => (await refreshing.get('/similar?name=redis')).status === 200,
-        'a new build',
-        30_000,
-      );
-      expect((await refreshing.get('/similar?name=redis')).body.count).to.equal(1);
-      const { counts } = refreshing.server.rebuilds;
-      await waitFor(() => counts.unchanged >= 1, 'a refresh that finds nothing to build', 10_000);
+      expect((await replica.get('/search?q=red')).body.count).to.equal(2);
+      expect((await replica.get('/packages/redis')).status).to.equal(200);
+      expect((await replica.get('/lookup?name=redis')).body.count).to.equal(1);
+      const refreshing = await startService({ ...env, REBUILD_INTERVAL_SECONDS: '1' }, slug);
+      try {
+        const { counts } = refreshing.server.rebuilds;
+        await waitFor(() => counts.unchanged >= 1, 'a refresh that finds nothing to build', 30_000);
+      } finally {
+        await refreshing.stop();
+      }
+      await replica.server.generations.refresh();
+      expect(replica.server.generations.current?.index).not.to.equal(index);
+      expect((await replica.get('/similar?name=redis')).body.count).to.equal(1);
       expect(await suite.service.indices()).to.have.length(2);
     } finally {
-      await refreshing.stop();
+      await replica.stop();
     }
-  });
-});
-
-describe('Look-alikes after a rebuild', function () {
-  this.timeout(60_000);
-  const suite = useService(() => packagesNamed(['redis', 'reids']));
-
-  it('are those of the requested snapshot', async () => {
-    const before = (await suite.service.get('/stats')).headers.get('X-Snapshot') ?? '';
-    await suite.dataset.write(toCsv(packagesNamed(['redis', 'redi5'])));
-    await suite.service.rebuild();
-    const names = async (snapshot: string) =>
-      ((await suite.service.get(`/similar?name=redis${snapshot}`)).body.results as PackageEntry[]).map(
-        ({ name }) => name,
-      );
-    expect(await names('')).to.deep.equal(['redi5']);
-    expect(await names(`&snapshot=${before}`)).to.deep.equal(['reids']);
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { SAMPLE_RETRY_MS } from '../../src/search/tier-predictor.js';
 import { UNCACHED } from '../support/background-reader.js';
-import { packagesNamed, toCsv } from '../support/datasets.js';
+import { packagesNamed } from '../support/datasets.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { servedIndex } from '../support/served-index.js';
 import { logLines } from '../support/service.js';
@@ -58,8 +58,7 @@ describe('The prediction of the tiers that a search needs', function () {
 
   it('follows the snapshot that is served', async () => {
     await sampled('lib-');
-    await suite.dataset.write(toCsv(packagesNamed([...numbered('lib'), ...numbered('y-lib-')])));
-    await suite.service.rebuild('&force=true');
+    await suite.publish(packagesNamed([...numbered('lib'), ...numbered('y-lib-')]));
     await sampled('lib');
     expect(await searchesFor('lib-')).to.equal(2);
   });
@@ -71,7 +70,7 @@ describe('A sample of names that cannot be read', function () {
 
   it('is logged, and searches succeed', async () => {
     // The request and its retry.
-    for (let i = 0; i < 2; i++) suite.proxy.loseResponse((_method, path) => path.includes('/_search'));
+    const lost = [1, 2].map(() => suite.proxy.loseResponse((_method, path) => path.includes('/_search')));
     const search = () => suite.service.get('/search?limit=100&q=lib');
     expect((await search()).body.count).to.equal(100);
     const index = await servedIndex(suite.service);
@@ -79,6 +78,7 @@ describe('A sample of names that cannot be read', function () {
       logLines.some(
         (line) => line['msg'] === 'the sample of names could not be read' && line['index'] === index,
       );
+    await Promise.all(lost);
     await waitFor(isLogged, 'the reason to be logged');
     expect((await search()).body.count).to.equal(100);
   });

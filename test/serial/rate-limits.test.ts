@@ -1,0 +1,91 @@
+import { Redis } from 'ioredis';
+import { expect } from 'chai';
+import { packagesNamed } from '../support/datasets.js';
+import { useOwnEngine } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { flood, FLOOD_POINTS, useReplicas } from '../support/flood.js';
+import { useService, type Service } from '../support/service.js';
+
+const as = (ip: string) => ({ headers: { 'X-Forwarded-For': ip } });
+
+describe('Rate limits on a slow or unavailable Redis', function () {
+  this.timeout(60_000);
+  const POINTS = 20;
+  const engine = useOwnEngine('redis');
+  const suite = useService(
+    () => packagesNamed(['alpha', 'beta']),
+    () => ({
+      RATE_LIMIT_POINTS: String(POINTS),
+      TRUSTED_PROXIES: '127.0.0.1',
+      REDIS_URL: engine().url,
+    }),
+  );
+  let redis: Redis;
+
+  before(() => {
+    redis = new Redis(engine().url);
+    redis.on('error', () => undefined);
+  });
+  after(() => redis.disconnect());
+
+  const statsAs = (ip: string) => suite.service.get('/stats', as(ip));
+
+  it('delay a request by about 50 ms, and reject no client within its budget', async () => {
+    const client = '198.51.100.20';
+    for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
+    await redis.client('PAUSE', 2000, 'ALL');
+    const times: number[] = [];
+    for (let i = 0; i < POINTS; i++) {
+      const began = performance.now();
+      expect((await statsAs(client)).status).to.equal(200);
+      times.push(performance.now() - began);
+    }
+    expect(times.toSorted((a, b) => a - b)[POINTS / 2], 'the median').to.be.within(45, 75);
+    await redis.ping();
+  });
+
+  it('are applied by each process meanwhile, and shared again afterwards', async () => {
+    const client = '198.51.100.21';
+    await redis.client('PAUSE', 2500, 'ALL');
+    for (let i = 0; i < POINTS; i++) expect((await statsAs(client)).status).to.equal(200);
+    expectProblem(await statsAs(client), 429, 'rate_limited');
+    await redis.ping();
+    // A new client, because Redis has also counted the requests that it received meanwhile.
+    const { headers } = await statsAs('198.51.100.22');
+    expect(headers.get('RateLimit')).to.contain(`r=${POINTS - 1};`);
+    expect(await redis.get(`${suite.service.slug}:limit:reading:198.51.100.22`)).to.equal('1');
+  });
+});
+
+describe('A flood through two replicas during a restart of Redis', function () {
+  this.timeout(120_000);
+  const redis = useOwnEngine('redis');
+  const replicas = useReplicas(() => ({ REDIS_URL: redis().url }));
+
+  it('fails no request: each process applies the budget, and they share it again afterwards', async () => {
+    const end = new AbortController();
+    const floods = (async () => {
+      const statuses: Record<string, number> = {};
+      while (!end.signal.aborted) {
+        for (const [status, count] of Object.entries(await flood(replicas(), () => '198.51.100.1')))
+          statuses[status] = (statuses[status] ?? 0) + count;
+      }
+      return statuses;
+    })();
+    await redis().kill();
+    await redis().restart();
+    end.abort();
+    const statuses = await floods;
+    expect(Object.keys(statuses).sort()).to.deep.equal(['200', '429']);
+    // Each process counts by itself during the restart; Redis counts before and, with its data lost, after.
+    expect(statuses['200']).to.be.within(FLOOD_POINTS, 4 * FLOOD_POINTS);
+
+    const [first, second] = replicas();
+    const left = async (replica: Service) => {
+      const { headers } = await replica.get('/stats', as('198.51.100.2'));
+      return Number(/r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1]);
+    };
+    const counts = [await left(first), await left(second), await left(first)];
+    expect(counts).to.deep.equal([1, 2, 3].map((used) => FLOOD_POINTS - used));
+  });
+});
