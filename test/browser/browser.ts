@@ -1,9 +1,9 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import axe from 'axe-core';
 import { expect } from 'chai';
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core';
 
 /** Folder of screenshots, for inspection after a run; no test compares them. */
 const PICTURES = fileURLToPath(new URL('../../test-results/screenshots/', import.meta.url));
@@ -24,15 +24,8 @@ const FLAGS = [
 /** The path of Chromium on this machine. @throws if there is none: every test needs a real browser. */
 function findChromium(): string {
   const { CHROMIUM, PATH = '' } = process.env;
-  const candidates = PATH.split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)));
-  const found = (CHROMIUM === undefined ? candidates : [CHROMIUM]).find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  const inPath = PATH.split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)));
+  const found = (CHROMIUM === undefined ? inPath : [CHROMIUM]).find((path) => existsSync(path));
   if (found !== undefined) return found;
   throw new Error(
     `Chromium not found at ${CHROMIUM ?? `the PATH (${NAMES.join(', ')})`}: install it (Debian: apt-get install chromium) or set CHROMIUM to its path`,
@@ -46,6 +39,8 @@ export interface SuiteBrowser {
    * @param script runs in the page before the page's own scripts.
    */
   open(url: string, options?: BrowserContextOptions, script?: () => void): Promise<Page>;
+  /** The same, for a page of the service: waits until it shows the content of its URL. */
+  show(url: string, options?: BrowserContextOptions): Promise<Page>;
   /** Removes and returns the errors and the policy violations of the pages of this test. */
   complaints(): string[];
 }
@@ -67,28 +62,31 @@ export function useBrowser(): SuiteBrowser {
     expect(complaints(), 'complaints of the browser').to.deep.equal([]);
   });
   after(() => browser?.close());
-  return {
-    open: async (url, options = {}, script) => {
-      if (browser === undefined) throw new Error('the browser of a suite is available only within its tests');
-      const context = await browser.newContext({ viewport: { width: 1000, height: 800 }, ...options });
-      if (script !== undefined) await context.addInitScript(script);
-      const page = await context.newPage();
-      page.on('pageerror', (error) => collected.push(error.message));
-      page.on('console', (message) => {
-        // A response with 429 or 503, or a missing one, is not an error of the page.
-        const isAnswer = message.text().startsWith('Failed to load resource');
-        if (message.type() === 'error' && !isAnswer) collected.push(message.text());
-      });
-      await page.goto(url);
-      return page;
-    },
-    complaints,
+  const open: SuiteBrowser['open'] = async (url, options = {}, script) => {
+    if (browser === undefined) throw new Error('the browser of a suite is available only within its tests');
+    const context = await browser.newContext({ viewport: { width: 1000, height: 800 }, ...options });
+    if (script !== undefined) await context.addInitScript(script);
+    const page = await context.newPage();
+    page.on('pageerror', (error) => collected.push(error.message));
+    page.on('console', (message) => {
+      // A response with 429 or 503, or a missing one, is not an error of the page.
+      const isAnswer = message.text().startsWith('Failed to load resource');
+      if (message.type() === 'error' && !isAnswer) collected.push(message.text());
+    });
+    await page.goto(url);
+    return page;
   };
+  const show: SuiteBrowser['show'] = async (url, options) => {
+    const page = await open(url, options);
+    await waitUntilIdle(page);
+    return page;
+  };
+  return { open, show, complaints };
 }
 
 /** Waits until the page shows the content of its URL. */
 export async function waitUntilIdle(page: Page): Promise<void> {
-  await page.locator('#packages[aria-busy=false]').waitFor({ state: 'attached' });
+  await page.locator('[aria-busy=false]').waitFor({ state: 'attached' });
 }
 
 /** Waits for a text in the status line above the results. */
@@ -96,9 +94,53 @@ export async function waitForText(page: Page, text: string | RegExp): Promise<vo
   await page.getByRole('status').filter({ hasText: text }).waitFor();
 }
 
+/** Waits for an error. @returns what shows it. */
+export async function waitForAlert(page: Page, text: string): Promise<Locator> {
+  const alert = page.getByRole('alert').filter({ hasText: text });
+  await alert.waitFor();
+  return alert;
+}
+
+/** Waits for a heading. */
+export function waitForHeading(page: Page, name: string): Promise<void> {
+  return page.getByRole('heading', { name }).waitFor();
+}
+
+/** The search box. */
+export function searchBox(page: Page): Locator {
+  return page.getByRole('searchbox');
+}
+
 /** The displayed names, in order. */
 export function names(page: Page): Promise<string[]> {
   return page.locator('.packages .name').allTextContents();
+}
+
+/** Where the packages link to, in order. */
+export function hrefs(page: Page): Promise<(string | null)[]> {
+  return page.locator('.packages a').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+}
+
+/** Width of the content, in CSS pixels: more than the viewport's if the page scrolls sideways. */
+export function contentWidth(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth);
+}
+
+/** The path and query of each request from now on. */
+export function recordRequests(page: Page): string[] {
+  const sent: string[] = [];
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url());
+    sent.push(pathname + search);
+  });
+  return sent;
+}
+
+/** Answers requests in the place of the service. @param path a glob. */
+export async function answerProblem(page: Page, path: string, status: number, body: object): Promise<void> {
+  const retry: Record<string, string> = status === 503 ? { 'Retry-After': '60' } : {};
+  const headers = { 'Content-Type': 'application/problem+json', ...retry };
+  await page.route(path, (route) => route.fulfill({ status, headers, body: JSON.stringify(body) }));
 }
 
 /** What has the keyboard focus: the name of the package, or the id of the element. */
@@ -115,10 +157,16 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }
 
+/** Items of long lists that are like those before and after them: axe would need seconds for them. */
+const MIDDLE_ITEMS = '.packages li:nth-child(n + 10):nth-last-child(n + 60)';
+
 /** Fails if axe finds accessibility violations in the page as it is now. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  const { violations } = await page.evaluate(
+    (exclude) => (globalThis as unknown as { axe: typeof axe }).axe.run({ exclude }),
+    [MIDDLE_ITEMS],
+  );
   const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
   expect(found).to.deep.equal([]);
 }

@@ -1,18 +1,36 @@
 import { expect } from 'chai';
-import { expectAccessible, screenshot, useBrowser } from './browser.js';
+import type { Locator, Page } from 'playwright-core';
+import { contentWidth, expectAccessible, screenshot, useBrowser } from './browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { BYPASS_SECRET, useService } from '../support/service.js';
+
+/** The section of an endpoint. */
+function section(page: Page, path: string): Locator {
+  return page.getByRole('region', { name: `GET ${path}` });
+}
+
+/** Fills in parameters, sends the request, and waits for a response with this status. @returns its body. */
+async function tryIt(endpoint: Locator, parameters: Record<string, string>, status: number) {
+  for (const [name, value] of Object.entries(parameters)) {
+    await endpoint.getByLabel(new RegExp(`^${name}`)).fill(value);
+  }
+  await endpoint.getByRole('button', { name: 'Try it' }).click();
+  const head = endpoint.getByRole('group', { name: 'Response head' });
+  await head.getByText(`HTTP ${status}`).waitFor();
+  const body = await endpoint.getByRole('group', { name: 'Response body' }).textContent();
+  return JSON.parse(body ?? '') as Record<string, string>;
+}
+
+async function openResponses(page: Page): Promise<void> {
+  for (const responses of await page.getByText('Responses', { exact: true }).all()) await responses.click();
+}
 
 describe('The API documentation page', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['redis', 'redis-server', 'valkey']));
   const browser = useBrowser();
-  const open = async (options = {}) => {
-    const page = await browser.open(`${suite.service.url}/docs`, options);
-    await page.locator('#operations[aria-busy=false]').waitFor();
-    return page;
-  };
+  const open = (options = {}) => browser.show(`${suite.service.url}/docs`, options);
 
   it('describes every endpoint of the OpenAPI document', async () => {
     const page = await open();
@@ -22,66 +40,46 @@ describe('The API documentation page', function () {
     );
     await expectAccessible(page);
     await screenshot(page, 'docs');
-    for (const answers of await page.getByText('Responses', { exact: true }).all()) await answers.click();
-    const search = page.getByRole('region', { name: 'GET /search' });
-    await search.getByText('Too many requests').first().waitFor();
+    await openResponses(page);
+    await section(page, '/search').getByText('Too many requests').first().waitFor();
     await expectAccessible(page);
   });
 
   it('sends requests, and shows their responses', async () => {
     const page = await open();
-    const search = page.getByRole('region', { name: 'GET /search' });
-    await search.getByLabel(/^q/).fill('redis');
-    await search.getByLabel(/^limit/).fill('1');
-    await search.getByRole('button', { name: 'Try it' }).click();
-    await search.getByRole('group', { name: 'Response head' }).getByText('HTTP 200').waitFor();
+    const search = section(page, '/search');
+    const body = await tryIt(search, { q: 'redis', limit: '1' }, 200);
     await search.getByText('x-results-truncated: true').waitFor();
-    const body = await search.getByRole('group', { name: 'Response body' }).textContent();
-    expect(JSON.parse(body ?? '')).to.deep.equal((await suite.service.get('/search?q=redis&limit=1')).body);
+    expect(body).to.deep.equal((await suite.service.get('/search?q=redis&limit=1')).body);
     await expectAccessible(page);
 
-    await search.getByLabel(/^q/).fill('x');
-    await search.getByRole('button', { name: 'Try it' }).click();
-    await search.getByText('HTTP 400').waitFor();
-    await search
-      .getByRole('group', { name: 'Response body' })
-      .getByText('q must have 2 to 100 characters')
-      .waitFor();
+    const { detail } = await tryIt(search, { q: 'x' }, 400);
+    expect(detail).to.include('q must have 2 to 100 characters');
   });
 
   it('looks up exact names: one in the path, and several in the query', async () => {
     const page = await open();
-    const one = page.getByRole('region', { name: 'GET /packages/{name}' });
-    await one.getByLabel(/^name/).fill('redis/server');
-    await one.getByRole('button', { name: 'Try it' }).click();
-    await one.getByText('no package has this name').first().waitFor();
-    await one.getByLabel(/^name/).fill('redis');
-    await one.getByRole('button', { name: 'Try it' }).click();
-    await one.getByText('HTTP 200').waitFor();
-    const many = page.getByRole('region', { name: 'GET /lookup' });
-    await many.getByLabel(/^name/).fill('redis valkey none');
-    await many.getByRole('button', { name: 'Try it' }).click();
-    await many.getByText('HTTP 200').waitFor();
-    const body = await many.getByRole('group', { name: 'Response body' }).textContent();
-    expect(JSON.parse(body ?? '')).to.include({ count: 2 });
+    const one = section(page, '/packages/{name}');
+    const { detail } = await tryIt(one, { name: 'redis/server' }, 404);
+    expect(detail).to.include('no package has this name');
+    expect(await tryIt(one, { name: 'redis' }, 200)).to.include({ name: 'redis' });
+    const many = await tryIt(section(page, '/lookup'), { name: 'redis valkey none' }, 200);
+    expect(many).to.include({ count: 2 });
   });
 
   it('hides secrets while they are typed', async () => {
     const page = await open();
-    const bypass = page.getByRole('region', { name: 'GET /get-bypass' });
-    const secret = bypass.getByLabel(/^secret/);
-    expect(await secret.getAttribute('type')).to.equal('password');
-    await secret.fill(BYPASS_SECRET);
-    await bypass.getByRole('button', { name: 'Try it' }).click();
-    const body = await bypass.getByRole('group', { name: 'Response body' }).textContent();
-    keepSecret((JSON.parse(body ?? '') as { bypass_token: string }).bypass_token);
+    const bypass = section(page, '/get-bypass');
+    expect(await bypass.getByLabel(/^secret/).getAttribute('type')).to.equal('password');
+    const { bypass_token: token = '' } = await tryIt(bypass, { secret: BYPASS_SECRET }, 200);
+    keepSecret(token);
     expect(page.url()).to.equal(`${suite.service.url}/docs`);
   });
 
   it('fits a phone, and supports dark mode', async () => {
     const page = await open({ viewport: { width: 360, height: 740 }, isMobile: true, colorScheme: 'dark' });
-    for (const answers of await page.getByText('Responses', { exact: true }).all()) await answers.click();
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).to.equal(360);
+    await openResponses(page);
+    expect(await contentWidth(page)).to.equal(360);
     await expectAccessible(page);
     await screenshot(page, 'docs-phone-dark');
   });

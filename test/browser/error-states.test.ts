@@ -1,13 +1,24 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { expectAccessible, screenshot, waitForText, waitUntilIdle, useBrowser } from './browser.js';
+import {
+  expectAccessible,
+  recordRequests,
+  screenshot,
+  searchBox,
+  waitForAlert,
+  waitForText,
+  useBrowser,
+} from './browser.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { engines, ENGINES_TIMEOUT_MS } from '../support/engines.js';
+import { EngineLink } from '../support/engine-link.js';
+import { engines } from '../support/engines.js';
 import { startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const COUNTDOWN = /^Retrying in (\d+) seconds?\.$/;
+
+const packages = packagesNamed(['alpha', 'beta', 'gamma']);
 
 /** The remaining seconds that the page shows. */
 async function countdown(page: Page): Promise<number> {
@@ -20,21 +31,25 @@ describe('The search page', function () {
   const browser = useBrowser();
 
   describe('over the limit', () => {
+    const WINDOW_SECONDS = 3;
     const suite = useService(
-      () => packagesNamed(['alpha', 'beta', 'gamma']),
-      () => ({ RATE_LIMIT_POINTS: '4', RATE_LIMIT_WINDOW_SECONDS: '5' }),
+      () => packages,
+      () => ({ RATE_LIMIT_POINTS: '4', RATE_LIMIT_WINDOW_SECONDS: String(WINDOW_SECONDS) }),
     );
+    /** Uses up the limit, at the beginning of a window. */
+    const useUpLimit = () =>
+      waitFor(async () => {
+        const { headers } = await suite.service.get('/search?q=al');
+        return headers.get('Retry-After') === String(WINDOW_SECONDS);
+      }, 'the beginning of a window');
 
     it('shows an error with a countdown, and retries automatically', async () => {
-      const page = await browser.open(suite.service.url);
-      await waitUntilIdle(page);
-      // The page itself has sent two requests.
-      for (const q of ['al', 'be', 'ga']) await suite.service.get(`/search?q=${q}`);
+      const page = await browser.show(suite.service.url);
+      await useUpLimit();
       await page.keyboard.type('alpha');
-      const trouble = page.getByRole('alert').filter({ hasText: 'Too many requests from your address.' });
-      await trouble.waitFor();
+      const trouble = await waitForAlert(page, 'Too many requests from your address.');
       const seconds = await countdown(page);
-      expect(seconds).to.be.within(1, 5);
+      expect(seconds).to.be.within(1, WINDOW_SECONDS);
       await expectAccessible(page);
       await screenshot(page, 'limited');
       await waitFor(
@@ -45,84 +60,80 @@ describe('The search page', function () {
       expect(await trouble.isVisible()).to.equal(false);
     });
 
-    it('waits for longer pauses in typing if little of the budget is left', async () => {
-      const page = await browser.open(suite.service.url);
-      await waitUntilIdle(page);
-      const asked: string[] = [];
-      page.on('request', (request) => asked.push(new URL(request.url()).search));
-      // The first response reports an empty budget; each of the next letters comes within the longer pause.
-      await waitFor(async () => {
-        await page.getByRole('searchbox').fill('gamm');
-        await waitUntilIdle(page);
-        return page.getByRole('status').filter({ hasText: 'gamm' }).isVisible();
-      }, 'a response');
-      asked.length = 0;
-      await page.getByRole('searchbox').pressSequentially('axyz', { delay: 100 });
-      expect(asked.filter((search) => search.startsWith('?q='))).to.deep.equal([]);
+    it('waits for longer pauses in typing if nothing of the budget is left', async () => {
+      const page = await browser.show(suite.service.url);
+      await useUpLimit();
+      await searchBox(page).fill('gamm');
+      await waitForAlert(page, 'Too many requests from your address.');
+      const sent = recordRequests(page);
+      // Each letter comes within the longer pause.
+      await searchBox(page).pressSequentially('axyz', { delay: 100 });
+      expect(sent.filter((path) => path.startsWith('/search?q='))).to.deep.equal([]);
     });
   });
 
   describe('during a cold start', () => {
-    const origin = heldBack(() => toCsv(packagesNamed(['alpha', 'beta', 'gamma'])));
-    let dataset: DatasetServer | undefined;
-    let service: Service | undefined;
+    const origin = heldBack(() => toCsv(packages));
+    let dataset: DatasetServer;
+    let service: Service;
 
-    before(async function () {
-      this.timeout(ENGINES_TIMEOUT_MS);
+    before(async () => {
       dataset = await datasetServer(origin.listener);
       service = await startService({ DATASET_URL: dataset.url });
     });
     after(async () => {
       origin.release();
-      await service?.end();
-      await dataset?.close();
+      await service.end();
+      await dataset.close();
     });
 
     it('shows an error, and the packages as soon as they are loaded', async () => {
-      const page = await browser.open(service?.url ?? '');
-      await page
-        .getByRole('alert')
-        .filter({ hasText: 'The first snapshot is still being loaded.' })
-        .waitFor();
+      const page = await browser.show(service.url);
+      const trouble = await waitForAlert(page, 'The first snapshot is still being loaded.');
       await page.getByText('The service is loading its first snapshot').waitFor();
       expect(await countdown(page)).to.be.within(1, 2);
       await expectAccessible(page);
       await screenshot(page, 'initializing');
       origin.release();
       await page.getByRole('link', { name: 'gamma' }).waitFor();
-      expect(await page.getByRole('alert').isVisible()).to.equal(false);
+      expect(await trouble.isVisible()).to.equal(false);
     });
   });
 
   describe('during an outage', () => {
+    let link: EngineLink;
+    before(async () => {
+      link = await EngineLink.start(engines().elasticsearch.url);
+    });
     const suite = useService(
-      () => packagesNamed(['alpha', 'beta', 'gamma']),
-      () => ({ CACHE_MAX_BYTES: '0' }),
+      () => packages,
+      () => ({ CACHE_MAX_BYTES: '0', ELASTICSEARCH_URL: link.url }),
     );
+    after(() => link.stop());
 
     it('shows that the search engine does not respond, and retries automatically', async () => {
-      const page = await browser.open(suite.service.url);
-      await waitUntilIdle(page);
-      const { elasticsearch } = await engines();
-      await elasticsearch.pause();
+      const page = await browser.show(suite.service.url);
+      link.delayMs = 60_000;
       try {
         await page.keyboard.type('beta');
-        await page.getByRole('alert').filter({ hasText: 'The search engine does not respond.' }).waitFor();
+        await waitForAlert(page, 'The search engine does not respond.');
         await screenshot(page, 'unavailable');
       } finally {
-        await elasticsearch.resume();
+        link.delayMs = 0;
+        link.cut();
       }
       await waitForText(page, '1 package with “beta” in the name.');
     });
 
     it('shows that the service cannot be reached, and retries automatically', async () => {
-      const page = await browser.open(suite.service.url);
-      await waitUntilIdle(page);
+      const page = await browser.show(suite.service.url);
+      await page.clock.install();
       await page.context().setOffline(true);
       await page.keyboard.type('gamma');
-      await page.getByRole('alert').filter({ hasText: 'The service cannot be reached.' }).waitFor();
+      await waitForAlert(page, 'The service cannot be reached.');
       expect(await countdown(page)).to.be.within(1, 5);
       await page.context().setOffline(false);
+      await page.clock.fastForward(5000);
       await waitForText(page, '1 package with “gamma” in the name.');
     });
   });

@@ -74,32 +74,18 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('shows its first results in less than a second, and transfers less than 30 KB of files', async () => {
+  it('shows its first results in less than a second', async () => {
     const ready: number[] = [];
-    let sent: [path: string, bytes: number][] = [];
     for (let visit = 0; visit < VISITS; visit++) {
       const page = await browser.open(url(), {}, measure);
       await page.waitForFunction(
         () => (globalThis as unknown as { measured: Measured }).measured.readyMs > 0,
       );
       ready.push((await page.evaluate(readMeasured)).readyMs);
-      sent = await page.evaluate(() =>
-        performance
-          .getEntries()
-          .filter((entry) => entry instanceof PerformanceResourceTiming)
-          .map(({ name, encodedBodySize }) => [new URL(name).pathname, encodedBodySize]),
-      );
     }
-    const files = sent.filter(([path]) => path === '/' || path.startsWith('/page/'));
-    const bytesOf = (some: typeof sent) => some.reduce((sum, [, bytes]) => sum + bytes, 0);
-    const fileBytes = bytesOf(files);
-    console.log(
-      `      page ready: median ${median(ready).toFixed(0)} ms, longest ${Math.max(...ready).toFixed(0)} ms of ${VISITS} visits;` +
-        ` sent: ${fileBytes} bytes of ${files.length} files, ${bytesOf(sent) - fileBytes} bytes of responses`,
-    );
+    const [middle, longest] = [median(ready), Math.max(...ready)].map((ms) => ms.toFixed(0));
+    console.log(`      page ready: median ${middle} ms, longest ${longest} ms of ${VISITS} visits`);
     expect(median(ready)).to.be.lessThan(1000);
-    expect(files.length).to.be.greaterThan(5);
-    expect(fileBytes).to.be.within(1000, 30_000);
   });
 
   it('shows results within 100 ms of a keystroke in 95 % of cases', async () => {

@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { pipeline, Transform, type TransformCallback } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** A TCP proxy between the replicas and one engine. Its latency can be raised, and its connections cut. */
+export class EngineLink {
+  /** Delay of every chunk in each direction, in milliseconds. */
+  delayMs = 0;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(private readonly target: URL) {
+    this.#server = createServer((client) => this.#forward(client));
+  }
+
+  /** @param target address of the engine. */
+  static async start(target: string): Promise<EngineLink> {
+    const link = new EngineLink(new URL(target));
+    link.#server.listen(0, '127.0.0.1');
+    await once(link.#server, 'listening');
+    return link;
+  }
+
+  /** The address of the engine through this link. */
+  get url(): string {
+    const { port } = this.#server.address() as AddressInfo;
+    return `${this.target.protocol}//127.0.0.1:${port}`;
+  }
+
+  /** Resets all open connections; new ones are forwarded. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.cut();
+    await once(this.#server, 'close');
+  }
+
+  #forward(client: Socket): void {
+    const engine = connect({ host: this.target.hostname, port: Number(this.target.port), noDelay: true });
+    client.setNoDelay(true);
+    for (const socket of [client, engine]) {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    }
+    // Either side ends with the other: a lost connection to the engine must not look like a slow one.
+    const end = () => {
+      client.destroy();
+      engine.destroy();
+    };
+    pipeline(client, this.#delay(), engine, end);
+    pipeline(engine, this.#delay(), client, end);
+  }
+
+  /** Delays chunks side by side, so that latency does not limit the throughput, and keeps their order. */
+  #delay(): Transform {
+    let waiting = 0;
+    let last: Promise<unknown> = Promise.resolve();
+    const line = new Transform({
+      transform: (chunk: Buffer, _encoding, done: TransformCallback) => {
+        if (this.delayMs === 0 && waiting === 0) {
+          done(null, chunk);
+          return;
+        }
+        waiting++;
+        last = Promise.all([last, pause(this.delayMs)]).then(() => {
+          waiting--;
+          if (!line.destroyed) line.push(chunk);
+        });
+        done();
+      },
+      flush: (done: TransformCallback) => void last.then(() => done()),
+    });
+    return line;
+  }
+}
