@@ -46,19 +46,29 @@ describe('docker-compose.yml', function () {
     return new Set(answers.map(({ headers }) => headers.get('etag')));
   }
 
-  async function rebuild(): Promise<void> {
-    const [before] = await generations();
+  /** Requests a rebuild, as soon as none runs, and waits until every replica serves the new generation. */
+  async function rebuild(at = compose.url, secret = SECRET): Promise<void> {
+    const before = await generations(at);
     // The previous rebuild may still be finishing, although its snapshot is live.
-    const accepted = async () => (await get(`/rebuild?secret=${SECRET}`)).status === 202;
+    const accepted = async () => (await get(`/rebuild?secret=${secret}`, {}, at)).status === 202;
     await waitFor(accepted, 'a rebuild to start');
-    const again = await get(`/rebuild?secret=${SECRET}`);
+    const again = await get(`/rebuild?secret=${secret}`, {}, at);
     expect([again.status, again.body.code]).to.deep.equal([503, 'rebuilding']);
     const flipped = async () => {
-      const seen = await generations();
-      return seen.size === 1 && !seen.has(before ?? null);
+      const seen = await generations(at);
+      return seen.size === 1 && ![...seen].some((generation) => before.has(generation));
     };
     await waitFor(flipped, 'every replica to serve the new generation', 300_000);
   }
+
+  /** Where the containers of a service publish ports. */
+  async function published(service?: string) {
+    const containers = await compose.containers(service);
+    return containers.flatMap(({ HostConfig }) => Object.values(HostConfig.PortBindings ?? {}).flat());
+  }
+
+  /** What `published` returns for an address on loopback. */
+  const onLoopback = (url: string) => [{ HostIp: '127.0.0.1', HostPort: new URL(url).port }];
 
   it('starts a loaded service behind the proxy', async () => {
     const health = await get('/health');
@@ -68,12 +78,8 @@ describe('docker-compose.yml', function () {
   });
 
   it('publishes only the API, on loopback', async () => {
-    const containers = await compose.containers();
-    expect(containers).to.have.length(4);
-    const published = containers.flatMap(({ HostConfig }) =>
-      Object.values(HostConfig.PortBindings ?? {}).flat(),
-    );
-    expect(published).to.deep.equal([{ HostIp: '127.0.0.1', HostPort: new URL(compose.url).port }]);
+    expect(await compose.containers()).to.have.length(4);
+    expect(await published()).to.deep.equal(onLoopback(compose.url));
   });
 
   it('runs an image without sources and development dependencies', async () => {
@@ -149,7 +155,7 @@ describe('docker-compose.yml', function () {
     expect(load.requests).to.be.greaterThan(1000);
   });
 
-  it('flips both replicas after a rebuild through the proxy', rebuild);
+  it('flips both replicas after a rebuild through the proxy', () => rebuild());
 
   describe('with the profile `monitoring`', () => {
     let prometheus: string;
@@ -185,11 +191,7 @@ describe('docker-compose.yml', function () {
     });
 
     it('publishes Prometheus on loopback only', async () => {
-      const [container] = await compose.containers('prometheus');
-      const HostPort = prometheus.slice('127.0.0.1:'.length);
-      expect(container?.HostConfig.PortBindings).to.deep.equal({
-        '9090/tcp': [{ HostIp: '127.0.0.1', HostPort }],
-      });
+      expect(await published('prometheus')).to.deep.equal(onLoopback(`http://${prometheus}`));
     });
   });
 
@@ -228,13 +230,8 @@ describe('docker-compose.yml', function () {
     });
 
     it('publishes the second registry on loopback only', async () => {
-      const [proxy] = await compose.containers('sibling-proxy');
-      const HostPort = new URL(compose.siblingUrl).port;
-      expect(proxy?.HostConfig.PortBindings).to.deep.equal({
-        '8080/tcp': [{ HostIp: '127.0.0.1', HostPort }],
-      });
-      const [sibling] = await compose.containers('sibling');
-      expect(sibling?.HostConfig.PortBindings ?? {}).to.deep.equal({});
+      expect(await published('sibling-proxy')).to.deep.equal(onLoopback(compose.siblingUrl));
+      expect(await published('sibling')).to.deep.equal([]);
     });
 
     it('gives each registry its own secrets', async () => {
@@ -250,16 +247,10 @@ describe('docker-compose.yml', function () {
     });
 
     it('rebuilds the second registry without affecting the first', async () => {
-      const [ofBoth, before] = [await generations(), await generations(compose.siblingUrl)];
-      const accepted = async () => (await ofSibling(`/rebuild?secret=${SIBLING_SECRET}`)).status === 202;
-      await waitFor(accepted, 'a rebuild to start');
-      const flipped = async () => {
-        const [seen] = await generations(compose.siblingUrl);
-        return !before.has(seen ?? null);
-      };
-      await waitFor(flipped, 'the new generation', 60_000);
+      const before = await generations();
+      await rebuild(compose.siblingUrl, SIBLING_SECRET);
       expect((await ofSibling('/stats')).body).to.include(SIBLING);
-      expect(await generations()).to.deep.equal(ofBoth);
+      expect(await generations()).to.deep.equal(before);
     });
   });
 
@@ -277,17 +268,21 @@ describe('docker-compose.yml', function () {
       return JSON.parse(await compose.run('exec', '-T', 'elasticsearch', ...curl)) as unknown;
     }
 
-    async function copies() {
-      const shards = await elasticsearch('_cat/shards/registry-packages?format=json&h=prirep,state,node');
-      return shards as { prirep: string; state: string; node: string }[];
+    /** Asserts that the index and its copy are on two nodes. */
+    async function expectCopy() {
+      const found = await elasticsearch('_cat/shards/registry-packages?format=json&h=prirep,state,node');
+      const shards = found as { prirep: string; state: string; node: string }[];
+      expect(shards.map(({ prirep, state }) => `${prirep} ${state}`)).to.have.members([
+        'p STARTED',
+        'r STARTED',
+      ]);
+      expect(new Set(shards.map(({ node }) => node))).to.have.property('size', 2);
     }
 
     it('runs three nodes, with a copy of the index on a second one', async () => {
       const wait = '_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=120s';
       expect(await elasticsearch(wait)).to.include({ status: 'green', number_of_nodes: 3, timed_out: false });
-      const shards = await copies();
-      expect(shards.map(({ prirep }) => prirep).sort()).to.deep.equal(['p', 'r']);
-      expect(new Set(shards.map(({ node }) => node))).to.have.property('size', 2);
+      await expectCopy();
     });
 
     it('serves and rebuilds, with a copy of the new index', async () => {
@@ -295,9 +290,7 @@ describe('docker-compose.yml', function () {
       await compose.healthy('api', 2);
       expect((await get('/health')).body.total_packages).to.equal(TOTAL);
       await rebuild();
-      const shards = await copies();
-      expect(shards.map(({ state }) => state)).to.deep.equal(['STARTED', 'STARTED']);
-      expect(new Set(shards.map(({ node }) => node))).to.have.property('size', 2);
+      await expectCopy();
     });
   });
 });

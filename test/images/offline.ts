@@ -77,7 +77,7 @@ async function buildBase(): Promise<void> {
 async function build(image: string): Promise<void> {
   const { folder, fill } = images[image] ?? {};
   if (folder === undefined) throw new Error(`unknown image: ${image}`);
-  if (!(await isThere(BASE_IMAGE))) await buildBase();
+  if (!(await succeeds('image', 'inspect', BASE_IMAGE))) await buildBase();
   say(`Building ${image} …`);
   await inScratch(async (context) => {
     await cp(fileURLToPath(new URL(folder, import.meta.url)), context, { recursive: true });
@@ -89,24 +89,15 @@ async function build(image: string): Promise<void> {
 
 async function inScratch(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-image-'));
-  try {
-    await work(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  await work(folder).finally(() => rm(folder, { recursive: true, force: true }));
 }
 
-function isThere(image: string): Promise<boolean> {
-  return succeeds(['image', 'inspect', image]);
-}
-
-async function succeeds(docker: string[]): Promise<boolean> {
-  try {
-    await run('docker', docker, { timeoutMs: BUILD_TIMEOUT_MS });
-    return true;
-  } catch {
-    return false;
-  }
+/** Whether a command of Docker succeeds. */
+function succeeds(...docker: string[]): Promise<boolean> {
+  return run('docker', docker, { timeoutMs: BUILD_TIMEOUT_MS }).then(
+    () => true,
+    () => false,
+  );
 }
 
 function say(line: string): void {
@@ -116,7 +107,8 @@ function say(line: string): void {
 // Fails at once if there is no Docker engine.
 await run('docker', ['version']);
 for (const image of Object.keys(images)) {
-  if ((await isThere(image)) || (await succeeds(['pull', '--quiet', image]))) continue;
-  await build(image);
+  const isAvailable =
+    (await succeeds('image', 'inspect', image)) || (await succeeds('pull', '--quiet', image));
+  if (!isAvailable) await build(image);
 }
 say(`Available: ${Object.keys(images).join(', ')}.`);

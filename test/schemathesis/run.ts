@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { findPaths } from '../../src/dev/paths.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
-import { stopEngines } from '../support/engines.js';
+import { provideEngines, stopEngines, useFastStartingJvm } from '../support/engines.js';
 import { newSlug, request, startService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -60,10 +60,7 @@ interface Report {
 /** Installs these requirements once. @returns the Python of the virtual environment. */
 async function install(): Promise<string> {
   const version = await pythonVersion();
-  const digest = createHash('sha256')
-    .update(await readFile(REQUIREMENTS))
-    .digest('hex')
-    .slice(0, 12);
+  const digest = hash('sha256', await readFile(REQUIREMENTS)).slice(0, 12);
   const { programs } = findPaths(process.env);
   const folder = join(programs, `schemathesis-${version}-${digest}`);
   const python = join(folder, 'bin', 'python');
@@ -74,16 +71,8 @@ async function install(): Promise<string> {
   try {
     console.log('Installing schemathesis (once) …');
     await execute('python3', ['-m', 'venv', scratch]);
-    const pip = [
-      '-m',
-      'pip',
-      'install',
-      '--quiet',
-      '--disable-pip-version-check',
-      '--requirement',
-      REQUIREMENTS,
-    ];
-    await execute(join(scratch, 'bin', 'python'), pip, { timeout: INSTALL_TIMEOUT_MS });
+    const pip = ['pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', REQUIREMENTS];
+    await execute(join(scratch, 'bin', 'python'), ['-m', ...pip], { timeout: INSTALL_TIMEOUT_MS });
     await rename(scratch, folder).catch((error: unknown) => {
       // Another process may have been faster.
       if (!existsSync(python)) throw error;
@@ -131,15 +120,11 @@ async function test(
     const report = join(folder, 'report.json');
     const command = ['-m', 'schemathesis.cli', '--config-file', file, 'run', `${service.url}/openapi.json`];
     const options = ['--checks', 'all', '--max-examples', String(maxExamples), '--no-color'];
-    const reports = ['--report', 'json', '--report-json-path', report];
-    const { stdout = '', stderr = '' } = await execute(
-      python,
-      [...command, ...options, ...reports, ...args],
-      {
-        cwd: folder,
-        timeout: RUN_TIMEOUT_MS,
-      },
-    ).catch((error: unknown) => error as { stdout?: string; stderr?: string });
+    command.push(...options, '--report', 'json', '--report-json-path', report, ...args);
+    const { stdout = '', stderr = '' } = await execute(python, command, {
+      cwd: folder,
+      timeout: RUN_TIMEOUT_MS,
+    }).catch((error: unknown) => error as { stdout?: string; stderr?: string });
     // A run that times out leaves an empty report, or none.
     const written = existsSync(report) ? await readFile(report, 'utf8') : '';
     const counted = written === '' ? undefined : (JSON.parse(written) as Report);
@@ -158,6 +143,8 @@ async function test(
 
 /** Starts the service in each state and runs schemathesis on it. */
 async function testAll(python: string): Promise<Result[]> {
+  useFastStartingJvm();
+  await provideEngines();
   const dataset = await datasetFile(toCsv(bundledPackages().slice(0, PACKAGES)));
   const held = heldBack(() => 'name\n');
   const web = await datasetServer(held.listener);

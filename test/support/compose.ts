@@ -23,38 +23,31 @@ export class Compose {
   /** Differs from the subnet of a project that a developer runs on the same machine. */
   readonly #subnet = `10.${randomInt(100, 250)}.${randomInt(256)}.0/24`;
   readonly #project = `test-${randomBytes(4).toString('hex')}`;
-  readonly #port: number;
-  readonly #siblingPort: number;
-  readonly #folder: string;
-  readonly #command: string[];
   #files = ['docker-compose.yml'];
 
-  private constructor(port: number, siblingPort: number, folder: string, command: string[]) {
-    this.#port = port;
-    this.#siblingPort = siblingPort;
-    this.#folder = folder;
-    this.#command = command;
-  }
+  private constructor(
+    private readonly command: readonly [string, ...string[]],
+    private readonly folder: string,
+    private readonly port: number,
+    private readonly siblingPort: number,
+  ) {}
 
   /** @throws if Docker Compose is not installed. */
   static async create(): Promise<Compose> {
-    const plugin = await run('docker', ['compose', 'version']).then(
-      () => true,
-      () => false,
-    );
+    const plugin = await run('docker', ['compose', 'version']).catch(() => undefined);
     const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
-    const command = plugin ? ['docker', 'compose'] : ['docker-compose'];
-    return new Compose(await freePort(), await freePort(), folder, command);
+    const command = plugin === undefined ? (['docker-compose'] as const) : (['docker', 'compose'] as const);
+    return new Compose([...command], folder, await freePort(), await freePort());
   }
 
   /** URL of the API. */
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+    return `http://127.0.0.1:${this.port}`;
   }
 
   /** URL of the second registry, with deploy/siblings.yml. */
   get siblingUrl(): string {
-    return `http://127.0.0.1:${this.#siblingPort}`;
+    return `http://127.0.0.1:${this.siblingPort}`;
   }
 
   /**
@@ -66,9 +59,9 @@ export class Compose {
     this.#files = ['docker-compose.yml', ...files];
     const own = {
       SERVICE_IMAGE: 'package-registry-search:test',
-      API_ADDRESS: `127.0.0.1:${this.#port}`,
+      API_ADDRESS: `127.0.0.1:${this.port}`,
       FRONT_SUBNET: this.#subnet,
-      SIBLING_ADDRESS: `127.0.0.1:${this.#siblingPort}`,
+      SIBLING_ADDRESS: `127.0.0.1:${this.siblingPort}`,
       SIBLING_ENV: this.#siblingEnvFile,
       ...settings,
     };
@@ -82,37 +75,32 @@ export class Compose {
 
   /** Runs Compose with `args`. @returns its output. */
   async run(...args: string[]): Promise<string> {
-    const [command = '', ...first] = this.#command;
+    const [program, ...first] = this.command;
     const files = this.#files.flatMap((file) => ['--file', file]);
     const options = ['--project-name', this.#project, '--env-file', this.#envFile, ...files];
-    return run(command, [...first, ...options, ...args], {
-      cwd: ROOT,
-      timeoutMs: TIMEOUT_MS,
-      env: this.#environment,
-    });
+    const { PATH, HOME, DOCKER_HOST } = process.env;
+    // Without the settings of the developer who runs the tests. With BuildKit, Compose 1.29 would delegate the build to
+    // a Docker plugin that may not be installed.
+    const env: NodeJS.ProcessEnv = { PATH, HOME, DOCKER_HOST, COMPOSE_DOCKER_CLI_BUILD: '0' };
+    return run(program, [...first, ...options, ...args], { cwd: ROOT, timeoutMs: TIMEOUT_MS, env });
   }
 
   /** The containers of a service, or all containers. */
   async containers(service?: string): Promise<Container[]> {
-    const labels = [
-      `project=${this.#project}`,
-      ...(service === undefined ? [] : [`service=${service}`]),
-    ].flatMap((label) => ['--filter', `label=com.docker.compose.${label}`]);
-    const ids = (await run('docker', ['ps', '--all', '--quiet', ...labels])).split('\n').filter(Boolean);
+    const labels = [`project=${this.#project}`, ...(service === undefined ? [] : [`service=${service}`])];
+    const filters = labels.flatMap((label) => ['--filter', `label=com.docker.compose.${label}`]);
+    const ids = (await run('docker', ['ps', '--all', '--quiet', ...filters])).split('\n').filter(Boolean);
     if (ids.length === 0) return [];
     return JSON.parse(await run('docker', ['inspect', ...ids])) as Container[];
   }
 
   /** Waits until `count` containers of a service are healthy. */
   async healthy(service: string, count: number): Promise<void> {
-    await waitFor(
-      async () => {
-        const containers = await this.containers(service);
-        return containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count;
-      },
-      `${count} healthy containers of ${service}`,
-      300_000,
-    );
+    const areHealthy = async () => {
+      const containers = await this.containers(service);
+      return containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count;
+    };
+    await waitFor(areHealthy, `${count} healthy containers of ${service}`, 300_000);
   }
 
   /** Removes containers, networks and volumes. */
@@ -120,28 +108,16 @@ export class Compose {
     try {
       await this.run('down', '--volumes', '--remove-orphans', '--timeout', '20');
     } finally {
-      await rm(this.#folder, { recursive: true, force: true });
+      await rm(this.folder, { recursive: true, force: true });
     }
   }
 
   get #envFile(): string {
-    return join(this.#folder, 'env');
+    return join(this.folder, 'env');
   }
 
   get #siblingEnvFile(): string {
-    return join(this.#folder, 'sibling.env');
-  }
-
-  /** Excludes the settings of the developer who runs the tests. */
-  get #environment(): NodeJS.ProcessEnv {
-    const { PATH, HOME, DOCKER_HOST } = process.env;
-    // With BuildKit, Compose 1.29 would delegate the build to a Docker plugin that may not be installed.
-    return {
-      PATH,
-      HOME,
-      COMPOSE_DOCKER_CLI_BUILD: '0',
-      ...(DOCKER_HOST === undefined ? {} : { DOCKER_HOST }),
-    };
+    return join(this.folder, 'sibling.env');
   }
 }
 

@@ -21,23 +21,25 @@ export interface SavedObject {
   references: Reference[];
 }
 
-/** A dimension of a panel. */
-type Column = { isBucketed: boolean } & (
-  | { operationType: 'count'; sourceField: '___records___' }
-  | { operationType: 'max'; sourceField: string }
-  | {
-      operationType: 'terms';
-      sourceField: string;
-      params: { size: number; orderBy: { columnId: string }; orderDirection: 'desc'; otherBucket: boolean };
-    }
-  | {
-      operationType: 'range';
-      sourceField: string;
-      params: { type: 'histogram'; maxBars: number; includeEmptyRows: boolean };
-    }
-  | { operationType: 'math'; params: { tinymathAst: Term } }
-  | { operationType: 'formula'; references: [string] }
-);
+/** A dimension of a panel; operations do without the members that they do not need. */
+interface Column {
+  isBucketed: boolean;
+  operationType: 'count' | 'max' | 'terms' | 'range' | 'math' | 'formula';
+  sourceField: string;
+  references: string[];
+  params: {
+    /** Of terms. */
+    size: number;
+    orderBy: { columnId: string };
+    orderDirection: 'desc';
+    otherBucket: boolean;
+    /** Of a range. */
+    maxBars: number;
+    includeEmptyRows: boolean;
+    /** Of a formula. */
+    tinymathAst: Term;
+  };
+}
 
 /** A part of a formula: a number, the value of a column, or a sum. */
 type Term = number | string | { name: 'add'; args: Term[] };
@@ -71,24 +73,22 @@ export function layerOf(panel: string): Layer {
 
 /** The rows that a layer shows. @throws on an operation that is not implemented here. */
 export async function rowsOf(client: Client, index: string, layer: Layer): Promise<Row[]> {
-  const aggs: Record<string, estypes.AggregationsAggregationContainer> = {};
-  for (const [id, column] of Object.entries(layer.columns)) {
-    if (column.operationType === 'max') aggs[id] = { max: { field: column.sourceField } };
-  }
-  const [bucket, ...others] = layer.columnOrder.filter((id) => layer.columns[id]?.isBucketed);
+  const { columns, columnOrder } = layer;
+  const maxima = Object.entries(columns).filter(([, { operationType }]) => operationType === 'max');
+  const aggs = Object.fromEntries(maxima.map(([id, { sourceField: field }]) => [id, { max: { field } }]));
+  const [bucket, ...others] = columnOrder.filter((id) => columns[id]?.isBucketed);
   if (others.length > 0) throw new Error('layers with several buckets are not implemented');
   if (bucket === undefined) {
     const { hits, aggregations } = await client.search({ index, size: 0, track_total_hits: true, aggs });
     return [rowOf(layer, (hits.total as estypes.SearchTotalHits).value, aggregations ?? {})];
   }
-  const buckets = await bucketing(client, index, layer, bucket);
+  const column = columns[bucket] as Column;
+  const buckets = await bucketing(client, index, layer, column);
   const { aggregations } = await client.search({ index, size: 0, aggs: { buckets: { ...buckets, aggs } } });
-  const found = aggregations?.['buckets'] as unknown as Buckets;
-  const rows = found.buckets.map((one) => ({ [bucket]: one.key, ...rowOf(layer, one.doc_count, one) }));
-  const rest = found.sum_other_doc_count ?? 0;
-  return rest > 0 && hasOther(layer.columns[bucket])
-    ? [...rows, { [bucket]: 'Other', ...rowOf(layer, rest, {}) }]
-    : rows;
+  const { buckets: found, sum_other_doc_count: rest = 0 } = aggregations?.['buckets'] as unknown as Buckets;
+  const rows = found.map((one) => ({ [bucket]: one.key, ...rowOf(layer, one.doc_count, one) }));
+  const hasOther = column.operationType === 'terms' && column.params.otherBucket && rest > 0;
+  return hasOther ? [...rows, { [bucket]: 'Other', ...rowOf(layer, rest, {}) }] : rows;
 }
 
 interface Buckets {
@@ -96,33 +96,24 @@ interface Buckets {
   sum_other_doc_count?: number;
 }
 
-function hasOther(column: Column | undefined): boolean {
-  return column?.operationType === 'terms' && column.params.otherBucket;
-}
-
 async function bucketing(
   client: Client,
   index: string,
   { columns }: Layer,
-  id: string,
+  { operationType, sourceField: field, params }: Column,
 ): Promise<estypes.AggregationsAggregationContainer> {
-  const column = columns[id];
-  if (column?.operationType === 'terms') {
-    const { size, orderBy, orderDirection } = column.params;
-    if (columns[orderBy.columnId]?.operationType !== 'count')
-      throw new Error('terms must be ordered by count');
-    return { terms: { field: column.sourceField, size, order: { _count: orderDirection } } };
+  if (operationType === 'terms') {
+    const { size, orderBy, orderDirection } = params;
+    const order = columns[orderBy.columnId]?.operationType;
+    if (order !== 'count') throw new Error('terms must be ordered by count');
+    return { terms: { field, size, order: { _count: orderDirection } } };
   }
-  if (column?.operationType === 'range') {
-    const field = column.sourceField;
-    const bounds = { min: { min: { field } }, max: { max: { field } } };
-    const { aggregations } = await client.search({ index, size: 0, aggs: bounds });
-    const { min, max } = aggregations as unknown as Record<'min' | 'max', { value: number }>;
-    const { maxBars, includeEmptyRows } = column.params;
-    const interval = roundInterval((max.value - min.value) / maxBars);
-    return { histogram: { field, interval, min_doc_count: includeEmptyRows ? 0 : 1 } };
-  }
-  throw new Error(`buckets are not implemented for ${String(column?.operationType)}`);
+  if (operationType !== 'range') throw new Error(`buckets are not implemented for ${operationType}`);
+  const bounds = { min: { min: { field } }, max: { max: { field } } };
+  const { aggregations } = await client.search({ index, size: 0, aggs: bounds });
+  const { min, max } = aggregations as unknown as Record<'min' | 'max', { value: number }>;
+  const interval = roundInterval((max.value - min.value) / params.maxBars);
+  return { histogram: { field, interval, min_doc_count: params.includeEmptyRows ? 0 : 1 } };
 }
 
 /** The smallest of 1, 2, 5, 10, 20 … that is at least `least`: Kibana's intervals of whole numbers. */
@@ -132,23 +123,20 @@ function roundInterval(least: number): number {
 }
 
 function rowOf({ columns }: Layer, count: number, metrics: object): Row {
+  const values: Partial<Record<Column['operationType'], (column: Column, id: string) => number>> = {
+    count: () => count,
+    max: (_column, id) => (metrics as Record<string, { value: number }>)[id]?.value ?? NaN,
+    math: ({ params }) => value(params.tinymathAst),
+    formula: ({ references: [term = ''] }) => value(term),
+  };
   const value = (term: Term): number => {
     if (typeof term === 'number') return term;
     if (typeof term === 'object') return term.args.map(value).reduce((sum, part) => sum + part);
-    const column = columns[term];
-    switch (column?.operationType) {
-      case 'count':
-        return count;
-      case 'max':
-        return (metrics as Record<string, { value: number }>)[term]?.value ?? NaN;
-      case 'math':
-        return value(column.params.tinymathAst);
-      case 'formula':
-        return value(column.references[0]);
-      default:
-        throw new Error(`no value is implemented for ${term}: ${String(column?.operationType)}`);
-    }
+    const column = columns[term] as Column;
+    const of = values[column.operationType];
+    if (of === undefined) throw new Error(`no value is implemented for ${term}: ${column.operationType}`);
+    return of(column, term);
   };
-  const ids = Object.entries(columns).filter(([, { isBucketed }]) => !isBucketed);
-  return Object.fromEntries(ids.map(([id]) => [id, value(id)]));
+  const ids = Object.keys(columns).filter((id) => columns[id]?.isBucketed === false);
+  return Object.fromEntries(ids.map((id) => [id, value(id)]));
 }

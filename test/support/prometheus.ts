@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { startLocalService } from '../../src/dev/local-service.js';
-import { ManagedProcess } from '../../src/dev/managed-process.js';
 import { run } from '../../src/dev/run.js';
 import { SetupError } from '../../src/dev/service.js';
+import { startProgram, statusOf } from './program.js';
 
 /** The folder of its configuration and of the alert rules. */
 export const DEPLOY = new URL('../../deploy/', import.meta.url);
@@ -24,8 +24,6 @@ export interface QueryResult {
 
 /** A real Prometheus that scrapes replicas every second. */
 export interface Prometheus {
-  /** Such as `http://127.0.0.1:9090`. */
-  readonly url: string;
   /** Evaluates an expression now. @throws {Error} if it is invalid, or no instant vector. */
   query(expr: string): Promise<QueryResult[]>;
   /** Reads `/api/v1/<path>`. @returns its `data`. @throws {Error} with the message of Prometheus. */
@@ -61,51 +59,44 @@ export async function runInstalled(program: 'prometheus' | 'promtool', args: str
  * @returns is available only within the tests of the suite.
  */
 export function usePrometheus(metricsUrls: () => readonly string[]): Prometheus {
-  let running: (Prometheus & { stop(): Promise<void> }) | undefined;
+  let running: { url: string; stop(): Promise<void> } | undefined;
   before(async function () {
     this.timeout(2 * START_TIMEOUT_MS);
     running = await startPrometheus(metricsUrls());
   });
-  after(async () => {
-    await running?.stop();
-  });
-  const started = () => {
-    if (running === undefined) throw new Error('Prometheus is available only within the tests of a suite');
-    return running;
+  after(() => running?.stop());
+  const get = async (path: string) => {
+    const response = await fetch(`${running?.url}/api/v1/${path}`);
+    const { data, error } = (await response.json()) as { data?: unknown; error?: string };
+    if (error !== undefined) throw new Error(`Prometheus: ${error}`);
+    return data;
   };
-  return {
-    get url() {
-      return started().url;
-    },
-    query: (expr) => started().query(expr),
-    get: (path) => started().get(path),
-  };
+  return { get, query: async (expr) => vectorOf(await get(`query?query=${encodeURIComponent(expr)}`)) };
 }
 
 async function startPrometheus(
   metricsUrls: readonly string[],
-): Promise<Prometheus & { stop(): Promise<void> }> {
+): Promise<{ url: string; stop(): Promise<void> }> {
   await runInstalled('prometheus', ['--version']);
   const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-prometheus-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   const configFile = join(folder, 'prometheus.yml');
-  const launch = async (port: number) => {
-    const command = [
-      'prometheus',
-      `--config.file=${configFile}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-    ];
-    const program = new ManagedProcess(command, {
-      cwd: folder,
-      env: { PATH: process.env['PATH'] },
-      runAs: undefined,
-      logFile: join(folder, 'prometheus.log'),
-    });
-    const { signal } = new AbortController();
-    await program.waitUntil(() => isReady(port), 'Prometheus', START_TIMEOUT_MS, signal);
-    return program;
-  };
+  const launch = (port: number) =>
+    startProgram(
+      [
+        'prometheus',
+        `--config.file=${configFile}`,
+        `--storage.tsdb.path=${join(folder, 'data')}`,
+        `--web.listen-address=127.0.0.1:${port}`,
+      ],
+      {
+        name: 'Prometheus',
+        cwd: folder,
+        logFile: join(folder, 'prometheus.log'),
+        timeoutMs: START_TIMEOUT_MS,
+        isReady: async () => (await statusOf(`http://127.0.0.1:${port}/-/ready`)) === 200,
+      },
+    );
   try {
     await writeFile(configFile, await configure(metricsUrls));
     const service = await startLocalService({
@@ -114,15 +105,7 @@ async function startPrometheus(
       usualPort: undefined,
       launch,
     });
-    return {
-      url: service.url,
-      query: async (expr) => vectorOf(await get(service.url, `query?query=${encodeURIComponent(expr)}`)),
-      get: (path) => get(service.url, path),
-      stop: async () => {
-        await service.stop();
-        await remove();
-      },
-    };
+    return { url: service.url, stop: () => service.stop().then(remove) };
   } catch (error) {
     await remove();
     throw error;
@@ -142,19 +125,6 @@ async function configure(metricsUrls: readonly string[]): Promise<string> {
       static_configs: [{ targets }],
     })),
   });
-}
-
-async function isReady(port: number): Promise<boolean> {
-  const response = await fetch(`http://127.0.0.1:${port}/-/ready`).catch(() => undefined);
-  await response?.body?.cancel();
-  return response?.status === 200;
-}
-
-async function get(url: string, path: string): Promise<unknown> {
-  const response = await fetch(`${url}/api/v1/${path}`);
-  const { data, error } = (await response.json()) as { data?: unknown; error?: string };
-  if (error !== undefined) throw new Error(`Prometheus: ${error}`);
-  return data;
 }
 
 function vectorOf(data: unknown): QueryResult[] {
