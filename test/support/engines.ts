@@ -63,12 +63,12 @@ const started: StartedEngine[] = [];
 
 /**
  * Before the tests of a run: starts the engines that all of its processes share, and sets the variables with their
- * addresses. Engines whose address is given are used as they are.
+ * addresses. Engines whose address is given are used as they are, except by `npm run test:containers`.
  */
 export async function provideEngines(): Promise<void> {
   for (const kind of KINDS) {
     const variable = VARIABLES[kind];
-    if (process.env[variable] !== undefined) continue;
+    if (process.env[variable] !== undefined && !MUST_BE_CONTAINERS) continue;
     const engine = await startEngine(kind);
     started.push(engine);
     process.env[variable] = engine.url;

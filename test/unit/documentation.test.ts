@@ -143,7 +143,7 @@ describe('The documentation', () => {
         expect(files.filter((file) => !exists(file))).to.deep.equal([]);
         const suites = matches(
           codeSpansOf(markdown),
-          /^((?:unit|integration|faults|browser|containers)\/[\w/-]+)$/g,
+          /^((?:unit|integration|serial|faults|browser|containers)\/[\w/-]+)$/g,
         );
         const absent = suites.filter((suite) => !exists(`test/${suite}.test.ts`) && !exists(`test/${suite}`));
         expect(absent).to.deep.equal([]);

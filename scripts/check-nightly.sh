@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# `npm run check:nightly`: what takes its time from size or duration, one after the other, because most of it measures.
+# Needs what `npm run check` needs. The last line is `N passed, N failed`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/test-runs.sh
+
+node scripts/setup.mjs --build
+scripts/install-tools.sh
+scripts/with-docker.sh npm run --silent images:offline
+
+run guard npm run --silent bench:guard
+run million-names npm run --silent test:browser:million
+# Slower than the full soak, because it starts with cold JVMs.
+run soak npm run --silent soak -- --reads 50000 --rate 200 --short
+run cluster npm run --silent test:cluster
+run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
+run containers scripts/with-docker.sh npm run --silent test:containers:all
+conclude guard million-names soak cluster histories containers

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Installs the programs that the checks need and that are missing: Chromium, HAProxy and Prometheus. Needs Debian and,
+# if one is missing, root.
+set -euo pipefail
+missing=()
+if [ -z "${CHROMIUM:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
+  missing+=(chromium fonts-liberation)
+fi
+command -v haproxy >/dev/null || missing+=(haproxy)
+command -v promtool >/dev/null || missing+=(prometheus)
+if ((${#missing[@]} > 0)); then
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
