@@ -17,7 +17,7 @@ import { aliasOf, previousAliasOf } from '../../src/search/index-names.js';
 import { startCluster, type Cluster, type ClusterNode } from '../support/cluster.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { waitFor } from '../support/wait-for.js';
-import { EngineLink } from './engine-link.js';
+import { EngineLink } from '../support/engine-link.js';
 import { startHaProxy, type HaProxy } from './haproxy.js';
 import { Replica } from './replica.js';
 import { Snapshots, type Variant } from './snapshots.js';
