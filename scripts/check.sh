@@ -10,7 +10,7 @@ if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then
   npm run --silent format:check
   scripts/install-tools.sh
   scripts/with-docker.sh npm run --silent images:offline
-  # All of the following share one Elasticsearch and one Redis, but for tests that need their own.
+  # The tests below share one Elasticsearch and one Redis, except those that start their own.
   exec npx tsx test/support/with-engines.ts scripts/check.sh
 fi
 source scripts/test-runs.sh

@@ -13,7 +13,7 @@ import {
 } from '../support/service.js';
 
 describe('Rate limits', () => {
-  // One of its own, because its commands are counted.
+  // A separate Redis, because its commands are counted.
   const engine = useOwnEngine('redis');
   const variables = () => ({
     RATE_LIMIT_POINTS: '5',

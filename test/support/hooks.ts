@@ -16,9 +16,10 @@ function hasOnlyUnitTests(): boolean {
 
 /** Runs once, in the main process, before all suites. */
 export async function mochaGlobalSetup(): Promise<void> {
+  const needsEngines = !hasOnlyUnitTests();
+  if (needsEngines) assertBuilt();
   beginRun();
-  if (hasOnlyUnitTests()) return;
-  assertBuilt();
+  if (!needsEngines) return;
   useFastStartingJvm();
   await provideEngines();
 }
@@ -34,7 +35,10 @@ export const mochaHooks = {
 /** Runs after the last test, even if tests failed. */
 export async function mochaGlobalTeardown(): Promise<void> {
   printTotals();
-  await removeSharedSnapshot();
-  await stopEngines();
-  endRun();
+  try {
+    await removeSharedSnapshot();
+  } finally {
+    await stopEngines();
+    endRun();
+  }
 }

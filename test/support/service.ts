@@ -308,8 +308,10 @@ async function removeRegistry(slug: string, client: Client): Promise<void> {
   const indices = all.filter((index) => isBuildOf(alias, index) || isChangesOf(alias, index));
   if (indices.length > 0) await client.indices.delete({ index: indices });
   const redis = new Redis(engines().redis.url);
-  const keys = await redis.keys(`${slug}:*`);
-  if (keys.length > 0) await redis.del(keys);
+  // Not KEYS, which would block a Redis that others use.
+  for await (const keys of redis.scanStream({ match: `${slug}:*` }) as AsyncIterable<string[]>) {
+    if (keys.length > 0) await redis.del(keys);
+  }
   redis.disconnect();
 }
 
