@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { runCommand } from '../support/spawn-cli.js';
 import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -12,7 +12,7 @@ describe('A periodic refresh after a rollback', function () {
     const { dataset, service } = suite;
     await suite.publish(packagesNamed(['second']));
     // Before refreshes begin: one of them may hold the lock at any moment.
-    expect(await runCommand('cli/rollback', service.env)).to.include({ code: 0, stderr: '' });
+    await rollBack(service.elasticsearch, service.alias, new AbortController().signal);
     const builds = await service.indices();
     const refreshing = await startService(
       { DATASET_URL: dataset.url, REBUILD_INTERVAL_SECONDS: '1' },

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
+import { rollBack } from '../../src/rebuild/rollback.js';
 import { isBuildOf, isChangesOf } from '../../src/search/index-names.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { runCommand } from '../support/spawn-cli.js';
 import { BYPASS_SECRET, newSlug, REBUILD, useService, type SuiteService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -14,15 +14,10 @@ import { waitFor } from '../support/wait-for.js';
 const OLD_BUILD = '20200101t000000z-0123abcd';
 
 /**
- * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the alias of the
- * first, like the alias of its previous generation, like its changes, and like one of its builds.
+ * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the aliases of the
+ * first, or like its changes. All others: test/unit/search/index-names.test.ts.
  */
-const ALIKE = ['-packages', '-packages-previous', '-packages-changes', `-packages-${OLD_BUILD}`];
-
-const DIRECTIONS = [
-  ['first', 'second'],
-  ['second', 'first'],
-] as const;
+const ALIKE = ['-packages', '-packages-changes'];
 
 const FIRST = bundledPackages().slice(0, 100);
 const SECOND = bundledPackages().slice(600, 800);
@@ -63,24 +58,15 @@ describe('A registry next to siblings with similar names', function () {
   const statesOfOthers = (suite: SuiteService) =>
     Promise.all(all.filter((one) => one !== suite).map(stateOf));
 
-  async function rebuild({ service }: SuiteService): Promise<void> {
-    expect((await service.rebuild()).status).to.equal(202);
-    expect(service.server.rebuilds.lastFailure).to.equal(undefined);
-  }
-
-  // The other directions differ only in names, which test/unit/search/index-names.test.ts compares.
-  for (const [name, suite] of [
-    ['<slug>', first],
-    ['<slug>-packages-changes', siblings[2] as SuiteService],
-  ] as const) {
-    it(`rebuilds, rolls back, cleans up and prunes without affecting the others: ${name}`, async () => {
-      const { elasticsearch, alias, env } = suite.service;
+  for (const [i, suite] of all.entries()) {
+    it(`rebuilds, rolls back, cleans up and prunes without affecting the others: <slug>${['', ...ALIKE][i]}`, async () => {
+      const { elasticsearch, alias } = suite.service;
       const before = await statesOfOthers(suite);
       const crashed = `${alias}-${OLD_BUILD}`;
       await elasticsearch.indices.create({ index: crashed, aliases: { [`${crashed}-loading`]: {} } });
-      await rebuild(suite);
-      expect(await runCommand('cli/rollback', env)).to.include({ code: 0, stderr: '' });
-      await rebuild(suite);
+      await suite.publish(SECOND);
+      await rollBack(elasticsearch, alias, new AbortController().signal);
+      await suite.publish(FIRST);
       const names = Object.keys(await indicesOf(suite));
       const builds = names.filter((index) => isBuildOf(alias, index));
       expect(builds).to.have.length(2).and.to.not.include(crashed);
@@ -94,7 +80,7 @@ describe('A registry next to siblings with similar names', function () {
     const index = (await Promise.all(siblings.map(indicesOf))).flatMap((indices) => Object.keys(indices));
     await elasticsearch.indices.addBlock({ index, block: 'read_only' });
     try {
-      await rebuild(first);
+      await first.publish(SECOND);
     } finally {
       await elasticsearch.indices.putSettings({ index, settings: { 'index.blocks.read_only': null } });
     }
@@ -123,6 +109,11 @@ describe('A registry next to siblings with similar names', function () {
     }
   });
 });
+
+const DIRECTIONS = [
+  ['first', 'second'],
+  ['second', 'first'],
+] as const;
 
 describe('Two registries on the same engines', function () {
   this.timeout(60_000);
@@ -184,28 +175,27 @@ describe('Two registries on the same engines', function () {
       expect(samples).to.have.length.greaterThan(50);
       expect(new Set(labels)).to.deep.equal(new Set([service.slug]));
     });
-
-    it(`start each key in Redis with the slug: those of the ${one}`, async () => {
-      const { service, dataset } = both[one];
-      const ip = `198.51.103.${i}`;
-      const keys = await keysUsed(redis().url, async () => {
-        await service.get('/stats', as(ip));
-        await service.get('/debug-ip', as(ip));
-        await service.get('/rebuild?secret=wrong', as(ip));
-        await service.rebuild();
-        await dataset.write('');
-        await service.rebuild();
-        expect(service.server.rebuilds.lastFailure).not.to.equal(undefined);
-      });
-      // `service.rebuild()` is counted by the address of the test itself.
-      const limits = [`debug:${ip}`, `reading:${ip}`, 'secrets:127.0.0.1', `secrets:${ip}`];
-      const rebuilds = ['last-failure', 'lock', 'progress'];
-      expect(keys).to.deep.equal([
-        ...limits.map((name) => `${service.slug}:limit:${name}`),
-        ...rebuilds.map((name) => `${service.slug}:rebuild:${name}`),
-      ]);
-    });
   }
+
+  it('start each key in Redis with the slug', async () => {
+    const { service, dataset } = both.first;
+    const ip = '198.51.103.1';
+    const keys = await keysUsed(redis().url, async () => {
+      await service.get('/stats', as(ip));
+      await service.get('/debug-ip', as(ip));
+      await service.get('/rebuild?secret=wrong', as(ip));
+      await dataset.write('');
+      await service.rebuild();
+      expect(service.server.rebuilds.lastFailure).not.to.equal(undefined);
+    });
+    // `service.rebuild()` is counted by the address of the test itself.
+    const limits = [`debug:${ip}`, `reading:${ip}`, 'secrets:127.0.0.1', `secrets:${ip}`];
+    const rebuilds = ['last-failure', 'lock', 'progress'];
+    expect(keys).to.deep.equal([
+      ...limits.map((name) => `${service.slug}:limit:${name}`),
+      ...rebuilds.map((name) => `${service.slug}:rebuild:${name}`),
+    ]);
+  });
 });
 
 /** The Redis keys that `act` uses, as Redis itself parses the commands. */

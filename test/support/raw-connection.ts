@@ -86,6 +86,11 @@ export class RawConnection {
     return this.#responses;
   }
 
+  /** Resolves when more bytes were received, or the connection was closed. */
+  async received(): Promise<void> {
+    await Promise.race([once(this.#socket, 'data'), this.closed]);
+  }
+
   destroy(): void {
     this.#socket.destroy();
   }
