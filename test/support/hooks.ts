@@ -1,5 +1,5 @@
+import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
-import { assertBuilt } from './built.js';
 import { provideEngines, stopEngines, useFastStartingJvm } from './engines.js';
 import { beginRun, endRun } from './run-folder.js';
 import { findLeaks } from './secret-scanner.js';
@@ -17,7 +17,8 @@ function hasOnlyUnitTests(): boolean {
 /** Runs once, in the main process, before all suites. */
 export async function mochaGlobalSetup(): Promise<void> {
   const needsEngines = !hasOnlyUnitTests();
-  if (needsEngines) assertBuilt();
+  // Tests run the commands and the rebuild process from `dist`.
+  if (needsEngines) execFileSync(process.execPath, ['scripts/setup.mjs', '--built'], { stdio: 'inherit' });
   beginRun();
   if (!needsEngines) return;
   useFastStartingJvm();
