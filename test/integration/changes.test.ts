@@ -166,6 +166,8 @@ describe('The chain of snapshots', function () {
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 410, 200, 200, 200]);
     // One more, because the previous snapshot also has two.
     expect(await changesIndices()).to.have.length(3);
+    const [found] = Object.values(await elasticsearch.indices.getMapping({ index: alias }));
+    expect(found?.mappings._meta?.['lineage'].ancestors).to.deep.equal([ids[3], ids[2]]);
     await rollBack(elasticsearch, alias, new AbortController().signal);
     await server.generations.refresh();
     expect(currentId(suite.service)).to.equal(ids[3]);

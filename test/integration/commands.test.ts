@@ -49,7 +49,6 @@ describe('The command line', function () {
 
   it('fails with the reason in one line, and keeps the current snapshot', async () => {
     const { env } = suite.service;
-    await suite.publish(packagesNamed(['gamma', 'delta']));
     const smaller = await datasetFile(toCsv(packagesNamed(['eta'])));
     const rebuild = (...args: string[]) =>
       runCommand('cli/rebuild', env, ['--dataset', smaller.url, ...args]);
@@ -59,7 +58,7 @@ describe('The command line', function () {
       expect(shrunken.stderr).to.match(
         /^the rebuild failed, .*: the snapshot has 1 packages, .* force=true .*\n$/,
       );
-      expect(await served(suite.service)).to.deep.equal(['gamma', 'delta']);
+      expect(await served(suite.service)).to.deep.equal(['alpha', 'beta']);
       expect(await rebuild('--force')).to.include({ code: 0, stderr: '' });
       expect(await served(suite.service)).to.deep.equal(['eta']);
     } finally {

@@ -82,7 +82,6 @@ describe('Metrics', () => {
 
   it('report the served generation, and the outcomes of rebuilds', async () => {
     const now = Date.now() / 1000;
-    await suite.publish(packages);
     const first = await look();
     expect(first.sum('engine_state', { state: 'present' })).to.equal(1);
     expect(first.sum('engine_state')).to.equal(1);
