@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { datasetServer } from '../support/dataset-server.js';
-import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
-import { isBulk, isCreation, isFlip, isMerge, type Hold, type Matches } from '../support/engine-proxy.js';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { toCsv } from '../support/datasets.js';
+import { isBulk, isCreation, isFlip, isMerge, type Matches } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
 import { REBUILD, request, SHARED_PACKAGES, startService, type Service } from '../support/service.js';
@@ -13,57 +13,74 @@ import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-proces
 const OLD = SHARED_PACKAGES.slice(0, 300);
 const NEW = SHARED_PACKAGES.slice(0, 600);
 
+/** Enough rows to take a while to check. */
+const CHECKED_ROWS = 300_000;
+
+const isCreationOfChanges: Matches = (method, path) => method === 'PUT' && path.includes('-changes-2');
 const isVerification: Matches = (_method, path) => path.includes('_count');
 
-/** Enough rows to take a while to check. */
-const CHECKED_ROWS = 500_000;
+/** Where a rebuild is killed: before or after a request, or while it downloads. */
+type Point = [what: string, when?: 'before' | 'after', matches?: Matches];
 
-describe('A killed rebuild', function () {
+const DOWNLOADING: Point = ['during the download'];
+const LOADING: Point = ['during the load', 'after', isBulk];
+const CREATED: Point = ['after its index is created', 'after', isCreation];
+const MERGING: Point = ['during the merge', 'after', isMerge];
+const VERIFYING: Point = ['during verification', 'before', isVerification];
+const FLIPPING: Point = ['right before the flip', 'before', isFlip];
+/** The only one with the new snapshot in service, and therefore the last of every sequence. */
+const FLIPPED: Point = ['right after the flip', 'after', isFlip];
+
+describe('A rebuild', function () {
   this.timeout(120_000);
   const suite = useProxiedService(() => OLD, UNCACHED);
   const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
-  let dataset: DatasetFile;
-  const holds: Hold[] = [];
-  const cleanups: (() => Promise<unknown>)[] = [];
+  let origin: DatasetServer;
+  /** What the dataset server sends; nothing while undefined. */
+  let csv: string | undefined;
+  const cleanups: (() => unknown)[] = [];
 
   before(async () => {
-    dataset = await datasetFile(toCsv(NEW));
+    origin = await datasetServer((_request, response) => {
+      if (csv !== undefined) response.end(csv);
+    });
   });
   afterEach(async () => {
-    for (const hold of holds.splice(0)) hold.release();
     for (const cleanup of cleanups.splice(0)) await cleanup();
   });
-  after(() => dataset.remove());
+  after(() => origin.close());
 
-  function hold(...rule: Parameters<typeof suite.proxy.hold>): Hold {
-    const held = suite.proxy.hold(...rule);
-    holds.push(held);
-    return held;
-  }
-
-  /** @returns the address of a dataset that is never sent. */
-  async function stalledOrigin(): Promise<string> {
-    const origin = await datasetServer(() => undefined);
-    cleanups.push(() => origin.close());
-    return origin.url;
-  }
+  const env = () => ({ ELASTICSEARCH_URL: suite.proxy.url, DATASET_URL: origin.url });
 
   /** Starts a replica in a child process, and a rebuild. */
-  async function beginElsewhere(datasetUrl: string): Promise<SpawnedCli> {
-    const replica = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url, DATASET_URL: datasetUrl });
+  async function beginElsewhere(): Promise<SpawnedCli> {
+    const replica = spawnReplica(suite, env());
     cleanups.push(() => replica.stop());
     expect((await request(`${await replica.url()}${REBUILD}&force=true`)).status).to.equal(202);
     return replica;
   }
 
-  /** Starts a replica in this process, and a rebuild. */
-  async function beginHere(datasetUrl: string): Promise<[Service, worker: number]> {
-    const env = { ELASTICSEARCH_URL: suite.proxy.url, DATASET_URL: datasetUrl };
-    const replica = await startService(env, suite.service.slug);
-    cleanups.push(() => replica.stop());
+  /** Starts a rebuild of a replica in this process. @returns its worker. */
+  async function beginOn(replica: Service): Promise<number> {
     const before = workersOf();
-    expect((await replica.get(`${REBUILD}&force=true`)).status).to.equal(202);
-    return [replica, workersOf().find((pid) => !before.includes(pid)) ?? NaN];
+    const { lastFailure = null } = replica.server.rebuilds;
+    const { status, body } = await replica.get(`${REBUILD}&force=true`);
+    expect(status).to.equal(202);
+    expect(body).to.deep.include({ last_failure: lastFailure });
+    return workersOf().find((pid) => !before.includes(pid)) ?? NaN;
+  }
+
+  /** Begins a rebuild and waits until it is at a point. @returns what `begin` does, and the release of its request. */
+  async function rebuildUntil<T>([what, when, matches]: Point, begin: () => Promise<T>) {
+    csv = matches && toCsv(NEW);
+    const hold = when && matches && suite.proxy.hold(when, matches);
+    const release = () => hold?.release();
+    cleanups.push(release);
+    const begun = await begin().catch((cause: unknown) => {
+      throw new Error(`no rebuild begins that can be killed ${what}`, { cause });
+    });
+    await hold?.arrived;
+    return { begun, release };
   }
 
   /** Kills a replica, with or without its worker. @returns the process id of the worker. */
@@ -79,165 +96,101 @@ describe('A killed rebuild', function () {
   }
 
   const total = async () => (await suite.service.get('/health')).body.total_packages as number;
-  const expectTotal = (packages: readonly unknown[]) =>
-    waitFor(async () => (await total()) === packages.length, `${packages.length} packages`, 5000);
 
-  /** Asserts that the next rebuild succeeds and leaves nothing of the killed one. */
-  async function expectRecovery(worker: number): Promise<void> {
-    await waitFor(() => !isRunning(worker), 'the worker to exit');
+  function expectServed(point: Point): Promise<void> {
+    const { length } = point === FLIPPED ? NEW : OLD;
+    return waitFor(async () => (await total()) === length, `${length} packages, killed ${point[0]}`, 5000);
+  }
+
+  /** Asserts that the next rebuild succeeds and leaves nothing of the killed ones. */
+  async function expectRecovery(workers: readonly number[]): Promise<void> {
     expect((await suite.service.rebuild('&force=true')).status, 'the lock is free').to.equal(202);
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
     expect(await total()).to.equal(OLD.length);
     // The current and the previous generation.
     expect(await suite.service.indices()).to.have.length(2);
-    expect(await temporaryFilesOf(worker)).to.deep.equal([]);
+    for (const worker of workers) expect(await temporaryFilesOf(worker)).to.deep.equal([]);
   }
 
-  describe('whose server is killed, too,', () => {
-    it('does not block the next one (during the check)', async () => {
-      const rows = Array.from({ length: CHECKED_ROWS }, (_, i) => `name-${i},https://r.example/${i}\n`);
-      const long = await datasetFile(`name,url\n${rows.join('')}`);
-      cleanups.push(() => long.remove());
-      const replica = await beginElsewhere(long.url);
-      const url = (await replica.url()) + REBUILD;
-      await waitFor(async () => (await request(url)).body.phase === 'checking', 'the check to start');
-      const worker = await kill(replica, true);
-      expect(await temporaryFilesOf(worker), 'left by the killed one').to.have.length(1);
+  it('that is killed with its server leaves a complete snapshot in service and does not block the next one', async () => {
+    const rows = Array.from({ length: CHECKED_ROWS }, (_, i) => `name-${i},https://r.example/${i}\n`);
+    csv = `name,url\n${rows.join('')}`;
+    const checking = await beginElsewhere();
+    const url = (await checking.url()) + REBUILD;
+    await waitFor(async () => (await request(url)).body.phase === 'checking', 'the check to start');
+    const workers = [await kill(checking, true)];
+    expect(await temporaryFilesOf(Number(workers[0])), 'left by the killed one').to.have.length(1);
+    await endLock(suite.service);
+    const creating: Point = ['before its index is created', 'before', isCreation];
+    for (const point of [DOWNLOADING, creating, CREATED, LOADING, MERGING, VERIFYING, FLIPPING, FLIPPED]) {
+      const { begun, release } = await rebuildUntil(point, beginElsewhere);
+      workers.push(await kill(begun, true));
+      release();
+      await expectServed(point);
       await endLock(suite.service);
-      await expectRecovery(worker);
-    });
-
-    it('does not block the next one (during the download)', async () => {
-      const replica = await beginElsewhere(await stalledOrigin());
-      const worker = await kill(replica, true);
-      await endLock(suite.service);
-      await expectRecovery(worker);
-    });
-
-    for (const [when, what, matches, served] of [
-      ['before', 'before its index is created', isCreation, OLD],
-      ['after', 'after its index is created', isCreation, OLD],
-      ['after', 'during the load', isBulk, OLD],
-      ['after', 'during the merge', isMerge, OLD],
-      ['before', 'during verification', isVerification, OLD],
-      ['before', 'right before the flip', isFlip, OLD],
-      ['after', 'right after the flip', isFlip, NEW],
-    ] as const) {
-      it(`leaves a complete snapshot in service, and does not block the next one (${what})`, async () => {
-        const held = hold(when, matches);
-        const replica = await beginElsewhere(dataset.url);
-        await held.arrived;
-        const worker = await kill(replica, true);
-        held.release();
-        await expectTotal(served);
-        await endLock(suite.service);
-        await expectRecovery(worker);
-      });
     }
+    await expectRecovery(workers);
   });
 
-  describe('whose server keeps running', () => {
-    for (const [what, matches] of [
-      ['during the download', undefined],
-      ['before its index is created', isCreation],
-      ['during the load', isBulk],
-      ['during verification', isVerification],
-      ['right before the flip', isFlip],
-    ] as const) {
-      it(`is reported and cleaned up by the server (${what})`, async () => {
-        const before = await suite.service.indices();
-        const held = matches && hold('before', matches);
-        const [replica, worker] = await beginHere(held === undefined ? await stalledOrigin() : dataset.url);
-        await held?.arrived;
-        process.kill(worker, 'SIGKILL');
-        await replica.idle();
-        held?.release();
-        const { reason } = replica.server.rebuilds.lastFailure ?? {};
-        expect(reason).to.equal('the rebuild process ended unexpectedly (SIGKILL)');
-        const { body } = await suite.service.get(REBUILD);
-        expect(body).to.deep.include({ last_failure: replica.server.rebuilds.lastFailure });
-        expect((await replica.get('/health')).status).to.equal(200);
-        expect(await temporaryFilesOf(worker)).to.deep.equal([]);
-        expect(await suite.service.indices()).to.deep.equal(before);
-        await expectTotal(OLD);
-        await endLock(suite.service);
-        await expectRecovery(worker);
-      });
-    }
-
-    it('serves the new data and counts as a success (right after the flip)', async () => {
-      const held = hold('after', isFlip);
-      const [replica, worker] = await beginHere(dataset.url);
-      await held.arrived;
+  it('whose process is killed is reported and cleaned up by its server, unless it has flipped', async () => {
+    const replica = await startService(env(), suite.service.slug);
+    cleanups.push(() => replica.stop());
+    const { rebuilds } = replica.server;
+    const workers: number[] = [];
+    const points = [isCreation, isBulk, isVerification, isFlip].map((matches): Point => [
+      `before ${matches.name}`,
+      'before',
+      matches,
+    ]);
+    for (const point of [DOWNLOADING, ...points, FLIPPED]) {
+      const [what] = point;
+      const before = await suite.service.indices();
+      const { begun: worker, release } = await rebuildUntil(point, () => beginOn(replica));
       process.kill(worker, 'SIGKILL');
       await replica.idle();
-      expect(replica.server.rebuilds.counts).to.include({ rebuilt: 1, failed: 0 });
-      await expectTotal(NEW);
+      release();
+      workers.push(worker);
+      if (point !== FLIPPED) {
+        const { reason } = rebuilds.lastFailure ?? {};
+        expect(reason, what).to.equal('the rebuild process ended unexpectedly (SIGKILL)');
+        expect(await suite.service.indices(), what).to.deep.equal(before);
+      }
       const { body } = await suite.service.get(REBUILD);
-      expect(body).to.include({ code: 'rebuilding', last_failure: null });
+      expect(body, what).to.deep.include({ code: 'rebuilding', last_failure: rebuilds.lastFailure ?? null });
+      expect((await replica.get('/health')).status, what).to.equal(200);
+      expect(await temporaryFilesOf(worker), what).to.deep.equal([]);
+      await expectServed(point);
       await endLock(suite.service);
-      await expectRecovery(worker);
-    });
-  });
-
-  describe('whose server is killed alone', () => {
-    it('stops, cleans up and releases the lock (during the download)', async () => {
-      const worker = await kill(await beginElsewhere(await stalledOrigin()), false);
-      await expectRecovery(worker);
-    });
-
-    for (const [what, matches, served] of [
-      ['after its index is created', isCreation, OLD],
-      ['during the merge', isMerge, OLD],
-      ['right after the flip', isFlip, NEW],
-    ] as const) {
-      it(`leaves a complete snapshot in service, and releases the lock (${what})`, async () => {
-        const held = hold('after', matches);
-        const replica = await beginElsewhere(dataset.url);
-        await held.arrived;
-        const worker = await kill(replica, false);
-        held.release();
-        await expectTotal(served);
-        await expectRecovery(worker);
-      });
     }
+    expect(rebuilds.counts).to.include({ rebuilt: 1, failed: points.length + 1 });
+    expect(rebuilds.lastFailure).to.equal(undefined);
+    await expectRecovery(workers);
   });
 
-  reading.itNoticesNothing();
-});
+  it('whose server is killed alone stops, cleans up and releases the lock, with a complete snapshot in service', async () => {
+    const workers: number[] = [];
+    for (const point of [DOWNLOADING, CREATED, MERGING, FLIPPED]) {
+      const { begun, release } = await rebuildUntil(point, beginElsewhere);
+      const worker = await kill(begun, false);
+      release();
+      await expectServed(point);
+      await waitFor(() => !isRunning(worker), `the worker to exit, its server killed ${point[0]}`);
+      workers.push(worker);
+    }
+    await expectRecovery(workers);
+  });
 
-describe('A rebuild that loses the response to a request', function () {
-  this.timeout(120_000);
-  const suite = useProxiedService(() => OLD);
-
-  for (const [what, matches] of [
-    ['that creates its index', isCreation],
-    [
-      'that creates the index of its changes',
-      (method, path) => method === 'PUT' && path.includes('-changes-2'),
-    ],
-    ['of its load', isBulk],
-    ['that flips', isFlip],
-  ] as [string, Matches][]) {
-    it(`succeeds, and leaves nothing behind (${what})`, async () => {
-      const lost = suite.proxy.loseResponse(matches);
-      const before = suite.service.server.generations.current?.snapshot;
-      const snapshot = await suite.publish(OLD);
-      await lost;
-      expect(await suite.service.indices()).to.have.length(2);
-      const { from, to } = (await suite.service.get('/changes')).body;
-      expect({ from, to }, 'compared with the previous one').to.deep.equal({ from: before, to: snapshot });
-    });
-  }
-});
-
-describe('A rebuild whose index rejects writes', function () {
-  this.timeout(120_000);
-  const suite = useProxiedService(
-    () => packagesNamed(['lib-a', 'lib-b', 'lib-c', 'lib-d', 'lib-e']),
-    UNCACHED,
-  );
-  const reading = useBackgroundReader(suite, [5]);
+  it('that loses the responses to its requests succeeds, and leaves nothing behind', async () => {
+    const lost = [isCreation, isCreationOfChanges, isBulk, isFlip].map((one) =>
+      suite.proxy.loseResponse(one),
+    );
+    const before = suite.service.server.generations.current?.snapshot;
+    const snapshot = await suite.publish(OLD);
+    await Promise.all(lost);
+    expect(await suite.service.indices()).to.have.length(2);
+    const { from, to } = (await suite.service.get('/changes')).body;
+    expect({ from, to }, 'compared with the previous one').to.deep.equal({ from: before, to: snapshot });
+  });
 
   for (const [what, settings, reason] of [
     ['a write block', { 'index.blocks.write': true }, /rejected a document: cluster_block_exception/],
@@ -248,7 +201,7 @@ describe('A rebuild whose index rejects writes', function () {
       const { elasticsearch, server } = suite.service;
       const served = await suite.service.indices();
       const load = suite.proxy.hold('before', isBulk);
-      const rebuilt = suite.service.rebuild();
+      const rebuilt = suite.service.rebuild('&force=true');
       await load.arrived;
       const index = (await suite.service.indices()).filter((name) => !served.includes(name));
       expect(index).to.have.length(1);
