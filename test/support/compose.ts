@@ -2,6 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../src/dev/free-port.js';
 import { run } from '../../src/dev/run.js';
@@ -10,11 +11,22 @@ import { waitFor } from './wait-for.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** A command that takes longer is considered stuck. In milliseconds. */
 const TIMEOUT_MS = 8 * 60_000;
+/** Pause between two looks at the containers: each starts two processes. In milliseconds. */
+const POLL_MS = 500;
+
+/** The services that publish a port, and the variable with the address of each. */
+const PUBLISHERS = {
+  proxy: 'API_ADDRESS',
+  'sibling-proxy': 'SIBLING_ADDRESS',
+  prometheus: 'PROMETHEUS_ADDRESS',
+} as const;
+type Publisher = keyof typeof PUBLISHERS;
 
 /** The part of the output of `docker inspect` that tests read. */
 interface Container {
   Id: string;
-  State: { Running: boolean; Health?: { Status: string } };
+  State: { Health?: { Status: string } };
+  Config: { Labels: Record<string, string> };
   HostConfig: { PortBindings: Record<string, { HostIp: string; HostPort: string }[]> | null };
 }
 
@@ -28,26 +40,26 @@ export class Compose {
   private constructor(
     private readonly command: readonly [string, ...string[]],
     private readonly folder: string,
-    private readonly port: number,
-    private readonly siblingPort: number,
+    private readonly addresses: Record<Publisher, string>,
   ) {}
 
   /** @throws if Docker Compose is not installed. */
   static async create(): Promise<Compose> {
     const plugin = await run('docker', ['compose', 'version']).catch(() => undefined);
-    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
     const command = plugin === undefined ? (['docker-compose'] as const) : (['docker', 'compose'] as const);
-    return new Compose([...command], folder, await freePort(), await freePort());
+    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-compose-'));
+    const address = async () => `127.0.0.1:${await freePort()}`;
+    const addresses = {
+      proxy: await address(),
+      'sibling-proxy': await address(),
+      prometheus: await address(),
+    };
+    return new Compose([...command], folder, addresses);
   }
 
-  /** URL of the API. */
-  get url(): string {
-    return `http://127.0.0.1:${this.port}`;
-  }
-
-  /** URL of the second registry, with deploy/siblings.yml. */
-  get siblingUrl(): string {
-    return `http://127.0.0.1:${this.siblingPort}`;
+  /** Where a service is published. */
+  url(service: Publisher = 'proxy'): string {
+    return `http://${this.addresses[service]}`;
   }
 
   /**
@@ -57,20 +69,19 @@ export class Compose {
    */
   async configure(examples: string[], settings: Record<string, string>, files: string[] = []): Promise<void> {
     this.#files = ['docker-compose.yml', ...files];
+    const texts = await Promise.all(examples.map((name) => readFile(join(ROOT, 'deploy', name), 'utf8')));
     const own = {
       SERVICE_IMAGE: 'package-registry-search:test',
-      API_ADDRESS: `127.0.0.1:${this.port}`,
       FRONT_SUBNET: this.#subnet,
-      SIBLING_ADDRESS: `127.0.0.1:${this.siblingPort}`,
-      SIBLING_ENV: this.#siblingEnvFile,
+      SIBLING_ENV: 'deploy/sibling.env',
       ...settings,
     };
-    await writeEnv(this.#envFile, examples, own);
-  }
-
-  /** Writes the env file of the second registry: its example and `settings`. */
-  async configureSibling(settings: Record<string, string>): Promise<void> {
-    await writeEnv(this.#siblingEnvFile, ['sibling.env'], settings);
+    const publishers = Object.entries(PUBLISHERS) as [Publisher, string][];
+    const lines = [
+      ...Object.entries(own).map(([name, value]) => `${name}=${value}`),
+      ...publishers.map(([service, variable]) => `${variable}=${this.addresses[service]}`),
+    ];
+    await writeFile(this.#envFile, [...texts, ...lines, ''].join('\n'));
   }
 
   /** Runs Compose with `args`. @returns its output. */
@@ -98,7 +109,9 @@ export class Compose {
   async healthy(service: string, count: number): Promise<void> {
     const areHealthy = async () => {
       const containers = await this.containers(service);
-      return containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count;
+      if (containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count) return true;
+      await pause(POLL_MS);
+      return false;
     };
     await waitFor(areHealthy, `${count} healthy containers of ${service}`, 300_000);
   }
@@ -115,15 +128,4 @@ export class Compose {
   get #envFile(): string {
     return join(this.folder, 'env');
   }
-
-  get #siblingEnvFile(): string {
-    return join(this.folder, 'sibling.env');
-  }
-}
-
-/** @param examples of `deploy`, in order. */
-async function writeEnv(path: string, examples: string[], settings: Record<string, string>): Promise<void> {
-  const texts = await Promise.all(examples.map((name) => readFile(join(ROOT, 'deploy', name), 'utf8')));
-  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
-  await writeFile(path, [...texts, ...lines, ''].join('\n'));
 }
