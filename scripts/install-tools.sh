@@ -3,8 +3,8 @@
 # if one is missing, root.
 set -euo pipefail
 missing=()
-if [ -z "${CHROMIUM:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
-  missing+=(chromium fonts-liberation)
+if [ -z "${CHROMIUM:-}" ] && ! command -v chromium-headless-shell >/dev/null; then
+  missing+=(chromium-headless-shell fonts-liberation)
 fi
 command -v haproxy >/dev/null || missing+=(haproxy)
 command -v promtool >/dev/null || missing+=(prometheus)
