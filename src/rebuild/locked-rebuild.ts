@@ -1,9 +1,10 @@
 import type { StatusStore } from './status-store.js';
-import { LockLostError, type HeldLock } from './lock.js';
+import { LockLostError, type HeldLock, type RebuildLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
 import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
 
 interface Deps extends RebuildDeps {
+  lock: RebuildLock;
   /** Undefined without Redis: there are no other replicas then. */
   status: StatusStore | undefined;
 }
@@ -14,16 +15,17 @@ interface Deps extends RebuildDeps {
  */
 export async function rebuildUnderLock(
   held: HeldLock,
-  { status, ...deps }: Deps,
+  { lock, status, ...deps }: Deps,
   options: RebuildOptions,
 ): Promise<Outcome> {
   const { progress, signal } = options;
   const unpublish = status?.publish(() => progress.report, held.lost);
   try {
     const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
-    // Once the lock is lost, the status may belong to another rebuild.
-    const isPublished = !('stopped' in outcome) && !held.lost.aborted;
-    if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
+    // Once the lock is lost, which a process that was suspended has not noticed yet, the status may belong to another rebuild.
+    const isHeld = !held.lost.aborted && (await lock.isHeldBy(held.owner).catch(() => false));
+    if (isHeld && !('stopped' in outcome))
+      await status?.end('failure' in outcome ? outcome.failure : undefined);
     return outcome;
   } finally {
     await unpublish?.();
