@@ -4,7 +4,7 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { EngineProxy, isBulk, isMerge, type Hold } from '../support/engine-proxy.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { REBUILD, useService, type Service } from '../support/service.js';
+import { REBUILD, useService, type Service, type SuiteService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const OLD = bundledPackages().slice(0, 3000);
@@ -20,10 +20,14 @@ describe('With an Elasticsearch that fails,', function () {
     before(async () => {
       proxy = await EngineProxy.start(engine().url);
     });
-    const suite = useService(
-      () => OLD,
-      () => ({ ELASTICSEARCH_URL: proxy.url, ...UNCACHED }),
-    );
+    const rebuilding = () =>
+      useService(
+        () => OLD,
+        () => ({ ELASTICSEARCH_URL: proxy.url, ...UNCACHED }),
+      );
+    const suite = rebuilding();
+    /** Is at another step when Elasticsearch is killed, because each restart takes half a minute. */
+    const merging = rebuilding();
     const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
     /** Another registry on the same engine, which is not being rebuilt. */
     const other = useService(
@@ -33,10 +37,13 @@ describe('With an Elasticsearch that fails,', function () {
     after(() => proxy.close());
 
     /** Starts a rebuild that is held at a request. */
-    async function rebuildUntil(...rule: Parameters<EngineProxy['hold']>): Promise<Hold> {
-      await suite.dataset.write(toCsv(NEW));
+    async function rebuildUntil(
+      { dataset, service }: SuiteService,
+      ...rule: Parameters<EngineProxy['hold']>
+    ): Promise<Hold> {
+      await dataset.write(toCsv(NEW));
       const hold = proxy.hold(...rule);
-      expect((await suite.service.get(`${REBUILD}&force=true`)).status).to.equal(202);
+      expect((await service.get(`${REBUILD}&force=true`)).status).to.equal(202);
       await hold.arrived;
       return hold;
     }
@@ -46,7 +53,7 @@ describe('With an Elasticsearch that fails,', function () {
       reading.engineMayBeAway = true;
       await down();
       await act().finally(up);
-      for (const { service } of [suite, other]) await expectRecovered(service);
+      for (const { service } of [suite, merging, other]) await expectRecovered(service);
       reading.engineMayBeAway = false;
     }
 
@@ -56,11 +63,11 @@ describe('With an Elasticsearch that fails,', function () {
       await waitFor(isGood, 'recovery without intervention', 30_000);
     }
 
-    async function expectRebuilt(): Promise<void> {
-      await suite.service.idle(90_000);
-      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
-      expect((await suite.service.get('/health')).body.total_packages).to.equal(NEW.length);
-      expect(await suite.service.indices()).to.have.length(2);
+    async function expectRebuilt({ service }: SuiteService): Promise<void> {
+      await service.idle(90_000);
+      expect(service.server.rebuilds.lastFailure).to.be.undefined;
+      expect((await service.get('/health')).body.total_packages).to.equal(NEW.length);
+      expect(await service.indices()).to.have.length(2);
     }
 
     /** Asserts what other endpoints do while searches are unavailable. */
@@ -80,7 +87,7 @@ describe('With an Elasticsearch that fails,', function () {
     }
 
     it('resumes its load after Elasticsearch hung', async () => {
-      const hold = await rebuildUntil('before', isBulk);
+      const hold = await rebuildUntil(suite, 'before', isBulk);
       const failedReads = () => reading.away.length;
       const before = failedReads();
       await whileAway(
@@ -91,33 +98,23 @@ describe('With an Elasticsearch that fails,', function () {
         },
         () => engine().resume(),
       );
-      await expectRebuilt();
+      await expectRebuilt(suite);
     });
 
-    it('resumes its load after Elasticsearch was killed and restarted', async () => {
-      const hold = await rebuildUntil('after', isBulk);
+    it('resumes its load, or repeats its merge, after Elasticsearch was killed and restarted', async () => {
+      const holds = [
+        await rebuildUntil(merging, 'after', isMerge),
+        await rebuildUntil(suite, 'after', isBulk),
+      ];
       await whileAway(
         () => engine().kill(),
         async () => {
-          hold.release();
+          for (const hold of holds) hold.release();
           await expectUnavailable();
         },
         () => engine().restart(),
       );
-      await expectRebuilt();
-    });
-
-    it('repeats its merge after Elasticsearch was killed and restarted', async () => {
-      const hold = await rebuildUntil('after', isMerge);
-      await whileAway(
-        () => engine().kill(),
-        () => {
-          hold.release();
-          return Promise.resolve();
-        },
-        () => engine().restart(),
-      );
-      await expectRebuilt();
+      for (const one of [suite, merging]) await expectRebuilt(one);
     });
 
     reading.itNoticesNothing();

@@ -165,13 +165,14 @@ describe('Secrets', function () {
         () => ({ KIBANA_URL: new URL(web.url).origin, KIBANA_API_KEY: KIBANA_KEY }),
       ],
     ];
-  for (const [what, script, env, args] of commands) {
-    it(`are not printed by ${what}`, async () => {
-      answer = (_request, response) => response.writeHead(401).end();
+  it('are not printed by commands that fail', async () => {
+    answer = (_request, response) => response.writeHead(401).end();
+    const ended = commands.map(async ([what, script, env, args]) => {
       const program = start(script, env(), args?.());
-      expect(await program.exit()).to.equal(1);
-      expect(program.stderr.trim().split('\n')).to.have.length(1);
+      expect(await program.exit(), what).to.equal(1);
+      expect(program.stderr.trim().split('\n'), what).to.have.length(1);
       expectNoSecrets(program);
     });
-  }
+    await Promise.all(ended);
+  });
 });

@@ -22,7 +22,7 @@ const HALF_A_REQUEST = 'GET /ping HTTP/1.1\r\nHost: registry.example\r\n';
 
 describe('A server that receives SIGTERM', function () {
   this.timeout(120_000);
-  const suite = useProxiedService(() => bundledPackages().slice(0, 8000));
+  const suite = useProxiedService(() => bundledPackages().slice(0, 500));
   /** Folder for its temporary files. */
   let temporary: string;
   const programs: SpawnedCli[] = [];
