@@ -33,9 +33,8 @@ describe('A web page of another site', function () {
         .filter(({ msg, path }) => msg === 'request completed' && path === '/rebuild')
         .map(({ status }) => status);
     const before = statuses().length;
-    const page = await browser.open(site.url.replace('127.0.0.1', 'localhost'));
+    await browser.open(site.url.replace('127.0.0.1', 'localhost'));
     await waitFor(() => statuses().length === before + requests, `${requests} requests of ${body}`);
-    await page.close();
     return statuses().slice(before);
   }
 
