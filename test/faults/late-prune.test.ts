@@ -1,8 +1,9 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
+import { createLogger } from '../../src/log.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { createIndex } from '../../src/rebuild/indices.js';
-import { discard, listBuilds } from '../../src/rebuild/prune.js';
+import { discard, listBuilds, prune } from '../../src/rebuild/prune.js';
 import { newIndexName, previousAliasOf } from '../../src/search/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
@@ -148,6 +149,21 @@ describe('A discarded build', function () {
     expect(late).to.be.instanceOf(Error);
     expect(await served(suite.service)).to.deep.equal(before);
     expect(await suite.service.indices()).to.deep.equal(builds);
+  });
+
+  it('is not deleted by a process whose generation is no longer served', async () => {
+    const { alias, elasticsearch } = suite.service;
+    await suite.publish(packages);
+    const [, previous = ''] = await served(suite.service);
+    const index = await build();
+    const options = {
+      served: previous,
+      signal: new AbortController().signal,
+      log: createLogger('silent', false),
+    };
+    await prune(elasticsearch, alias, [index], options);
+    expect(await suite.service.indices()).to.include(index);
+    await discard(elasticsearch, index);
   });
 
   it('is kept if it is live because only the response to its flip was lost', async () => {
