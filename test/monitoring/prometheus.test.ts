@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { interpolate, panels } from '../support/grafana.js';
 import { DEPLOY, runInstalled, usePrometheus } from '../support/prometheus.js';
 import { startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -187,29 +186,6 @@ describe('Prometheus with two replicas', function () {
           FIXED_LABELS.includes(label) ? one[label] === value : label in one,
         );
       expect(scraped.some(isAlike), series).to.equal(true);
-    }
-  });
-
-  describe('and the dashboard of Grafana', () => {
-    /** The rate of the last kind of request; empty before the second scrape after it. */
-    const LAST =
-      'rate(registry_search_http_request_duration_seconds_count{registry="$registry", route="none"}[$__range])';
-    const query = (expr: string) => prometheus.query(interpolate(expr, suite.service.slug));
-
-    before(async () => {
-      for (const path of ['/search?q=alpha', '/search?q=alpha', '/browse', '/stats', '/nothing']) {
-        await suite.service.get(path);
-      }
-      await waitFor(async () => (await query(LAST)).length > 0, 'two scrapes', TIMEOUT_MS);
-    });
-
-    for (const { title, targets: queries = [] } of panels) {
-      it(`has data for "${title}"`, async () => {
-        expect(queries).not.to.deep.equal([]);
-        for (const { refId, expr } of queries) {
-          expect(await query(expr), `${refId}: ${expr}`).to.be.an('array').that.is.not.empty;
-        }
-      });
     }
   });
 });
