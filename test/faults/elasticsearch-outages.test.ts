@@ -59,8 +59,8 @@ describe('With an Elasticsearch that fails,', function () {
 
     async function expectRecovered(service: Service): Promise<void> {
       const isOk = async (path: string) => (await service.get(path)).status === 200;
-      const isGood = async () => (await isOk('/search?q=lib')) && (await isOk('/health'));
-      await waitFor(isGood, 'recovery without intervention', 30_000);
+      await waitFor(() => isOk('/search?q=lib'), 'recovery without intervention', 30_000);
+      await waitFor(() => isOk('/health'), '/health to recover', 3000);
     }
 
     async function expectRebuilt({ service }: SuiteService): Promise<void> {

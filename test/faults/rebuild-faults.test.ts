@@ -5,7 +5,14 @@ import { toCsv } from '../support/datasets.js';
 import { isBulk, isCreation, isFlip, isMerge, type Matches } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
-import { REBUILD, request, SHARED_PACKAGES, startService, type Service } from '../support/service.js';
+import {
+  logLines,
+  REBUILD,
+  request,
+  SHARED_PACKAGES,
+  startService,
+  type Service,
+} from '../support/service.js';
 import type { SpawnedCli } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
 import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
@@ -154,6 +161,9 @@ describe('A rebuild', function () {
         const { reason } = rebuilds.lastFailure ?? {};
         expect(reason, what).to.equal('the rebuild process ended unexpectedly (SIGKILL)');
         expect(await suite.service.indices(), what).to.deep.equal(before);
+      } else {
+        const msg = 'the rebuild process crashed after the flip; its snapshot is served';
+        expect(logLines.map((line) => line['msg'])).to.include(msg);
       }
       const { body } = await suite.service.get(REBUILD);
       expect(body, what).to.deep.include({ code: 'rebuilding', last_failure: rebuilds.lastFailure ?? null });

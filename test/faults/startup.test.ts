@@ -129,6 +129,11 @@ describe('On startup,', function () {
         /^Redis does not respond at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it, or correct the address$/,
       ],
       [
+        'the given Elasticsearch does not respond',
+        () => ({ ELASTICSEARCH_URL: 'http://127.0.0.1:1' }),
+        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
+      ],
+      [
         'the dataset cannot be loaded',
         () => ({ DATASET_URL: 'file:///no/such/file.csv' }),
         /^the snapshot could not be loaded: there is no file at the path in DATASET_URL$/,
@@ -144,11 +149,6 @@ describe('On startup,', function () {
 
     const elasticsearch = (node: string) => checkElasticsearch({ nodes: [node], apiKey: undefined });
     for (const [why, check, message] of [
-      [
-        'the given Elasticsearch does not respond',
-        () => elasticsearch('http://127.0.0.1:1'),
-        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
-      ],
       [
         'something else responds at ELASTICSEARCH_URL',
         () => elasticsearch(new URL(webSite.url).origin),

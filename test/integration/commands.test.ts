@@ -68,12 +68,15 @@ describe('The command line', function () {
 
   it('prints its usage, and variables that are missing', async () => {
     const { env } = suite.service;
-    const [misused, incomplete] = await Promise.all([
+    const [misused, unknown, incomplete] = await Promise.all([
       runCommand('cli/rebuild', env, ['file.csv']),
+      runCommand('cli/keys', env, ['--password', 'change-me']),
       runCommand('cli/rollback', { ...env, ELASTICSEARCH_URL: '' }),
     ]);
     expect(misused.code).to.equal(2);
     expect(misused.stderr).to.contain('usage: npm run rebuild');
+    expect(unknown.code).to.equal(2);
+    expect(unknown.stderr).to.contain('usage: npm run --silent keys').and.not.contain('change-me');
     const stderr = 'ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n';
     expect(incomplete).to.include({ code: 2, stderr });
   });

@@ -107,7 +107,7 @@ describe('On a snapshot,', () => {
 
   it('GET /debug-ip shows the client as the limits see it, and no secrets', async () => {
     const secret = 'not-for-anyone';
-    const { status, body, text } = await get('/debug-ip', {
+    const { status, body, text } = await get(`/debug-ip?secret=${secret}`, {
       headers: {
         'X-Forwarded-For': '203.0.113.9',
         Authorization: secret,

@@ -15,7 +15,7 @@ const PACKAGES = packagesNamed(Array.from({ length: 100 }, (_, i) => `name-${i}`
   url: `${entry.url}?${'x'.repeat(1900)}`,
 }));
 
-// What unread responses and bodies cost: test/serial/unread-responses.test.ts.
+// What unread responses and bodies cost: test/faults/serial/unread-responses.test.ts.
 describe('Pipelined requests', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => PACKAGES, UNCACHED);

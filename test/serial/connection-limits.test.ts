@@ -74,8 +74,10 @@ describe('A service whose connections all have requests in flight', function () 
     const holds = [suite.proxy.hold('before', isSearch), suite.proxy.hold('before', isSearch)] as const;
     const served = await connections.openMany(MAX_CONNECTIONS, getRequest('/search?q=alpha'));
     await holds[0].arrived;
+    const began = performance.now();
     const late = await connections.open(getRequest('/search?q=beta'));
     await late.closed;
+    expect(performance.now() - began).to.be.lessThan(MAX_MS);
     expect(late.error).to.equal('ECONNRESET');
     expect(served.flatMap(({ responses }) => responses)).to.deep.equal([]);
     for (const hold of holds) hold.release();
