@@ -41,7 +41,7 @@ describe('Rate limits on a slow or unavailable Redis', function () {
       times.push(performance.now() - began);
     }
     expect(times.toSorted((a, b) => a - b)[POINTS / 2], 'the median').to.be.within(45, 75);
-    expect(Math.max(...times)).to.be.lessThan(150);
+    expect(Math.max(...times)).to.be.lessThan(250);
     await redis.ping();
   });
 
