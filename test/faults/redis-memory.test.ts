@@ -20,9 +20,6 @@ const FLOOD_MS = 2 * LOCK_MS;
 /** Timeout of requests to the flooded Redis, in milliseconds. */
 const PATIENCE_MS = 5000;
 
-/** Number of clients that Redis must forget while the lock is held, however slow the machine is. */
-const MIN_EVICTED = 1000;
-
 /** Rate-limit window, in seconds. */
 const WINDOW_SECONDS = 60;
 
@@ -118,9 +115,8 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
 
     let most = 0;
     let counted = 0;
-    const evicted = async () => (await info('stats', 'evicted_keys')) - evictedBefore;
     const end = performance.now() + FLOOD_MS;
-    while (performance.now() < end || (await evicted()) < MIN_EVICTED) {
+    while (performance.now() < end) {
       // Longer than the usual 50 ms: this test does not measure the latency of a flooded Redis.
       const { consumed } = await limiter.consume('198.51.100.1', 1, performance.now() + PATIENCE_MS);
       expect(consumed, 'an active client').to.equal(++counted);
@@ -129,6 +125,8 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
       most = Math.max(most, await info('memory', 'used_memory_rss'));
       await pause(200);
     }
+    const evicted = (await info('stats', 'evicted_keys')) - evictedBefore;
+    expect(evicted, 'evicted while the lock was held').to.be.greaterThan(1000);
     expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');
     expect(await new RedisLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
     expect(await status.lastFailure()).to.deep.equal(failure);
