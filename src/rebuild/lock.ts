@@ -34,6 +34,12 @@ export interface HeldLock {
   readonly owner: string;
   /** Aborts when the lock is lost: another replica may have it. */
   readonly lost: AbortSignal;
+  /**
+   * Whether this process still holds it. After a suspension, `lost` may not have aborted yet; this aborts it if another
+   * owner has the lock, or it has expired.
+   * @throws {LockUnavailableError}
+   */
+  isHeld(): Promise<boolean>;
   /** Never throws: a lock that cannot be released expires. */
   release(): Promise<void>;
 }
@@ -102,7 +108,11 @@ export class RedisLock implements RebuildLock {
         this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
       });
     };
-    return { owner: mutex.identifier, lost: lost.signal, release };
+    const isHeld = async () => {
+      if (!(await this.isHeldBy(mutex.identifier))) lose();
+      return !lost.signal.aborted;
+    };
+    return { owner: mutex.identifier, lost: lost.signal, isHeld, release };
   }
 
   async isHeld(): Promise<boolean> {
@@ -154,7 +164,8 @@ export class InMemoryLock implements RebuildLock {
       this.#held = false;
       return Promise.resolve();
     };
-    return Promise.resolve({ owner: OWN_PROCESS, lost: new AbortController().signal, release });
+    const { signal: lost } = new AbortController();
+    return Promise.resolve({ owner: OWN_PROCESS, lost, isHeld: () => this.isHeld(), release });
   }
 
   isHeld(): Promise<boolean> {

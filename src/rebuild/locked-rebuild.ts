@@ -1,10 +1,9 @@
 import type { StatusStore } from './status-store.js';
-import { LockLostError, type HeldLock, type RebuildLock } from './lock.js';
+import { LockLostError, type HeldLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
 import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
 
 interface Deps extends RebuildDeps {
-  lock: RebuildLock;
   /** Undefined without Redis: there are no other replicas then. */
   status: StatusStore | undefined;
 }
@@ -15,17 +14,17 @@ interface Deps extends RebuildDeps {
  */
 export async function rebuildUnderLock(
   held: HeldLock,
-  { lock, status, ...deps }: Deps,
+  { status, ...deps }: Deps,
   options: RebuildOptions,
 ): Promise<Outcome> {
   const { progress, signal } = options;
   const unpublish = status?.publish(() => progress.report, held.lost);
   try {
     const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
-    // Once the lock is lost, which a process that was suspended has not noticed yet, the status may belong to another rebuild.
-    const isHeld = !held.lost.aborted && (await lock.isHeldBy(held.owner).catch(() => false));
-    if (isHeld && !('stopped' in outcome))
-      await status?.end('failure' in outcome ? outcome.failure : undefined);
+    // Once the lock is lost, the status may belong to another rebuild.
+    const isHeld = await held.isHeld().catch(() => false);
+    const isPublished = isHeld && !('stopped' in outcome);
+    if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
     return outcome;
   } finally {
     await unpublish?.();
