@@ -1,3 +1,4 @@
+import { open, type FileHandle } from 'node:fs/promises';
 import { constants, gzipSync } from 'node:zlib';
 import { readText } from '../src/rebuild/dataset-text.js';
 import { quote } from '../src/rebuild/reason-text.js';
@@ -18,12 +19,11 @@ export async function readNumbers(path: string): Promise<Map<string, number>> {
   const onHeader = (columns: readonly string[]) => {
     if (!columns.includes(NUMBER_COLUMN)) throw new Error(`the header has no column \`${NUMBER_COLUMN}\``);
   };
+  let file: FileHandle | undefined;
   try {
-    for await (const rows of readRows(
-      readText(path, MAX_TEXT_BYTES),
-      'https://registry.example/{name}',
-      onHeader,
-    )) {
+    file = await open(path);
+    const text = readText(file, MAX_TEXT_BYTES);
+    for await (const rows of readRows(text, 'https://registry.example/{name}', onHeader)) {
       for (const row of rows) {
         if ('reason' in row) throw new Error(`line ${row.line}: ${row.reason}`);
         const { no, name } = row.entry;
@@ -35,6 +35,8 @@ export async function readNumbers(path: string): Promise<Map<string, number>> {
     }
   } catch (error) {
     throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
+  } finally {
+    await file?.close();
   }
   return numbers;
 }

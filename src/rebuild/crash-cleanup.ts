@@ -1,7 +1,6 @@
 import { discardBuild } from './prune.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from './rebuild-context.js';
-import { removeOrphanedFolders } from './temporary-folder.js';
 import type { WorkerProcess } from './worker-process.js';
 
 /** Cleans up after a worker that crashed or was killed, and publishes the failure. The lock expires. */
@@ -25,12 +24,6 @@ export async function cleanUpAfterCrash(
   // Once the lock has expired, the status may belong to another rebuild.
   const isPublished = lockOwner === undefined || (await lock.isHeldBy(lockOwner).catch(() => false));
   if (isPublished) await status?.end(failure?.failure);
-  await removeOrphanedFolders().catch((cause: unknown) => {
-    log.warn(
-      { err: cause },
-      'the temporary files of a rebuild could not be removed; the next rebuild tries again',
-    );
-  });
   if (failure === undefined) return { index };
   if (index !== undefined) {
     await discardBuild(client, alias, index).catch((cause: unknown) => {

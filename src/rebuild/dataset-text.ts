@@ -1,5 +1,5 @@
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { DatasetError } from './dataset-error.js';
 import { limitBytes } from './transfer-limits.js';
@@ -16,19 +16,19 @@ const ZIP = 0x504b0304;
  * @param maxBytes maximum size of the decompressed text: a small gzip may expand to a huge one.
  * @throws {DatasetError} for other formats, damaged or truncated gzip, and text that is too large.
  */
-export async function* readText(path: string, maxBytes: number): AsyncGenerator<Buffer> {
-  const start = (await readAt(path, 0, 4)).readUInt32BE();
+export async function* readText(file: FileHandle, maxBytes: number): AsyncGenerator<Buffer> {
+  const start = (await file.read({ buffer: Buffer.alloc(4), position: 0 })).buffer.readUInt32BE();
   if (start === ZIP) {
     throw new DatasetError('this is a zip archive or a spreadsheet: save it as CSV, plain or gzip');
   }
   const isGzip = start >>> 16 === GZIP;
-  yield* isGzip ? limitBytes(maxBytes, gunzip(path)) : createReadStream(path, { highWaterMark: CHUNK_BYTES });
+  yield* isGzip ? limitBytes(maxBytes, gunzip(file)) : chunksOf(file);
 }
 
-async function* gunzip(path: string): AsyncGenerator<Buffer> {
-  const file = createReadStream(path, { highWaterMark: CHUNK_BYTES });
+async function* gunzip(file: FileHandle): AsyncGenerator<Buffer> {
+  const compressed = Readable.from(chunksOf(file));
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  file.on('error', (error) => decompressed.destroy(error)).pipe(decompressed);
+  compressed.on('error', (error) => decompressed.destroy(error)).pipe(decompressed);
   let isFirst = true;
   try {
     for await (const chunk of decompressed as AsyncIterable<Buffer>) {
@@ -43,9 +43,9 @@ async function* gunzip(path: string): AsyncGenerator<Buffer> {
     if (!code?.startsWith('Z_')) throw error;
     throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
   } finally {
-    file.destroy();
+    compressed.destroy();
   }
-  await assertOnlyPadding(path, decompressed.bytesWritten);
+  await assertOnlyPadding(file, decompressed.bytesWritten);
 }
 
 /**
@@ -53,20 +53,20 @@ async function* gunzip(path: string): AsyncGenerator<Buffer> {
  * even further members.
  * @param from the end of the last member.
  */
-async function assertOnlyPadding(path: string, from: number): Promise<void> {
-  for await (const chunk of createReadStream(path, { start: from }) as AsyncIterable<Buffer>) {
+async function assertOnlyPadding(file: FileHandle, from: number): Promise<void> {
+  for await (const chunk of chunksOf(file, from)) {
     if (chunk.some((byte) => byte !== 0)) {
       throw new DatasetError('the gzip is cut off or damaged: its end is followed by other data');
     }
   }
 }
 
-/** Bytes beyond the end of the file are zero. */
-async function readAt(path: string, position: number, length: number): Promise<Buffer> {
-  const handle = await open(path);
-  try {
-    return (await handle.read({ buffer: Buffer.alloc(length), length, position })).buffer;
-  } finally {
-    await handle.close();
+/** Not a stream of Node, because that closes its file when it ends. */
+async function* chunksOf(file: FileHandle, start = 0): AsyncGenerator<Buffer> {
+  for (let position = start; ;) {
+    const { buffer, bytesRead } = await file.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    position += bytesRead;
   }
 }

@@ -1,5 +1,6 @@
-import { createHash, type Hash } from 'node:crypto';
-import { open, rm, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID, type Hash } from 'node:crypto';
+import { open, unlink, writeFile, type FileHandle } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatasetError } from './dataset-error.js';
 import {
@@ -11,7 +12,6 @@ import {
   type Validators,
 } from './dataset-origin.js';
 import { readText } from './dataset-text.js';
-import { createTemporaryFolder, removeOrphanedFolders } from './temporary-folder.js';
 import { redactAddresses } from './redact-addresses.js';
 import { enforceMinimumRate, limitBytes, assertFreeSpace, limitByFreeSpace } from './transfer-limits.js';
 
@@ -25,7 +25,7 @@ export const DOWNLOAD_LIMITS = {
   windowMs: 30_000,
 };
 
-/** A downloaded dataset, in a temporary file of this build. */
+/** A downloaded dataset, in a file that has no name. */
 export interface Snapshot {
   /**
    * When it was taken: the first plausible date of `Last-Modified`, the gzip header and the modification time of a local
@@ -38,8 +38,8 @@ export interface Snapshot {
   validators: Validators | undefined;
   /** Reads the decompressed text from the beginning. Can be called more than once. */
   read(): AsyncIterable<Buffer>;
-  /** Removes the temporary file. */
-  remove(): Promise<void>;
+  /** Closes the file, which frees its space. */
+  close(): Promise<void>;
 }
 
 interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
@@ -50,10 +50,10 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
 }
 
 /**
- * Fetches a dataset into a temporary file.
+ * Fetches a dataset into a file that disappears when it is closed, or its process ends.
  * @param url `http(s)://…` or `file:…`, plain or gzip.
  * @returns undefined if the dataset is unchanged, according to its origin.
- * @throws {DatasetError} with the reason; no file is left behind.
+ * @throws {DatasetError} with the reason.
  */
 export async function download(
   url: string,
@@ -61,36 +61,33 @@ export async function download(
   { timeoutMs, known, ...bounds }: DownloadOptions,
 ): Promise<Snapshot | undefined> {
   const { maxBytes, reservedBytes, windowMs } = { ...DOWNLOAD_LIMITS, ...bounds };
-  await removeOrphanedFolders();
-  const folder = await createTemporaryFolder();
-  const remove = () => rm(folder, { recursive: true, force: true });
-  const path = join(folder, 'snapshot');
+  const file = await openNamelessFile();
   const late = new AbortController();
   const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
   const patience = { windowMs, signal: AbortSignal.any([signal, late.signal]) };
   try {
     const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, patience, known);
     if (origin === undefined) {
-      await remove();
+      await file.close();
       return undefined;
     }
     const hash = createHash('sha256');
     try {
-      await assertFreeSpace(folder, reservedBytes, origin.bytes ?? 0);
+      await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes ?? 0);
       const accepted = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
-      await writeFile(path, hashed(limitByFreeSpace(accepted, folder, reservedBytes), hash));
+      await writeFile(file, hashed(limitByFreeSpace(accepted, tmpdir(), reservedBytes), hash));
     } finally {
       origin.body.destroy();
     }
     return {
-      takenAt: await dateOf(origin, path),
+      takenAt: await dateOf(origin, file),
       digest: hash.digest('hex'),
       validators: origin.validators,
-      read: () => readText(path, maxBytes),
-      remove,
+      read: () => readText(file, maxBytes),
+      close: () => file.close(),
     };
   } catch (error) {
-    await remove();
+    await file.close();
     if (signal.aborted) throw error;
     const cause = (late.signal.aborted ? late.signal.reason : error) as Error;
     if (cause instanceof DatasetError) throw cause;
@@ -106,16 +103,19 @@ function tooLate(timeoutMs: number): DatasetError {
   );
 }
 
-/** @param path of the downloaded file. */
-async function dateOf({ lastModified, fileTime }: DatasetOrigin, path: string): Promise<Date> {
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(8));
-    const compressedAt = gzipDate(buffer.subarray(0, bytesRead));
-    return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
-  } finally {
-    await file.close();
-  }
+/** No kill of this process can leave it behind. */
+async function openNamelessFile(): Promise<FileHandle> {
+  const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
+  const file = await open(path, 'wx+', 0o600);
+  await unlink(path);
+  return file;
+}
+
+/** @param file the downloaded one. */
+async function dateOf({ lastModified, fileTime }: DatasetOrigin, file: FileHandle): Promise<Date> {
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8), position: 0 });
+  const compressedAt = gzipDate(buffer.subarray(0, bytesRead));
+  return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
 }
 
 /** Node's message for a connection that closes during the response is only "aborted". */

@@ -88,8 +88,6 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     try {
       await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served });
     } catch (error) {
-      // Local files first: Elasticsearch may not respond, and this process may be killed while it waits.
-      await snapshot.remove();
       await discardBuild(client, alias, index).catch((cause: unknown) => {
         log.error(
           { index, err: cause },
@@ -109,7 +107,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     );
     return index;
   } finally {
-    await snapshot.remove();
+    await snapshot.close();
   }
 }
 
@@ -173,7 +171,7 @@ async function downloadIfChanged(
     known: newest?.meta?.dataset_validators,
   });
   if (snapshot === undefined || snapshot.digest !== newest?.meta?.dataset_digest) return snapshot;
-  await snapshot.remove();
+  await snapshot.close();
   return undefined;
 }
 

@@ -11,7 +11,7 @@ import { DatasetError } from './dataset-error.js';
 import { countDocuments } from './indices.js';
 import { retry, type RetryOptions } from './retry.js';
 
-/** How many packages of the new index are searched for, from 2. */
+/** How many packages of the new index are searched for; at least 2. */
 const SAMPLES = 10;
 
 /** Identifies these searches in Elasticsearch's tasks and slow logs. */

@@ -14,7 +14,7 @@ import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { endLock } from '../support/replicas.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { isRunning, temporaryFilesOf, workersOf } from '../support/worker-processes.js';
+import { isRunning, workersOf } from '../support/worker-processes.js';
 
 const PACKAGES = bundledPackages().slice(0, 1000);
 const OTHERS = bundledPackages().slice(0, 990);
@@ -81,7 +81,6 @@ describe('The process of a rebuild', function () {
   async function expectNothingLeft(worker: number): Promise<void> {
     expect(isRunning(worker)).to.equal(false);
     expect(await suite.service.indices()).to.deep.equal(indices);
-    expect(await temporaryFilesOf(worker)).to.deep.equal([]);
     expect((await suite.service.get('/search?q=lib&limit=1')).status).to.equal(200);
   }
 

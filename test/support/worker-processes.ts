@@ -1,6 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 
 /** The rebuild workers of a server. @param parent process id of the server; this process by default. */
 export function workersOf(parent: number | undefined = process.pid): number[] {
@@ -27,11 +25,4 @@ export function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-/** Temporary files that a worker uses or has left behind. Other test runs may share the folder. */
-export async function temporaryFilesOf(worker: number): Promise<string[]> {
-  return (await readdir(tmpdir())).filter((name) =>
-    name.startsWith(`package-registry-search-snapshot-${worker}-`),
-  );
 }
