@@ -26,7 +26,7 @@ describe('With an Elasticsearch that fails,', function () {
         () => ({ ELASTICSEARCH_URL: proxy.url, ...UNCACHED }),
       );
     const suite = rebuilding();
-    /** Is at another step when Elasticsearch is killed, because each restart takes half a minute. */
+    /** At another step during the same outage, because each restart takes half a minute. */
     const merging = rebuilding();
     const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
     /** Another registry on the same engine, which is not being rebuilt. */

@@ -152,6 +152,8 @@ describe('The chain of snapshots', function () {
     () => packages,
     () => env,
   );
+  const startReplica = (variables: Record<string, string>) =>
+    startService({ DATASET_URL: suite.dataset.url, ...variables }, suite.service.slug);
   const version = (to: string) => updated(packages, to, (i) => i === 0);
   const changesIndices = async () => {
     const { elasticsearch, alias } = suite.service;
@@ -245,9 +247,6 @@ describe('The chain of snapshots', function () {
       { change: 'added', no: 1, name: 'a', version: 'latest', url: 'https://r.example/a' },
     ]);
   });
-
-  const startReplica = (variables: Record<string, string>) =>
-    startService({ DATASET_URL: suite.dataset.url, ...variables }, suite.service.slug);
 
   it('is known to a replica that has not seen the flip', async () => {
     const replica = await startReplica(env);

@@ -100,7 +100,9 @@ describe('GET /rebuild', function () {
     const others = [
       `${alias}-notes`,
       `${alias}-20200101t000000z-0123abcd-copy`,
+      `${alias}-20200101t000000z-0123wxyz`,
       `${slug}-packages2-20200101t000000z-0123abcd`,
+      `my-${alias}-20200101t000000z-0123abcd`,
     ];
     for (const index of [orphan, ...others]) await elasticsearch.indices.create({ index });
     try {

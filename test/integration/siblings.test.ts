@@ -184,6 +184,7 @@ describe('Two registries on the same engines', function () {
       await service.get('/stats', as(ip));
       await service.get('/debug-ip', as(ip));
       await service.get('/rebuild?secret=wrong', as(ip));
+      await service.rebuild();
       await dataset.write('');
       await service.rebuild();
       expect(service.server.rebuilds.lastFailure).not.to.equal(undefined);

@@ -21,12 +21,12 @@ describe('A cold start of three replicas at once', function () {
         'the flip',
         60_000,
       );
-      const within2s = async (isReady: (replica: Service) => Promise<boolean>) => {
+      const expectWithinTwoSeconds = async (isReady: (replica: Service) => Promise<boolean>) => {
         const flipped = Date.now();
         await Promise.all(replicas.map((replica) => waitFor(() => isReady(replica), 'a replica', 5000)));
         expect(Date.now() - flipped, 'milliseconds').to.be.lessThan(2000);
       };
-      await within2s(async (replica) => (await replica.get('/health')).status === 200);
+      await expectWithinTwoSeconds(async (replica) => (await replica.get('/health')).status === 200);
       await waitFor(() => replicas.every(({ server }) => server.rebuilds.progress === undefined), 'the end');
       expect(await first.indices()).to.have.length(1);
 
@@ -34,7 +34,9 @@ describe('A cold start of three replicas at once', function () {
       await first.get(`${REBUILD}&force=true`);
       await waitFor(async () => (await servedIndex(first)) !== before, 'the next flip', 60_000);
       const snapshot = snapshotIdOf((await servedIndex(first)) ?? '');
-      await within2s(async (replica) => (await replica.get('/stats')).headers.get('X-Snapshot') === snapshot);
+      await expectWithinTwoSeconds(
+        async (replica) => (await replica.get('/stats')).headers.get('X-Snapshot') === snapshot,
+      );
       await first.idle();
     } finally {
       for (const replica of replicas.slice(1)) await replica.stop();

@@ -2,7 +2,6 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../src/dev/free-port.js';
 import { run } from '../../src/dev/run.js';
@@ -109,11 +108,9 @@ export class Compose {
   async healthy(service: string, count: number): Promise<void> {
     const areHealthy = async () => {
       const containers = await this.containers(service);
-      if (containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count) return true;
-      await pause(POLL_MS);
-      return false;
+      return containers.filter(({ State }) => State.Health?.Status === 'healthy').length === count;
     };
-    await waitFor(areHealthy, `${count} healthy containers of ${service}`, 300_000);
+    await waitFor(areHealthy, `${count} healthy containers of ${service}`, 300_000, POLL_MS);
   }
 
   /** Removes containers, networks and volumes. */

@@ -9,7 +9,7 @@ const PAUSE_MS = 30;
 const TIMEOUT_MS = 10_000;
 const PATHS = ['/search?q=lib&limit=5', '/browse?page=7&limit=5', '/stats', '/health', '/ping'];
 
-/** Sends 200 requests per second to one address until stopped, and records responses other than 200. */
+/** Sends about 200 requests per second to one address until stopped, and records responses other than 200. */
 export class LoadGenerator {
   requests = 0;
   readonly failures: string[] = [];

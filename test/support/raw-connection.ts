@@ -86,7 +86,7 @@ export class RawConnection {
     return this.#responses;
   }
 
-  /** Resolves when more bytes were received, or the connection was closed. */
+  /** Resolves when more bytes are received, or the connection is closed. @throws {Error} if it is reset. */
   async received(): Promise<void> {
     await Promise.race([once(this.#socket, 'data'), this.closed]);
   }
