@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { matches } from '../http/etag.js';
 import { encodingFor } from '../http/cached-response.js';
+import type { Encoding } from '../http/response-cache.js';
 import type { Handler } from '../http/request-context.js';
 
 /** The build's output folder for the web page: the compiled scripts of src/web, and its other files. */
@@ -20,13 +22,21 @@ const TYPES: Partial<Record<string, string>> = {
 /** Files with a special path; the others are below `/page/`. */
 const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
 
-/** A file of the web page, kept in memory in all encodings. */
+/** Best compression, once per file and encoding. */
+const compressors = {
+  br: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) =>
+    brotliCompress(body, done),
+  ),
+  gzip: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) =>
+    gzip(body, { level: constants.Z_BEST_COMPRESSION }, done),
+  ),
+};
+
+/** A file of the web page, kept in memory in all encodings that were requested. */
 interface StaticFile {
   type: string;
   etag: string;
-  identity: Buffer;
-  gzip: Buffer;
-  br: Buffer;
+  body: (encoding: Encoding | undefined) => Promise<Buffer>;
 }
 
 /**
@@ -38,20 +48,20 @@ export function staticFiles(): [path: string, file: StaticFile][] {
     const type = TYPES[extname(name)];
     if (type === undefined) return [];
     const identity = readFileSync(new URL(name, FOLDER));
+    const encoded: Partial<Record<Encoding, Promise<Buffer>>> = {};
     const file = {
       type,
       etag: `W/"${hash('sha1', identity, 'base64url')}"`,
-      identity,
-      gzip: gzipSync(identity, { level: constants.Z_BEST_COMPRESSION }),
-      br: brotliCompressSync(identity),
+      body: (encoding: Encoding | undefined) =>
+        encoding ? (encoded[encoding] ??= compressors[encoding](identity)) : Promise.resolve(identity),
     };
     return [[ADDRESSES[name] ?? `/page/${name}`, file]];
   });
 }
 
 /** Serves a file of the web page. Browsers revalidate it each time, so that they never mix two versions. */
-export function serveStaticFile({ type, etag, ...bodies }: StaticFile): Handler {
-  return (ctx) => {
+export function serveStaticFile({ type, etag, body }: StaticFile): Handler {
+  return async (ctx) => {
     ctx.set({ 'Cache-Control': 'no-cache', ETag: etag, Vary: 'Accept-Encoding' });
     if (matches(ctx.get('If-None-Match'), etag)) {
       ctx.status = 304;
@@ -60,6 +70,6 @@ export function serveStaticFile({ type, etag, ...bodies }: StaticFile): Handler 
     const encoding = encodingFor(ctx);
     if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
     ctx.type = type;
-    ctx.body = bodies[encoding ?? 'identity'];
+    ctx.body = await body(encoding);
   };
 }

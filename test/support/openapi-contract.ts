@@ -41,8 +41,19 @@ function templateOf(pathname: string): string {
   return pathname.startsWith('/packages/') ? '/packages/{name}' : pathname;
 }
 
+const contracts = new Map<string, OpenApiContract>();
+
+/** The contract of a document, which is compiled once. @param json the document. */
+export function contractOf(json: string): OpenApiContract {
+  const known = contracts.get(json);
+  if (known !== undefined) return known;
+  const contract = new OpenApiContract(JSON.parse(json) as Document);
+  contracts.set(json, contract);
+  return contract;
+}
+
 /** Compares responses with the service's own OpenAPI document. */
-export class OpenApiContract {
+class OpenApiContract {
   readonly #ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true });
   readonly #validators = new Map<object, ValidateFunction>();
 

@@ -16,7 +16,7 @@ import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './dataset
 import { engines } from './engines.js';
 import { inRunFolder, runId } from './run-folder.js';
 import { keepSecret, searchForSecrets } from './secret-scanner.js';
-import { OpenApiContract } from './openapi-contract.js';
+import { contractOf } from './openapi-contract.js';
 import { waitFor } from './wait-for.js';
 
 export const REBUILD_SECRET = keepSecret('rebuild-change-me');
@@ -124,8 +124,7 @@ export async function startService(
     ...(auth === undefined ? {} : { auth }),
   });
   const alias = aliasOf(slug);
-  const document = await request(`${server.url}/openapi.json`);
-  const promises = new OpenApiContract(document.body as ConstructorParameters<typeof OpenApiContract>[0]);
+  const promises = contractOf((await request(`${server.url}/openapi.json`)).text);
   const get = async (path: string, init?: RequestInit) => {
     const answer = await request(`${server.url}${path}`, init);
     promises.check(init?.method ?? 'GET', path, answer);
