@@ -1,4 +1,5 @@
 import { request as rawRequest, type IncomingHttpHeaders } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { packagesNamed, toCsv } from '../support/datasets.js';
@@ -171,6 +172,8 @@ describe('Responses', function () {
             ]),
           );
         }
+        // The rebuild needs the processor, too.
+        await pause(20);
       }
       await waitFor(
         () => second.server.generations.current?.index === suite.service.server.generations.current?.index,
