@@ -126,7 +126,7 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
       await pause(200);
     }
     const evicted = (await info('stats', 'evicted_keys')) - evictedBefore;
-    expect(evicted, 'evicted while the lock was held').to.be.greaterThan(1000);
+    expect(evicted, 'evicted while the lock was held').to.be.greaterThan(100);
     expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');
     expect(await new RedisLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
     expect(await status.lastFailure()).to.deep.equal(failure);
