@@ -88,15 +88,14 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
     expect(median(ready)).to.be.lessThan(1000);
   });
 
-  it('shows results within 100 ms of a keystroke in 95 % of cases', async () => {
+  it('shows results within 100 ms of a keystroke in 95 % of cases, in the median round', async () => {
     const page = await browser.open(url(), {}, measure);
     await waitUntilIdle(page);
     const queries = makeQueries(names, QUERIES_PER_KIND * ROUNDS).map(({ q }) =>
       Array.from(q).slice(0, MOST_KEYSTROKES).join(''),
     );
-    let p95 = Infinity;
-    // One good round is enough, because other load on the machine can slow down a round.
-    for (let round = 0; round < ROUNDS && p95 >= KEYSTROKE_GOAL_MS; round++) {
+    const p95s: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
       const typed = queries.slice((round * queries.length) / ROUNDS, ((round + 1) * queries.length) / ROUNDS);
       const before = (await page.evaluate(readMeasured)).keystrokesMs.length;
       for (const query of typed) {
@@ -108,12 +107,12 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
       const keystrokesMs = (await page.evaluate(readMeasured)).keystrokesMs.slice(before);
       const letters = typed.reduce((sum, query) => sum + Array.from(query).length - 1, 0);
       expect(keystrokesMs.length).to.be.within(letters * 0.9, letters);
-      p95 = percentile(keystrokesMs, 0.95);
-      const [p50, p100] = [0.5, 1].map((share) => percentile(keystrokesMs, share).toFixed(0));
+      p95s.push(percentile(keystrokesMs, 0.95));
+      const [p50, p95, p100] = [0.5, 0.95, 1].map((share) => percentile(keystrokesMs, share).toFixed(0));
       console.log(
-        `      keystroke to results: p50 ${p50} ms, p95 ${p95.toFixed(0)} ms, longest ${p100} ms of ${keystrokesMs.length} keystrokes`,
+        `      keystroke to results: p50 ${p50} ms, p95 ${p95} ms, longest ${p100} ms of ${keystrokesMs.length} keystrokes`,
       );
     }
-    expect(p95).to.be.lessThan(KEYSTROKE_GOAL_MS);
+    expect(median(p95s)).to.be.lessThan(KEYSTROKE_GOAL_MS);
   });
 });
