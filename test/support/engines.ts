@@ -1,10 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startElasticsearchContainer, startRedisContainer } from '../../src/dev/docker.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 import type { Service } from '../../src/dev/service.js';
-import { startElasticsearch, startRedis } from '../../src/dev/services.js';
 
 /** Timeout of a start, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
@@ -31,6 +29,9 @@ export interface StartedEngine extends Service {
  * @throws if it is not available: no test runs without real engines.
  */
 async function startEngine(kind: Kind): Promise<StartedEngine> {
+  // Only now: loading testcontainers takes a second, which runs with given engines save.
+  const { startElasticsearchContainer, startRedisContainer } = await import('../../src/dev/docker.js');
+  const { startElasticsearch, startRedis } = await import('../../src/dev/services.js');
   const paths = findPaths(process.env);
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const log = (line: string) => console.log(line);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { Client } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
@@ -256,14 +256,11 @@ export function useSharedService(env = (): Record<string, string> => ({})): { re
   let service: Service | undefined;
   before(async function () {
     this.timeout(START_TIMEOUT_MS);
-    const replica = await startService({ DATASET_URL: sharedDataset(), ...env() }, sharedSlug());
-    service = replica;
-    await waitFor(
-      () => replica.server.generations.engine === 'present',
-      'the shared snapshot',
-      START_TIMEOUT_MS,
-    );
-    await replica.idle();
+    const path = inRunFolder('packages.csv');
+    const variables = { DATASET_URL: pathToFileURL(path).href, ...env() };
+    if (isFirstToWrite(path, toCsv(SHARED_PACKAGES))) await buildSnapshot(variables, sharedSlug());
+    else await sharedSnapshotIsServed();
+    service = await startService(variables, sharedSlug());
   });
   after(() => service?.stop());
   return {
@@ -273,15 +270,22 @@ export function useSharedService(env = (): Record<string, string> => ({})): { re
   };
 }
 
-function sharedDataset(): string {
-  const path = inRunFolder('packages.csv');
-  if (!existsSync(path)) {
-    // Another process may write it at the same time.
-    const written = `${path}-${process.pid}`;
-    writeFileSync(written, toCsv(SHARED_PACKAGES));
-    renameSync(written, path);
+/** Another process may write the file at the same time. */
+function isFirstToWrite(path: string, content: string): boolean {
+  try {
+    writeFileSync(path, content, { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    return false;
   }
-  return pathToFileURL(path).href;
+}
+
+async function sharedSnapshotIsServed(): Promise<void> {
+  const client = new Client({ node: engines().elasticsearch.url });
+  const name = aliasOf(sharedSlug());
+  await waitFor(() => client.indices.existsAlias({ name }), 'the shared snapshot', START_TIMEOUT_MS);
+  await client.close();
 }
 
 /** After the run: removes what `useSharedService` has left. */
