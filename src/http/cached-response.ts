@@ -1,5 +1,6 @@
 import { etagOf, matches } from './etag.js';
-import type { Encoding, RenderedResponse, ResponseCache, ResponseSource } from './response-cache.js';
+import type { Encoding } from './compression.js';
+import type { RenderedResponse, ResponseCache, ResponseSource } from './response-cache.js';
 import { notModified } from './prepared-response.js';
 import type { Context } from './request-context.js';
 

@@ -1,6 +1,5 @@
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
+import { compress, type Encoding } from './compression.js';
 import { etagOf } from './etag.js';
 import { bodyResponse, type PreparedResponse, type ResponseVersion } from './prepared-response.js';
 
@@ -9,18 +8,6 @@ const OVERHEAD_BYTES = 1400;
 
 /** Smaller bodies are not compressed: they fit into one packet. */
 const MIN_COMPRESSED_BYTES = 1024;
-
-/** Good compression in a tenth of the time of the best quality. */
-const BROTLI_QUALITY = 5;
-
-const compressors = {
-  br: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) =>
-    brotliCompress(body, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }, done),
-  ),
-  gzip: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) => gzip(body, done)),
-};
-
-export type Encoding = keyof typeof compressors;
 
 /** The generation that a response is built from. */
 export interface ResponseSource {
@@ -144,7 +131,7 @@ export class ResponseCache {
   }
 
   async #compress(answer: CachedResponse, encoding: Encoding): Promise<PreparedResponse> {
-    const body = exactCopy(await compressors[encoding](answer.body));
+    const body = exactCopy(await compress(answer.body, encoding, 'quick'));
     const kept = this.#entries?.peek(answer.key);
     // The entry may have been evicted. A copy, because the cache does not measure the same object again.
     if (kept?.body === answer.body) {

@@ -1,11 +1,9 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import { matches } from '../http/etag.js';
 import { encodingFor } from '../http/cached-response.js';
-import type { Encoding } from '../http/response-cache.js';
+import { compress, type Encoding } from '../http/compression.js';
 import type { Handler } from '../http/request-context.js';
 
 /** The build's output folder for the web page: the compiled scripts of src/web, and its other files. */
@@ -21,16 +19,6 @@ const TYPES: Partial<Record<string, string>> = {
 
 /** Files with a special path; the others are below `/page/`. */
 const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
-
-/** Best compression, once per file and encoding. */
-const compressors = {
-  br: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) =>
-    brotliCompress(body, done),
-  ),
-  gzip: promisify((body: Buffer, done: (error: Error | null, result: Buffer) => void) =>
-    gzip(body, { level: constants.Z_BEST_COMPRESSION }, done),
-  ),
-};
 
 /** A file of the web page, kept in memory in all encodings that were requested. */
 interface StaticFile {
@@ -53,7 +41,7 @@ export function staticFiles(): [path: string, file: StaticFile][] {
       type,
       etag: `W/"${hash('sha1', identity, 'base64url')}"`,
       body: (encoding: Encoding | undefined) =>
-        encoding ? (encoded[encoding] ??= compressors[encoding](identity)) : Promise.resolve(identity),
+        encoding ? (encoded[encoding] ??= compress(identity, encoding, 'best')) : Promise.resolve(identity),
     };
     return [[ADDRESSES[name] ?? `/page/${name}`, file]];
   });
