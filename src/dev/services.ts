@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { startElasticsearchProcess } from './elasticsearch.js';
 import { SetupError, type Service, type Log } from './service.js';
-import { hasDocker, startElasticsearchContainer, startRedisContainer } from './docker.js';
+import type * as Docker from './docker.js';
 import { makeFolder, type Paths } from './paths.js';
 import { startRedisProcess } from './redis.js';
 import { ProcessError } from './managed-process.js';
@@ -36,7 +36,7 @@ export async function startElasticsearch({
   return startFromDockerOrMaven(
     'Elasticsearch',
     'ELASTICSEARCH_URL',
-    () => startElasticsearchContainer({ heap, volume, usualPort, env, signal }),
+    (docker) => docker.startElasticsearchContainer({ heap, volume, usualPort, env, signal }),
     () =>
       startElasticsearchProcess({
         paths,
@@ -59,7 +59,7 @@ export async function startRedis(options: ServiceOptions): Promise<Service> {
   return startFromDockerOrMaven(
     'Redis',
     'REDIS_URL',
-    () => startRedisContainer(usualPort, signal),
+    (docker) => docker.startRedisContainer(usualPort, signal),
     () =>
       startRedisProcess(paths, join(makeFolder(folder, paths.runAs), 'redis'), usualPort, env, log, signal),
     log,
@@ -70,14 +70,16 @@ export async function startRedis(options: ServiceOptions): Promise<Service> {
 async function startFromDockerOrMaven(
   name: string,
   variable: string,
-  fromDocker: () => Promise<Service>,
+  fromDocker: (docker: typeof Docker) => Promise<Service>,
   fromMaven: () => Promise<Service>,
   log: Log,
   signal: AbortSignal,
 ): Promise<Service> {
-  if (await hasDocker()) {
+  // Loading testcontainers takes a second, which is saved if the addresses of the engines are given.
+  const docker = await import('./docker.js');
+  if (await docker.hasDocker()) {
     try {
-      return await fromDocker();
+      return await fromDocker(docker);
     } catch (error) {
       signal.throwIfAborted();
       log(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 import type { Service } from '../../src/dev/service.js';
+import { startElasticsearch, startRedis } from '../../src/dev/services.js';
 
 /** Timeout of a start, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
@@ -29,9 +30,6 @@ export interface StartedEngine extends Service {
  * @throws if it is not available: no test runs without real engines.
  */
 async function startEngine(kind: Kind): Promise<StartedEngine> {
-  // Only now: loading testcontainers takes a second, which runs with given engines save.
-  const { startElasticsearchContainer, startRedisContainer } = await import('../../src/dev/docker.js');
-  const { startElasticsearch, startRedis } = await import('../../src/dev/services.js');
   const paths = findPaths(process.env);
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const log = (line: string) => console.log(line);
@@ -39,15 +37,15 @@ async function startEngine(kind: Kind): Promise<StartedEngine> {
   const { env } = process;
   const options = { paths, folder, volume: undefined, heap: HEAP, onUsualPorts: false, env, log, signal };
   const removeFolder = () => rm(folder, { recursive: true, force: true });
-  const start = {
-    elasticsearch: () =>
-      MUST_BE_CONTAINERS
-        ? startElasticsearchContainer({ heap: HEAP, env, signal })
-        : startElasticsearch(options),
-    redis: () => (MUST_BE_CONTAINERS ? startRedisContainer(undefined, signal) : startRedis(options)),
+  const start = async () => {
+    if (!MUST_BE_CONTAINERS) return kind === 'redis' ? startRedis(options) : startElasticsearch(options);
+    const docker = await import('../../src/dev/docker.js');
+    return kind === 'redis'
+      ? docker.startRedisContainer(undefined, signal)
+      : docker.startElasticsearchContainer({ heap: HEAP, env, signal });
   };
   try {
-    const engine = await start[kind]();
+    const engine = await start();
     return { ...engine, end: () => engine.stop().then(removeFolder) };
   } catch (error) {
     await removeFolder();
