@@ -39,7 +39,7 @@ export interface HeldLock {
    * owner has the lock, or it has expired.
    * @throws {LockUnavailableError}
    */
-  isHeld(): Promise<boolean>;
+  isStillHeld(): Promise<boolean>;
   /** Never throws: a lock that cannot be released expires. */
   release(): Promise<void>;
 }
@@ -108,11 +108,11 @@ export class RedisLock implements RebuildLock {
         this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
       });
     };
-    const isHeld = async () => {
-      if (!(await this.isHeldBy(mutex.identifier))) lose();
+    const isStillHeld = async () => {
+      if (!lost.signal.aborted && !(await this.isHeldBy(mutex.identifier))) lose();
       return !lost.signal.aborted;
     };
-    return { owner: mutex.identifier, lost: lost.signal, isHeld, release };
+    return { owner: mutex.identifier, lost: lost.signal, isStillHeld, release };
   }
 
   async isHeld(): Promise<boolean> {
@@ -165,7 +165,7 @@ export class InMemoryLock implements RebuildLock {
       return Promise.resolve();
     };
     const { signal: lost } = new AbortController();
-    return Promise.resolve({ owner: OWN_PROCESS, lost, isHeld: () => this.isHeld(), release });
+    return Promise.resolve({ owner: OWN_PROCESS, lost, isStillHeld: () => this.isHeld(), release });
   }
 
   isHeld(): Promise<boolean> {

@@ -22,7 +22,7 @@ export async function rebuildUnderLock(
   try {
     const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
     // Once the lock is lost, the status may belong to another rebuild.
-    const isHeld = await held.isHeld().catch(() => false);
+    const isHeld = await held.isStillHeld().catch(() => false);
     const isPublished = isHeld && !('stopped' in outcome);
     if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
     return outcome;
