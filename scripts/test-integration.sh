@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/test-runs.sh
 
-# Two files at a time. The long ones first, so that both workers end at about the same time.
+# Two files at a time.
 run parallel mocha --parallel 'test/integration/**/*.test.ts' "$@"
 # Tests that assert times, or that need both processors.
 run serial mocha 'test/serial/**/*.test.ts' "$@"

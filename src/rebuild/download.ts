@@ -103,7 +103,7 @@ function tooLate(timeoutMs: number): DatasetError {
   );
 }
 
-/** No kill of this process can leave it behind. */
+/** If this process is killed, nothing is left: at most an empty file, between the two calls. */
 async function openNamelessFile(): Promise<FileHandle> {
   const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
   const file = await open(path, 'wx+', 0o600);

@@ -58,7 +58,7 @@ describe('A registry next to siblings with similar names', function () {
   const statesOfOthers = (suite: SuiteService) =>
     Promise.all(all.filter((one) => one !== suite).map(stateOf));
 
-  // The names of the last one contain those of no other.
+  // The index patterns of the last one match no name of the others.
   for (const [i, suite] of all.slice(0, -1).entries()) {
     it(`rebuilds, rolls back, cleans up and prunes without affecting the others: <slug>${['', ...ALIKE][i]}`, async () => {
       const { elasticsearch, alias } = suite.service;

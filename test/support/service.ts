@@ -259,7 +259,7 @@ export function useSharedService(env = (): Record<string, string> => ({})): { re
     const path = inRunFolder('packages.csv');
     const variables = { DATASET_URL: pathToFileURL(path).href, ...env() };
     if (isFirstToWrite(path, toCsv(SHARED_PACKAGES))) await buildSnapshot(variables, sharedSlug());
-    else await sharedSnapshotIsServed();
+    else await waitForSharedSnapshot();
     service = await startService(variables, sharedSlug());
   });
   after(() => service?.stop());
@@ -270,7 +270,7 @@ export function useSharedService(env = (): Record<string, string> => ({})): { re
   };
 }
 
-/** Another process may write the file at the same time. */
+/** Of all processes that run suites, one writes the file and builds the shared snapshot. */
 function isFirstToWrite(path: string, content: string): boolean {
   try {
     writeFileSync(path, content, { flag: 'wx' });
@@ -281,7 +281,8 @@ function isFirstToWrite(path: string, content: string): boolean {
   }
 }
 
-async function sharedSnapshotIsServed(): Promise<void> {
+/** Until the process that builds it serves it. */
+async function waitForSharedSnapshot(): Promise<void> {
   const client = new Client({ node: engines().elasticsearch.url });
   const name = aliasOf(sharedSlug());
   await waitFor(() => client.indices.existsAlias({ name }), 'the shared snapshot', START_TIMEOUT_MS);

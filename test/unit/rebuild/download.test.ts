@@ -526,7 +526,7 @@ describe('download', () => {
     });
   });
 
-  it('is in a file without a name, so that a killed process leaves nothing, until it is closed', async () => {
+  it('is in a file without a name until it is closed, so that a killed process leaves nothing', async () => {
     const url = await fileOf(CSV);
     const [first, second] = [await snapshotOf(url), await snapshotOf(url)];
     expect(await readdir(scratch)).to.deep.equal([]);
