@@ -8,7 +8,7 @@ const POLL_MS = 1;
 describe('Kibana', () => {
   describe('before an import', () => {
     /** Waits for a server with these statuses. @returns the reported reasons, and that of the failure, if any. */
-    async function waitFor(url: string, patienceMs = 20): Promise<string[]> {
+    async function waitFor(url: string, patienceMs = 600): Promise<string[]> {
       const said: string[] = [];
       const waiting = new Kibana({ url, apiKey: undefined }).ready(
         (what) => said.push(what),
@@ -43,11 +43,11 @@ describe('Kibana', () => {
     it('may not listen yet', async () => {
       const [reason, failure] = await waitFor(`http://127.0.0.1:${await freePort()}`);
       expect(reason).to.match(/^Kibana does not respond at URL: .*ECONNREFUSED/);
-      expect(failure).to.equal(`gave up after 0 seconds: ${reason}`);
+      expect(failure).to.equal(`gave up after 1 seconds: ${reason}`);
     });
 
     it('is given up on after the timeout', async () => {
-      const said = await withKibana([level(503, 'critical')], undefined, (url) => waitFor(url, 600));
+      const said = await withKibana([level(503, 'critical')], undefined, (url) => waitFor(url));
       expect(said).to.deep.equal([
         'Kibana at URL is critical',
         'gave up after 1 seconds: Kibana at URL is critical',
