@@ -5,9 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then
   node scripts/setup.mjs --build
-  npm run --silent typecheck
-  npm run --silent lint
-  npm run --silent format:check
+  # The lint takes as long as the other two.
+  printf '%s\n' lint typecheck format:check | xargs -P 2 -n 1 npm run --silent
   scripts/install-tools.sh
   scripts/with-docker.sh npm run --silent images:offline
   # The tests below share one Elasticsearch and one Redis, except those that start their own.
