@@ -3,10 +3,10 @@ import { constants, getPriority } from 'node:os';
 import { expect } from 'chai';
 import { useManagedPrograms } from '../../support/managed-program.js';
 
-/** Starts a child, and prints the ids of both. */
+/** Starts a child, which prints the ids of both as soon as both have threads. */
+const CHILD = `console.log(process.ppid + ' ' + process.pid + ' ready'); setTimeout(() => {}, 10_000)`;
 const PROGRAM = `
-const child = require("node:child_process").spawn(process.execPath, ["-e", "setTimeout(() => {}, 10_000)"]);
-child.on('spawn', () => console.log(process.pid + ' ' + child.pid + ' ready'));
+require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(CHILD)}], { stdio: "inherit" });
 setInterval(() => {}, 1000);`;
 
 describe('ManagedProcess', () => {
