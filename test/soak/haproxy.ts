@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GenericContainer } from 'testcontainers';
 import { freePort } from '../../src/dev/free-port.js';
-import { ManagedProcess } from '../../src/dev/managed-process.js';
 import { run } from '../../src/dev/run.js';
+import { startProgram, statusOf } from '../support/program.js';
 
 const CONFIG = new URL('../../deploy/haproxy.cfg', import.meta.url);
 const IMAGE = 'haproxy:3.0-alpine';
@@ -11,7 +11,7 @@ const START_TIMEOUT_MS = 20_000;
 
 export interface HaProxy {
   url: string;
-  stop(): Promise<void>;
+  stop(): Promise<unknown>;
 }
 
 /**
@@ -21,37 +21,24 @@ export interface HaProxy {
  */
 export async function startHaProxy(folder: string, ports: readonly number[]): Promise<HaProxy> {
   const port = await freePort();
-  const config = join(folder, 'haproxy.cfg');
-  await writeFile(config, configFor(await readFile(CONFIG, 'utf8'), port, ports));
+  const source = join(folder, 'haproxy.cfg');
+  await writeFile(source, configFor(await readFile(CONFIG, 'utf8'), port, ports));
   const url = `http://127.0.0.1:${port}`;
-  const isInstalled = await run('haproxy', ['-v']).then(
-    () => true,
-    () => false,
-  );
-  if (!isInstalled) {
-    const container = await new GenericContainer(IMAGE)
-      .withNetworkMode('host')
-      .withCopyFilesToContainer([{ source: config, target: '/usr/local/etc/haproxy/haproxy.cfg' }])
-      .start();
-    return {
-      url,
-      stop: async () => {
-        await container.stop();
-      },
-    };
-  }
-  const program = new ManagedProcess(['haproxy', '-db', '-f', config], {
-    cwd: folder,
-    env: { PATH: process.env['PATH'] },
-    runAs: undefined,
-    logFile: join(folder, 'haproxy.log'),
-  });
-  const responds = () =>
-    fetch(`${url}/ping`).then(
-      () => true,
-      () => false,
-    );
-  await program.waitUntil(responds, 'HAProxy', START_TIMEOUT_MS, new AbortController().signal);
+  const version = await run('haproxy', ['-v']).catch(() => undefined);
+  const program =
+    version === undefined
+      ? await new GenericContainer(IMAGE)
+          .withNetworkMode('host')
+          .withCopyFilesToContainer([{ source, target: '/usr/local/etc/haproxy/haproxy.cfg' }])
+          .start()
+      : await startProgram(['haproxy', '-db', '-f', source], {
+          name: 'HAProxy',
+          cwd: folder,
+          logFile: join(folder, 'haproxy.log'),
+          timeoutMs: START_TIMEOUT_MS,
+          // It responds with 503 while there is no replica.
+          isReady: async () => (await statusOf(`${url}/ping`)) !== undefined,
+        });
   return { url, stop: () => program.stop() };
 }
 

@@ -144,9 +144,8 @@ export class Readers {
       const ms = performance.now() - scheduled;
       const after = this.circumstance();
       this.#judge(read, response, ms, before, after);
-      this.#latenciesOf(read.endpoint)[
-        before.fault === undefined && after.fault === undefined ? 'calm' : 'faults'
-      ].push(ms);
+      const { calm, faults } = this.#latenciesOf(read.endpoint);
+      (before.fault === undefined && after.fault === undefined ? calm : faults).push(ms);
     } catch (error) {
       const { message, cause } = error as Error;
       const ms = Math.round(performance.now() - scheduled);
@@ -160,11 +159,8 @@ export class Readers {
     if (!(read.statuses ?? [200]).includes(response.status)) {
       const permitting = [before, after].find(({ permits }) => permits?.(read, response));
       if (permitting === undefined) {
-        this.#fail(
-          read,
-          `${response.status} ${response.requestId} after ${Math.round(ms)} ms: ${response.body.slice(0, 200)}`,
-          before,
-        );
+        const { status, requestId, body } = response;
+        this.#fail(read, `${status} ${requestId} after ${Math.round(ms)} ms: ${body.slice(0, 200)}`, before);
       } else {
         const kind = `${read.endpoint} ${response.status} during ${permitting.fault}`;
         this.permitted.set(kind, (this.permitted.get(kind) ?? 0) + 1);
@@ -173,29 +169,24 @@ export class Readers {
     }
     const { snapshot } = response;
     const variant = snapshot === undefined ? undefined : this.snapshots.get(snapshot);
-    if (snapshot === undefined || variant !== undefined) this.#verify(read, response, variant, before.fault);
-    else {
-      const until = performance.now() + UNKNOWN_SNAPSHOT_MS;
-      this.#unverified.push({ read, response, during: before.fault, until });
-    }
+    const until = performance.now() + UNKNOWN_SNAPSHOT_MS;
+    const unverified = { read, response, during: before.fault, until };
+    if (snapshot === undefined || variant !== undefined) this.#verify(unverified, variant);
+    else this.#unverified.push(unverified);
   }
 
-  #verify(
-    read: Read,
-    response: ReadResponse,
-    variant: Variant | undefined,
-    during: string | undefined,
-  ): void {
-    let fault: string | undefined;
+  #verify({ read, response, during }: Unverified, variant: Variant | undefined): void {
+    let reason: string | undefined;
     try {
-      fault = read.verify(response, variant);
+      reason = read.verify(response, variant);
     } catch (error) {
-      fault = (error as Error).message;
+      reason = (error as Error).message;
     }
-    if (fault === undefined) return;
+    if (reason === undefined) return;
     this.wrong++;
+    const { status, snapshot, body } = response;
     this.#keep(
-      `wrong response, ${during ?? 'calm'}: ${read.path}: ${response.status}, snapshot ${response.snapshot}: ${response.body.slice(0, 300)}; ${fault}`,
+      `wrong response, ${during ?? 'calm'}: ${read.path}: ${status}, snapshot ${snapshot}: ${body.slice(0, 300)}; ${reason}`,
     );
   }
 
@@ -205,13 +196,12 @@ export class Readers {
       if (this.#unverified.length > 0) await this.snapshots.look();
       for (const one of this.#unverified.splice(0)) {
         const variant = this.snapshots.get(one.response.snapshot as string);
-        if (variant !== undefined) this.#verify(one.read, one.response, variant, one.during);
+        if (variant !== undefined) this.#verify(one, variant);
         else if (performance.now() < one.until) this.#unverified.push(one);
         else {
           this.wrong++;
-          this.#keep(
-            `${one.read.path}: the snapshot ${one.response.snapshot} was built from no known dataset`,
-          );
+          const { read, response } = one;
+          this.#keep(`${read.path}: the snapshot ${response.snapshot} was built from no known dataset`);
         }
       }
       await pause(LOOK_MS);

@@ -41,6 +41,29 @@ function expectJson({ body }: ReadResponse, expected: unknown): string | undefin
   return JSON.stringify(JSON.parse(body)) === text ? undefined : `expected ${text.slice(0, 300)}`;
 }
 
+/** A read of the JSON that follows from the variant. */
+function json(endpoint: string, path: string, expected: (variant: Variant) => unknown): Read {
+  return {
+    endpoint,
+    path,
+    verify: (response, variant) => expectJson(response, expected(variant as Variant)),
+  };
+}
+
+/** A read of JSON with these members. */
+function having(
+  endpoint: string,
+  path: string,
+  isRight: (body: Record<string, unknown>, variant: Variant | undefined) => boolean,
+): Read {
+  return {
+    endpoint,
+    path,
+    verify: ({ body }, variant) =>
+      isRight(JSON.parse(body) as Record<string, unknown>, variant) ? undefined : 'unexpected members',
+  };
+}
+
 /** Makes an endless stream of reads of every endpoint, in proportions like those of real traffic. */
 export function readMaker(
   random: () => number,
@@ -54,55 +77,43 @@ export function readMaker(
   const totals = new Set(snapshots.variants.map(({ byNumber }) => byNumber.length));
   const etags = new Map<string, { etag: string; body: string }>();
 
-  const search = (endpoint: string, q: string, limit: number): Read => ({
-    endpoint,
-    path: `/search?q=${encodeURIComponent(q)}&limit=${limit}`,
-    verify: (response, variant) => {
-      const results = (variant as Variant).search(q).slice(0, limit);
-      return expectJson(response, { query: q, count: results.length, results });
-    },
-  });
-  const browse = (endpoint: string, page: number, limit: number): Read => ({
-    endpoint,
-    path: `/browse?page=${page}&limit=${limit}`,
-    verify: (response, variant) => {
-      const results = (variant as Variant).byNumber.slice((page - 1) * limit, page * limit);
-      return expectJson(response, { page, limit, results });
-    },
-  });
+  const search = (endpoint: string, q: string, limit: number) =>
+    json(endpoint, `/search?q=${encodeURIComponent(q)}&limit=${limit}`, (variant) => {
+      const results = variant.search(q).slice(0, limit);
+      return { query: q, count: results.length, results };
+    });
+  const browse = (endpoint: string, page: number, limit: number) =>
+    json(endpoint, `/browse?page=${page}&limit=${limit}`, ({ byNumber }) => {
+      return { page, limit, results: byNumber.slice((page - 1) * limit, page * limit) };
+    });
   /** A hot search that repeats the last `ETag` and must get the same body, or 304. */
   const revalidated = (): Read => {
-    const q = pick(random, hot);
-    const plain = search('/search, revalidated', q, 25);
+    const plain = search('/search, revalidated', pick(random, hot), 25);
     const held = etags.get(plain.path);
     return {
       ...plain,
       statuses: [200, 304],
       headers: held === undefined ? {} : { 'if-none-match': held.etag },
       verify: (response, variant) => {
-        if (response.status === 200 && response.etag !== undefined) {
-          etags.set(plain.path, { etag: response.etag, body: response.body });
+        if (response.status === 200) {
+          if (response.etag !== undefined)
+            etags.set(plain.path, { etag: response.etag, body: response.body });
+          return plain.verify(response, variant);
         }
-        if (response.status === 200) return plain.verify(response, variant);
         if (held === undefined || response.etag !== held.etag) return 'a 304 with another ETag';
         return plain.verify({ ...response, body: held.body }, variant);
       },
     };
   };
-  const lookup = (): Read => {
-    const asked = Array.from({ length: integer(random, 1, 20) }, () => nameOrNone());
-    return {
-      endpoint: '/lookup',
-      path: `/lookup?${asked.map((name) => `name=${encodeURIComponent(name)}`).join('&')}`,
-      verify: (response, variant) => {
-        const { byName } = variant as Variant;
-        const results = asked.map((name) => ({ name, package: byName.get(name) ?? null }));
-        const count = results.filter((result) => result.package !== null).length;
-        return expectJson(response, { count, results });
-      },
-    };
-  };
   const nameOrNone = () => (random() < 0.9 ? pick(random, names) : `${pick(random, names)}~`);
+  const lookup = () => {
+    const asked = Array.from({ length: integer(random, 1, 20) }, nameOrNone);
+    const query = asked.map((name) => `name=${encodeURIComponent(name)}`).join('&');
+    return json('/lookup', `/lookup?${query}`, ({ byName }) => {
+      const results = asked.map((name) => ({ name, package: byName.get(name) ?? null }));
+      return { count: results.filter((result) => result.package !== null).length, results };
+    });
+  };
   const byName = (): Read => {
     const name = nameOrNone();
     return {
@@ -110,43 +121,29 @@ export function readMaker(
       path: `/packages/${encodeURIComponent(name)}`,
       statuses: [200, 404],
       verify: (response, variant) => {
-        const entry = (variant as Variant).byName.get(name);
+        const entry = variant?.byName.get(name);
         if (entry !== undefined) return expectJson(response, entry);
         return response.status === 404 ? undefined : 'expected 404';
       },
     };
   };
-  const similar = (): Read => {
+  const similar = () => {
     const name = pick(random, names);
     const text = random() < 0.5 ? name : `${name.slice(0, -1)}${name.at(-1) === 'x' ? 'y' : 'x'}`;
-    return {
-      endpoint: '/similar',
-      path: `/similar?name=${encodeURIComponent(text)}&limit=10`,
-      verify: (response, variant) => {
-        const results = (variant as Variant).similar(text).slice(0, 10);
-        return expectJson(response, { name: text, count: results.length, results });
-      },
-    };
+    return json('/similar', `/similar?name=${encodeURIComponent(text)}&limit=10`, (variant) => {
+      const results = variant.similar(text).slice(0, 10);
+      return { name: text, count: results.length, results };
+    });
   };
   const changes: Read = {
     endpoint: '/changes',
     path: '/changes?limit=1000',
     verify: (response) => {
-      const body = JSON.parse(response.body) as { from: string; to: string; count: number };
-      const { from, to } = body;
+      const { from, to } = JSON.parse(response.body) as { from: string; to: string };
       if (to !== response.snapshot) return '`to` differs from X-Snapshot';
       if (from !== to && snapshots.get(from) === undefined) return 'the snapshot `from` is unknown';
       const results = from === to ? [] : snapshots.changes(from, to);
       return expectJson(response, { from, to, count: results.length, results });
-    },
-  };
-  const stats: Read = {
-    endpoint: '/stats',
-    path: '/stats',
-    verify: ({ body }, variant) => {
-      const total = (JSON.parse(body) as Record<string, unknown>)[`total_${slug}_packages`];
-      const expected = (variant as Variant).byNumber.length;
-      return total === expected ? undefined : `expected ${expected} packages`;
     },
   };
   const feed: Read = {
@@ -155,15 +152,24 @@ export function readMaker(
     verify: ({ body }) =>
       body.startsWith('<?xml') && body.trimEnd().endsWith('</feed>') ? undefined : 'not a complete feed',
   };
-  const health: Read = {
-    endpoint: '/health',
-    path: '/health',
-    verify: ({ body }) => {
-      const { status, total_packages } = JSON.parse(body) as { status: string; total_packages: number };
-      return status === 'ok' && totals.has(total_packages) ? undefined : 'unexpected total';
-    },
-  };
-  const constant = (endpoint: string): Read => {
+  const stats = having(
+    '/stats',
+    '/stats',
+    (body, variant) => body[`total_${slug}_packages`] === variant?.byNumber.length,
+  );
+  const health = having(
+    '/health',
+    '/health',
+    ({ status, total_packages }) => status === 'ok' && totals.has(total_packages as number),
+  );
+  const secret = having(
+    '/get-bypass',
+    `/get-bypass?secret=${bypassSecret}`,
+    ({ bypass_token }) => typeof bypass_token === 'string',
+  );
+  const ip = having('/debug-ip', '/debug-ip', ({ limit_key }) => String(limit_key).startsWith('127.0.1.'));
+  const ping = json('/ping', '/ping', () => ({ ping: 'pong' }));
+  const constants = ['/', '/docs', '/openapi.json'].map((endpoint): Read => {
     let expected: string | undefined;
     return {
       endpoint,
@@ -173,29 +179,7 @@ export function readMaker(
         return body === expected ? undefined : 'the body changed';
       },
     };
-  };
-  const secret = (): Read => ({
-    endpoint: '/get-bypass',
-    path: `/get-bypass?secret=${bypassSecret}`,
-    verify: ({ body }) =>
-      typeof (JSON.parse(body) as { bypass_token?: unknown }).bypass_token === 'string'
-        ? undefined
-        : 'no token',
   });
-  const ip: Read = {
-    endpoint: '/debug-ip',
-    path: '/debug-ip',
-    verify: ({ body }) =>
-      (JSON.parse(body) as { limit_key?: string }).limit_key?.startsWith('127.0.1.') === true
-        ? undefined
-        : 'unexpected address',
-  };
-  const ping: Read = {
-    endpoint: '/ping',
-    path: '/ping',
-    verify: (response) => expectJson(response, { ping: 'pong' }),
-  };
-  const constants = ['/', '/docs', '/openapi.json'].map(constant);
 
   const weighted: [weight: number, make: () => Read][] = [
     [30, () => search('/search, cached', pick(random, hot), 25)],
@@ -213,7 +197,7 @@ export function readMaker(
     [3, () => ping],
     [1.9, () => pick(random, constants)],
     [0.05, () => ip],
-    [0.05, secret],
+    [0.05, () => secret],
   ];
   const total = weighted.reduce((sum, [weight]) => sum + weight, 0);
   return () => {

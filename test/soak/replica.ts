@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ManagedProcess } from '../../src/dev/managed-process.js';
+import type { ManagedProcess } from '../../src/dev/managed-process.js';
+import { startProgram, statusOf } from '../support/program.js';
 import { waitFor } from '../support/wait-for.js';
 import { workersOf } from '../support/worker-processes.js';
 
@@ -59,56 +60,40 @@ export class Replica {
   async start(changes: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.#program?.kill();
     await mkdir(this.temporaryFolder, { recursive: true });
-    const program = new ManagedProcess([process.execPath, 'dist/main.js'], {
+    this.#program = await startProgram([process.execPath, 'dist/main.js'], {
+      name: this.name,
       cwd: ROOT,
       env: {
-        PATH: process.env['PATH'],
         TMPDIR: this.temporaryFolder,
         PORT: String(this.port),
         NODE_ENV: 'production',
         ...this.env,
         ...changes,
       },
-      runAs: undefined,
       logFile: join(this.folder, `${this.name}-${++this.#starts}.log`),
+      timeoutMs: READY_TIMEOUT_MS,
+      isReady: () => this.isHealthy(),
     });
-    this.#program = program;
-    await program.waitUntil(
-      () => this.isHealthy(),
-      this.name,
-      READY_TIMEOUT_MS,
-      new AbortController().signal,
-    );
   }
 
   async isHealthy(): Promise<boolean> {
-    try {
-      const response = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(2000) });
-      await response.arrayBuffer();
-      return response.ok;
-    } catch {
-      return false;
-    }
+    return (await statusOf(`${this.url}/health`)) === 200;
   }
 
   /** Stops it with SIGTERM, if it is running. @throws {Error} if it does not exit by itself. */
   async stop(): Promise<void> {
-    if (this.#program?.running !== true) return;
-    process.kill(this.pid, 'SIGTERM');
-    await waitFor(() => this.#program?.running !== true, `${this.name} to exit`, EXIT_TIMEOUT_MS);
+    if (this.#program?.running === true) await this.#end('SIGTERM');
   }
 
   /** Kills the server and its rebuild, like a failing machine. */
   async kill(): Promise<void> {
-    const workers = this.workers;
-    for (const worker of workers) process.kill(worker, 'SIGKILL');
+    for (const worker of this.workers) process.kill(worker, 'SIGKILL');
     await this.#program?.kill();
   }
 
   /** Kills only the server. */
-  async killServer(): Promise<void> {
-    process.kill(this.pid, 'SIGKILL');
-    await waitFor(() => this.#program?.running !== true, `${this.name} to exit`, EXIT_TIMEOUT_MS);
+  killServer(): Promise<void> {
+    return this.#end('SIGKILL');
   }
 
   /** Suspends or resumes the server and its rebuild. */
@@ -120,5 +105,10 @@ export class Replica {
   async memory(): Promise<number> {
     const status = await readFile(`/proc/${this.pid}/status`, 'utf8');
     return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    process.kill(this.pid, signal);
+    await waitFor(() => this.#program?.running !== true, `${this.name} to exit`, EXIT_TIMEOUT_MS);
   }
 }

@@ -36,6 +36,7 @@ const RATE = Number(values.rate);
 const SEED = Number(values.seed);
 
 const ROUNDS = Number(values.rounds);
+const CHOSEN = FAULTS.filter(({ name }) => name.includes(values.only));
 const LEAST_KINDS = 15;
 
 /** Pause between two faults, in milliseconds, in which the service must be as fast as without any. */
@@ -55,6 +56,8 @@ const MEMORY_GOAL_MEGABYTES = 15;
 
 const RESULTS = 'soak-results.json';
 
+const CALM: Circumstance = { fault: undefined, permits: undefined };
+
 const random = seededRandom(SEED);
 
 /** A shuffled copy. */
@@ -68,15 +71,14 @@ function shuffled<T>(items: readonly T[]): T[] {
  * that live through all others can be compared.
  */
 function* schedule(): Generator<Fault> {
-  const chosen = FAULTS.filter(({ name }) => name.includes(values.only));
   if (values.short) {
-    yield* shuffled(chosen.filter(({ isSlow }) => isSlow !== true));
+    yield* shuffled(CHOSEN.filter(({ isSlow }) => isSlow !== true));
     return;
   }
   const repeated = (faults: readonly Fault[]) =>
     shuffled(Array.from({ length: ROUNDS }, () => faults).flat());
-  const others = chosen.filter(({ endsReplica }) => endsReplica !== true);
-  yield* repeated(chosen.filter(({ endsReplica }) => endsReplica === true));
+  const others = CHOSEN.filter(({ endsReplica }) => endsReplica !== true);
+  yield* repeated(CHOSEN.filter((one) => !others.includes(one)));
   yield* repeated(others);
   // Until all reads have been sent.
   while (others.length > 0) yield* shuffled(others);
@@ -85,7 +87,7 @@ function* schedule(): Generator<Fault> {
 class Soak {
   readonly injections: Injection[] = [];
   readonly memory: MemorySample[] = [];
-  #current: Circumstance = { fault: undefined, permits: undefined };
+  #current = CALM;
   #began = performance.now();
   readonly readers: Readers;
 
@@ -104,7 +106,7 @@ class Soak {
     this.readers.start(RATE);
     const sampling = setInterval(() => void this.#sampleMemory(), MEMORY_SAMPLE_MS);
     await pause((RAMP_SECONDS + WARM_UP_SECONDS) * 1000);
-    const needed = values.short ? 0 : ROUNDS * FAULTS.filter(({ name }) => name.includes(values.only)).length;
+    const needed = values.short ? 0 : ROUNDS * CHOSEN.length;
     for (const fault of schedule()) {
       if (this.readers.sent >= READS && this.injections.length >= needed) break;
       if (!(await this.#inject(fault))) break;
@@ -117,29 +119,26 @@ class Soak {
   }
 
   /** @returns whether everything works again. */
-  async #inject(fault: Fault): Promise<boolean> {
-    const { name, permits } = fault;
-    const { stack } = this;
+  async #inject({ name: fault, permits, inject }: Fault): Promise<boolean> {
     const minutes = this.#minutes;
     const began = performance.now();
-    this.#current = { fault: name, permits };
+    this.#current = { fault, permits };
     const reasonOf = (work: Promise<void>) =>
       work.then(
         () => undefined,
         (error: unknown) => (error as Error).message,
       );
-    const unexpected = await reasonOf(fault.inject(stack));
-    const unrecovered = await reasonOf(stack.recovered());
+    const unexpected = await reasonOf(inject(this.stack));
+    const unrecovered = await reasonOf(this.stack.recovered());
+    this.#current = CALM;
     const failure = [unexpected, unrecovered].filter(Boolean).join('; ');
     const hasRecovered = unrecovered === undefined;
-    this.#current = { fault: undefined, permits: undefined };
     const seconds = (performance.now() - began) / 1000;
-    this.injections.push({ fault: name, minutes, seconds, failure, hasRecovered });
+    this.injections.push({ fault, minutes, seconds, failure, hasRecovered });
     const { sent, failed, wrong } = this.readers;
-    const state = `${sent} reads, ${failed} failed, ${wrong} wrong`;
-    console.log(
-      `${minutes.toFixed(1).padStart(5)} min  ${name.padEnd(60)} ${seconds.toFixed(1).padStart(5)} s  ${state}${failure === '' ? '' : `\n  UNEXPECTED: ${failure}`}`,
-    );
+    const times = [`${minutes.toFixed(1).padStart(5)} min`, `${seconds.toFixed(1).padStart(5)} s`];
+    console.log(`${times.join('  ')}  ${fault.padEnd(60)}  ${sent} reads, ${failed} failed, ${wrong} wrong`);
+    if (failure !== '') console.log(`  UNEXPECTED: ${failure}`);
     return hasRecovered;
   }
 
@@ -154,11 +153,10 @@ class Soak {
     }
   }
 
-  /** The growth of each replica's memory since `WARM_MINUTE`; undefined for a shorter soak. */
-  growth(): ReturnType<typeof memoryGrowth> | undefined {
+  /** The growth of each replica's memory since `WARM_MINUTE`; empty for a shorter soak. */
+  growth(): ReturnType<typeof memoryGrowth> {
     const end = this.memory.at(-1)?.minutes ?? 0;
-    if (end < WARM_MINUTE + 2) return undefined;
-    return memoryGrowth(this.memory, WARM_MINUTE, end - 1);
+    return end < WARM_MINUTE + 2 ? [] : memoryGrowth(this.memory, WARM_MINUTE, end - 1);
   }
 }
 
@@ -180,14 +178,9 @@ function summary(soak: Soak, leftovers: readonly string[]): Point[] {
       atLeast('injections of each kind, the least', Math.min(...kinds.values()), ROUNDS),
     );
   }
-  for (const { replica, megabytes } of soak.growth() ?? []) {
-    points.push(
-      atMost(
-        `memory of ${replica}, last minute − minute ${WARM_MINUTE}, MB`,
-        megabytes,
-        MEMORY_GOAL_MEGABYTES,
-      ),
-    );
+  for (const { replica, megabytes } of soak.growth()) {
+    const point = `memory of ${replica}, last minute − minute ${WARM_MINUTE}, MB`;
+    points.push(atMost(point, megabytes, MEMORY_GOAL_MEGABYTES));
   }
   return points;
 }

@@ -3,7 +3,7 @@ import { Pool } from 'undici';
 import { integer } from '../../../fixtures/random.js';
 import { getRequest, RawConnection } from '../../support/raw-connection.js';
 import { BYPASS_SECRET, MAX_CONNECTIONS, RATE_LIMIT, type Stack } from '../stack.js';
-import type { Fault } from './fault.js';
+import { fault, type Fault } from './fault.js';
 
 /** How long useless clients stay, in milliseconds. */
 const STAY_MS = 6000;
@@ -35,17 +35,13 @@ async function requestFrom(
       statuses.set(statusCode, (statuses.get(statusCode) ?? 0) + 1);
     }
   };
-  try {
-    await Promise.all(Array.from({ length: 8 }, send));
-  } finally {
-    await pool.close();
-  }
+  await Promise.all(Array.from({ length: 8 }, send)).finally(() => pool.close());
   return statuses;
 }
 
 /** Sends more requests than one client may. @returns how many were not limited. */
 export async function flood(stack: Stack): Promise<number> {
-  const paths = Array.from({ length: RATE_LIMIT + EXCESS }, () => '/stats');
+  const paths = Array<string>(RATE_LIMIT + EXCESS).fill('/stats');
   return (await requestFrom(stack, newAddress(), paths)).get(200) ?? 0;
 }
 
@@ -65,52 +61,33 @@ async function occupy(url: string, count: number, bytes: string): Promise<void> 
 }
 
 export const clientFaults: Fault[] = [
-  {
-    name: 'responses never read',
-    rows: ['requests pipelined, responses never read ¹'],
-    inject: async (stack) =>
-      occupy(stack.anyReplica().url, 40, getRequest('/search?q=lib&limit=500').repeat(100)),
-  },
-  {
-    name: 'connections taken',
-    rows: ['`MAX_CONNECTIONS` taken by useless clients ²'],
-    inject: async (stack) => occupy(stack.anyReplica().url, MAX_CONNECTIONS, ''),
-  },
-  {
-    name: 'malformed requests',
-    rows: ['a request and malformed bytes in one packet'],
-    inject: async (stack) => {
-      for (const { url } of stack.replicas) {
-        for (let i = 0; i < 10; i++) {
-          const connection = await RawConnection.open(url);
-          connection.send(
-            `${getRequest('/ping')}${String.fromCharCode(integer(stack.random, 0, 31))} / HTTP\r\n\r\n`,
-          );
-          await connection.closed;
-          const statuses = connection.responses.map(({ status }) => status).join();
-          if (statuses !== '200,400') throw new Error(`expected 200 and 400, not ${statuses}`);
-        }
+  fault('responses never read', ['requests pipelined, responses never read ¹'], (stack) =>
+    occupy(stack.anyReplica().url, 40, getRequest('/search?q=lib&limit=500').repeat(100)),
+  ),
+  fault('connections taken', ['`MAX_CONNECTIONS` taken by useless clients ²'], (stack) =>
+    occupy(stack.anyReplica().url, MAX_CONNECTIONS, ''),
+  ),
+  fault('malformed requests', ['a request and malformed bytes in one packet'], async (stack) => {
+    for (const { url } of stack.replicas) {
+      for (let i = 0; i < 10; i++) {
+        const connection = await RawConnection.open(url);
+        const malformed = `${String.fromCharCode(integer(stack.random, 0, 31))} / HTTP\r\n\r\n`;
+        connection.send(getRequest('/ping') + malformed);
+        await connection.closed;
+        const statuses = connection.responses.map(({ status }) => status).join();
+        if (statuses !== '200,400') throw new Error(`expected 200 and 400, not ${statuses}`);
       }
-    },
-  },
-  {
-    name: 'flood of one client',
-    rows: ['a flood of one client through two replicas'],
-    inject: async (stack) => {
-      const passed = await flood(stack);
-      if (passed !== RATE_LIMIT) throw new Error(`${passed} requests passed a limit of ${RATE_LIMIT}`);
-    },
-  },
-  {
-    name: 'wrong secrets',
-    rows: ['ten wrong secrets from one address'],
-    inject: async (stack) => {
-      const address = newAddress();
-      const wrong = Array.from({ length: 10 }, () => '/get-bypass?secret=wrong');
-      await requestFrom(stack, address, wrong);
-      const right = [`/get-bypass?secret=${BYPASS_SECRET}`, '/rebuild?secret=wrong'];
-      const refused = (await requestFrom(stack, address, right)).get(429);
-      if (refused !== 2) throw new Error(`${refused ?? 0} of 2 requests were refused`);
-    },
-  },
+    }
+  }),
+  fault('flood of one client', ['a flood of one client through two replicas'], async (stack) => {
+    const passed = await flood(stack);
+    if (passed !== RATE_LIMIT) throw new Error(`${passed} requests passed a limit of ${RATE_LIMIT}`);
+  }),
+  fault('wrong secrets', ['ten wrong secrets from one address'], async (stack) => {
+    const address = newAddress();
+    await requestFrom(stack, address, Array<string>(10).fill('/get-bypass?secret=wrong'));
+    const right = [`/get-bypass?secret=${BYPASS_SECRET}`, '/rebuild?secret=wrong'];
+    const refused = (await requestFrom(stack, address, right)).get(429);
+    if (refused !== 2) throw new Error(`${refused ?? 0} of 2 requests were refused`);
+  }),
 ];

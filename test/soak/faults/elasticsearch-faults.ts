@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { pick } from '../../../fixtures/random.js';
 import type { ClusterNode } from '../../support/cluster.js';
 import { waitFor } from '../../support/wait-for.js';
 import type { Stack } from '../stack.js';
-import { SLOW_LOAD_MS, type Fault } from './fault.js';
+import { cutConnections, fault, type Fault } from './fault.js';
 
 /** Longer than any search timeout, in milliseconds. */
 const PAUSE_MS = 5000;
@@ -11,9 +10,9 @@ const PAUSE_MS = 5000;
 const PROMOTION_TIMEOUT_MS = 60_000;
 
 /** The nodes with a copy of the served index, the one with the primary first. */
-async function holders(stack: Stack): Promise<string[]> {
-  const shards = await stack.elasticsearch.cat.shards({
-    index: stack.alias,
+async function holders({ engines, alias: index }: Stack): Promise<string[]> {
+  const shards = await engines.elasticsearch.cat.shards({
+    index,
     format: 'json',
     h: ['node'],
     s: ['prirep'],
@@ -38,107 +37,57 @@ async function pauseNode(node: ClusterNode): Promise<void> {
   await pause(PAUSE_MS).finally(() => node.resume());
 }
 
-/** Disturbs the index of a rebuild during the load, which must fail. */
-function disturbedLoad(settings: object, reason: RegExp): Fault['inject'] {
-  return (stack) =>
-    stack.withLatency(SLOW_LOAD_MS, async () => {
-      const [known, before] = [await stack.indices(), await stack.servedIndex()];
-      await stack.beginRebuild(stack.anyReplica());
-      await stack.onNewIndex(known, (index) => stack.elasticsearch.indices.putSettings({ index, settings }));
-      await stack.idle();
-      await stack.expectFailed(before, reason);
-      const left = await stack.indices();
-      if (left.join() !== known.join()) throw new Error(`left behind: ${left.join()}`);
-    });
-}
-
-/** Starts a rebuild, disturbs a node while it loads, and asserts that it succeeds. */
-function duringLoad(disturb: (node: ClusterNode) => Promise<void>): Fault['inject'] {
-  return async (stack) => {
-    const [known, before] = [await stack.indices(), await stack.servedIndex()];
-    await stack.beginRebuild(stack.anyReplica());
-    await stack.newIndex(known);
-    await disturb(stack.anyNode());
-    await stack.idle();
-    if ((await stack.servedIndex()) === before) throw new Error(await stack.lastFailure());
-  };
-}
-
-export const elasticsearchFaults: Fault[] = [
-  {
-    name: 'a node paused',
-    rows: [],
-    inject: (stack) => pauseNode(stack.anyNode()),
-  },
-  {
-    name: 'a node paused during a load',
-    rows: ['one of several is paused or restarted in a load'],
-    inject: duringLoad(pauseNode),
-  },
-  {
-    name: 'a node restarted during a load',
-    rows: ['one of several is paused or restarted in a load', 'killed and restarted during the merge'],
-    inject: duringLoad(async (node) => {
-      await node.kill();
-      await node.restart();
-    }),
-  },
-  {
-    name: 'the node with the primary killed',
-    rows: ['of three nodes, the one with the primary is killed', 'the killed node returns'],
-    inject: async (stack) => {
-      const [primary = ''] = await holders(stack);
-      await loseNode(stack, stack.node(primary));
-    },
-  },
-  {
-    name: 'the elected master killed',
-    rows: ['the elected master is killed', 'the killed node returns'],
-    inject: async (stack) => {
-      const [master] = await stack.elasticsearch.cat.master({ format: 'json' });
-      await loseNode(stack, stack.node(master?.node ?? ''));
-    },
-  },
-  {
-    name: 'writes blocked',
-    rows: ['a document is refused, or writes are blocked'],
-    inject: disturbedLoad({ 'index.blocks.write': true }, /cluster_block_exception|rejected/),
-  },
-  {
-    name: 'disk full',
-    rows: ['disk full'],
-    inject: disturbedLoad(
-      { 'index.blocks.read_only_allow_delete': true },
+/** Blocks writes to the index of a rebuild during the load, which must fail. */
+function blockedLoad(name: string, rows: string[], block: string): Fault {
+  const settings = { [`index.blocks.${block}`]: true };
+  return fault(name, rows, (stack) =>
+    stack.loadFails(
+      (index) => stack.engines.elasticsearch.indices.putSettings({ index, settings }),
       /cluster_block_exception|rejected/,
     ),
-  },
-  {
-    name: 'latency of Elasticsearch',
-    rows: [],
-    inject: (stack) => stack.withLatency(100, () => stack.rebuild()),
-  },
-  {
-    name: 'connections to a node cut',
-    rows: [],
-    inject: async ({ random, elasticsearchLinks }) => {
-      for (let i = 0; i < 12; i++) {
-        pick(random, elasticsearchLinks).cut();
-        await pause(300);
-      }
+  );
+}
+
+/** Starts a rebuild, disturbs the engine while it loads, and asserts that it succeeds. */
+function duringLoad(name: string, rows: string[], disturb: (stack: Stack) => Promise<void>): Fault {
+  return fault(name, rows, async (stack) => {
+    const { served } = await stack.beginLoad();
+    await disturb(stack);
+    await stack.rebuilt(served);
+  });
+}
+
+const RETURNS = 'the killed node returns';
+const IN_LOAD = 'one of several is paused or restarted in a load';
+
+export const elasticsearchFaults: Fault[] = [
+  fault('a node paused', [], (stack) => pauseNode(stack.anyNode())),
+  duringLoad('a node paused during a load', [IN_LOAD], (stack) => pauseNode(stack.anyNode())),
+  duringLoad(
+    'a node restarted during a load',
+    [IN_LOAD, 'killed and restarted during the merge'],
+    async (stack) => {
+      const node = stack.anyNode();
+      await node.kill();
+      await node.restart();
     },
-  },
-  {
-    name: 'connections to Elasticsearch cut in a load',
-    rows: [],
-    inject: async (stack) => {
-      const { random, elasticsearchLinks } = stack;
-      const cutting = duringLoad(async () => {
-        for (let i = 0; i < 5; i++) {
-          pick(random, elasticsearchLinks).cut();
-          await pause(100);
-        }
-      });
-      await cutting(stack);
-    },
-  },
+  ),
+  fault(
+    'the primary killed',
+    ['of three nodes, the one with the primary is killed', RETURNS],
+    async (stack) => loseNode(stack, stack.node((await holders(stack))[0])),
+  ),
+  fault('the elected master killed', ['the elected master is killed', RETURNS], async (stack) => {
+    const [master] = await stack.engines.elasticsearch.cat.master({ format: 'json' });
+    await loseNode(stack, stack.node(master?.node ?? ''));
+  }),
+  blockedLoad('writes blocked', ['a document is refused, or writes are blocked'], 'write'),
+  blockedLoad('disk full', ['disk full'], 'read_only_allow_delete'),
+  fault('latency of Elasticsearch', [], (stack) => stack.withLatency(100, () => stack.rebuild())),
+  fault('connections to a node cut', [], (stack) =>
+    cutConnections(stack, stack.engines.elasticsearchLinks, 12, 300),
+  ),
+  duringLoad('connections cut in a load', [], (stack) =>
+    cutConnections(stack, stack.engines.elasticsearchLinks, 5, 100),
+  ),
 ];

@@ -1,8 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { pick } from '../../../fixtures/random.js';
+import type { EngineLink } from '../../support/engine-link.js';
 import type { Permission } from '../readers.js';
 import type { Stack } from '../stack.js';
-
-/** Latency of Elasticsearch that keeps a load going long enough to disturb it, and that searches tolerate, in milliseconds. */
-export const SLOW_LOAD_MS = 60;
 
 /** The report of a failed rebuild, for any reason. */
 export const ANY_REASON = /"reason"/;
@@ -17,7 +17,25 @@ export interface Fault {
   /** Whether it takes half a minute or more: left out of a short soak. */
   isSlow?: true;
   /** Causes it, asserts what the service does, and removes it. */
-  inject(stack: Stack): Promise<void>;
+  inject: (stack: Stack) => Promise<void>;
   /** What readers may get besides good responses. */
   permits?: Permission;
+}
+
+/** A fault that no replica ends by. @param rows the events of docs/failure-modes.md that it covers. */
+export function fault(name: string, rows: readonly string[], inject: Fault['inject']): Fault {
+  return { name, rows, inject };
+}
+
+/** Cuts the connections of one of these links after the other. @param pauseMs after each. */
+export async function cutConnections(
+  { random }: Stack,
+  links: readonly EngineLink[],
+  times: number,
+  pauseMs: number,
+): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    pick(random, links).cut();
+    await pause(pauseMs);
+  }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { RATE_LIMIT, type Stack } from '../stack.js';
 import { flood } from './client-faults.js';
-import type { Fault } from './fault.js';
+import { cutConnections, fault, type Fault } from './fault.js';
 
 /** Longer than the lock lasts without renewal, in milliseconds. */
 const LOCK_EXPIRY_MS = 12_000;
@@ -21,8 +21,8 @@ const ARRIVING = 1000;
 const ARRIVAL_MS = 400;
 
 /** Adds clients to Redis, as the rate limiter does. @param first number of the first one. */
-async function addClients({ redis, slug }: Stack, first: number): Promise<void> {
-  const pipeline = redis.pipeline();
+async function addClients({ engines, slug }: Stack, first: number): Promise<void> {
+  const pipeline = engines.redis.pipeline();
   for (let i = first; i < first + ARRIVING; i++) {
     pipeline.set(`${slug}:limit:reading:2001:db8:${i.toString(16)}::/64`, 1, 'EX', 60);
   }
@@ -30,105 +30,60 @@ async function addClients({ redis, slug }: Stack, first: number): Promise<void> 
 }
 
 /** Kills Redis, and starts it again without data after `work`. */
-export async function withoutRedis(stack: Stack, work: () => Promise<unknown>): Promise<void> {
-  await stack.redisServer.kill();
-  try {
-    await work();
-  } finally {
-    await stack.redisServer.restart();
-  }
+export async function withoutRedis({ engines }: Stack, work: () => Promise<unknown>): Promise<void> {
+  await engines.redisServer.kill();
+  await work().finally(() => engines.redisServer.restart());
 }
 
 export const redisFaults: Fault[] = [
-  {
-    name: 'Redis killed',
-    rows: ['killed under the server'],
-    inject: (stack) => withoutRedis(stack, () => pause(4000)),
-  },
-  {
-    name: 'Redis slow',
-    rows: ['slow'],
-    inject: async ({ redisLink }) => {
-      redisLink.delayMs = SLOW_MS;
-      await pause(5000);
-      redisLink.delayMs = 0;
-    },
-  },
-  {
-    name: 'connections to Redis cut',
-    rows: [],
-    inject: async ({ redisLink }) => {
-      for (let i = 0; i < 8; i++) {
-        redisLink.cut();
-        await pause(400);
-      }
-    },
-  },
-  {
-    name: 'Redis killed during a flood',
-    rows: ['killed and restarted during a flood'],
-    inject: async (stack) => {
-      const [passed] = await Promise.all([flood(stack), withoutRedis(stack, () => pause(500))]);
-      // Each replica counts by itself, and the shared count starts again.
-      const most = RATE_LIMIT * (stack.replicas.length + 1);
-      if (passed > most) throw new Error(`${passed} requests passed, at most ${most} may`);
-    },
-  },
-  {
-    name: 'Redis down at a rebuild',
-    rows: ['down when `/rebuild` is called'],
-    inject: (stack) =>
-      withoutRedis(stack, async () => {
-        const status = await stack.askRebuild(stack.anyReplica());
-        if (status !== 503) throw new Error(`/rebuild returned ${status} without Redis`);
-      }),
-  },
-  {
-    name: 'Redis killed during a load',
-    rows: ['killed during a load, restarted without the lock'],
-    inject: async (stack) => {
-      const known = await stack.indices();
+  fault('Redis killed', ['killed under the server'], (stack) => withoutRedis(stack, () => pause(4000))),
+  fault('Redis slow', ['slow'], async ({ engines: { redisLink } }) => {
+    redisLink.delayMs = SLOW_MS;
+    await pause(5000);
+    redisLink.delayMs = 0;
+  }),
+  fault('connections to Redis cut', [], (stack) => cutConnections(stack, [stack.engines.redisLink], 8, 400)),
+  fault('Redis killed during a flood', ['killed and restarted during a flood'], async (stack) => {
+    const [passed] = await Promise.all([flood(stack), withoutRedis(stack, () => pause(500))]);
+    // Each replica counts by itself, and the shared count starts again.
+    const most = RATE_LIMIT * (stack.replicas.length + 1);
+    if (passed > most) throw new Error(`${passed} requests passed, at most ${most} may`);
+  }),
+  fault('Redis down at a rebuild', ['down when `/rebuild` is called'], (stack) =>
+    withoutRedis(stack, async () => {
+      const status = await stack.askRebuild(stack.anyReplica());
+      if (status !== 503) throw new Error(`/rebuild returned ${status} without Redis`);
+    }),
+  ),
+  fault('Redis killed in a load', ['killed during a load, restarted without the lock'], async (stack) => {
+    await stack.beginLoad();
+    await withoutRedis(stack, () => Promise.resolve());
+    await stack.rebuild();
+  }),
+  fault('Redis down for long', ['down for longer than the lock lasts (10 s)'], async (stack) => {
+    await stack.beginRebuild(stack.anyReplica());
+    await withoutRedis(stack, () => pause(LOCK_EXPIRY_MS));
+    await stack.rebuild();
+  }),
+  fault('Redis out of memory', ['more clients than its memory holds, in a rebuild'], async (stack) => {
+    const { redis } = stack.engines;
+    // As in docker-compose.yml.
+    await redis.config('SET', 'maxmemory-policy', 'volatile-lru');
+    await redis.config('SET', 'maxmemory', SMALL_MEMORY);
+    try {
+      let clients = 0;
+      for (; clients < CLIENTS; clients += ARRIVING) await addClients(stack, clients);
+      const before = await stack.servedIndex();
       await stack.beginRebuild(stack.anyReplica());
-      await stack.newIndex(known);
-      await withoutRedis(stack, () => Promise.resolve());
-      await stack.idle();
-      await stack.rebuild();
-    },
-  },
-  {
-    name: 'Redis down longer than the lock',
-    rows: ['down for longer than the lock lasts (10 s)'],
-    inject: async (stack) => {
-      await stack.beginRebuild(stack.anyReplica());
-      await withoutRedis(stack, () => pause(LOCK_EXPIRY_MS));
-      await stack.idle();
-      await stack.rebuild();
-    },
-  },
-  {
-    name: 'Redis out of memory',
-    rows: ['more clients than its memory holds, in a rebuild'],
-    inject: async (stack) => {
-      const { redis } = stack;
-      // As in docker-compose.yml.
-      await redis.config('SET', 'maxmemory-policy', 'volatile-lru');
-      await redis.config('SET', 'maxmemory', SMALL_MEMORY);
-      try {
-        let clients = 0;
-        for (; clients < CLIENTS; clients += ARRIVING) await addClients(stack, clients);
-        const before = await stack.servedIndex();
-        await stack.beginRebuild(stack.anyReplica());
-        for (; (await redis.exists(stack.lockKey)) === 1; clients += ARRIVING) {
-          await addClients(stack, clients);
-          await pause(ARRIVAL_MS);
-        }
-        await stack.idle();
-        if ((await stack.servedIndex()) === before) throw new Error('the rebuild failed');
-      } finally {
-        await redis.config('SET', 'maxmemory', '0');
+      for (; (await redis.exists(stack.lockKey)) === 1; clients += ARRIVING) {
+        await addClients(stack, clients);
+        await pause(ARRIVAL_MS);
       }
-    },
-  },
+      await stack.rebuilt(before);
+    } finally {
+      await redis.config('SET', 'maxmemory', '0');
+    }
+  }),
   {
     name: 'a database that does not exist',
     rows: ['the database in `REDIS_URL` does not exist'],
@@ -137,7 +92,7 @@ export const redisFaults: Fault[] = [
       const replica = stack.anyReplica();
       await replica.stop();
       try {
-        await replica.start({ REDIS_URL: `${stack.redisLink.url}/99` });
+        await replica.start({ REDIS_URL: `${stack.engines.redisLink.url}/99` });
         await pause(3000);
       } finally {
         await replica.stop();
@@ -145,12 +100,9 @@ export const redisFaults: Fault[] = [
       }
     },
   },
-  {
-    name: 'progress of another version',
-    rows: ['progress written by another version'],
-    inject: async (stack) => {
-      await stack.redis.set(stack.progressKey, '{"version":99,"phase":"resting"}', 'PX', 10_000);
-      await stack.rebuild();
-    },
-  },
+  fault('progress of another version', ['progress written by another version'], async (stack) => {
+    const progress = '{"version":99,"phase":"resting"}';
+    await stack.engines.redis.set(stack.progressKey, progress, 'PX', 10_000);
+    await stack.rebuild();
+  }),
 ];
