@@ -24,28 +24,19 @@ const OF_NODE = 'NODE_EXTRA_CA_CERTS';
 
 type Labels = Record<string, string>;
 
-interface Variable {
-  name: string;
-  value?: string;
-  valueFrom?: { secretKeyRef: { name: string; key: string; optional?: boolean } };
-}
-
 interface Container {
   name: string;
   image: string;
   args?: string[];
-  env?: Variable[];
-  ports: { name: string; containerPort: number }[];
+  env?: { name: string; value?: string; valueFrom?: { secretKeyRef: object } }[];
+  ports: object[];
   lifecycle?: { preStop: { sleep: { seconds: number } } };
-  resources: { requests: Record<string, string>; limits: Record<string, string> };
-  securityContext: unknown;
+  resources: Record<'requests' | 'limits', Record<string, string>>;
   volumeMounts: { name: string; mountPath: string }[];
 }
 
 interface Pod {
-  automountServiceAccountToken: boolean;
   terminationGracePeriodSeconds?: number;
-  securityContext: { runAsUser: number };
   containers: Container[];
   volumes: { name: string; emptyDir?: { sizeLimit: string }; secret?: { secretName: string } }[];
 }
@@ -53,13 +44,11 @@ interface Pod {
 interface Resource {
   kind: string;
   metadata: { name: string; labels?: Labels };
-  spec: unknown;
+  spec: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
 }
 
 interface Deployment extends Resource {
   spec: {
-    replicas?: number;
-    strategy: { rollingUpdate?: { maxUnavailable: number } };
     selector: { matchLabels: Labels };
     template: { metadata: { labels: Labels }; spec: Pod };
   };
@@ -123,7 +112,7 @@ describe('deploy/kubernetes', () => {
     return found[0] as Resource;
   };
   const deployments = resources.filter((one): one is Deployment => one.kind === 'Deployment');
-  const { spec: api } = find('Deployment', 'api') as Deployment;
+  const { spec: api }: Deployment = find('Deployment', 'api');
   const pod = api.template.spec;
   const container = pod.containers[0] as Container;
   const variables = container.env ?? [];
@@ -196,21 +185,17 @@ describe('deploy/kubernetes', () => {
   });
 
   it('has one address per Elasticsearch node, which its certificate covers', () => {
-    const { spec } = find('Elasticsearch', 'elasticsearch') as Resource & {
-      spec: {
-        http: { tls: { selfSignedCertificate: { subjectAltNames: { dns: string }[] } } };
-        nodeSets: { count: number }[];
-      };
-    };
+    const { spec } = find('Elasticsearch', 'elasticsearch');
     const nodes = (environment: Record<string, string | undefined>) =>
       readConfig(environment).elasticsearch.nodes;
-    expect(nodes(environments.base)).to.have.length(spec.nodeSets[0]?.count ?? 0);
+    expect(spec.nodeSets).to.have.nested.property('[0].count', nodes(environments.base).length);
     const patch = { op: 'replace', path: '/spec/nodeSets/0/count', value: 1 };
     expect(yaml(`${SMALL}/elasticsearch.yaml`)).to.deep.include(patch);
     expect(nodes(environments.small)).to.have.length(1);
-    const covered = spec.http.tls.selfSignedCertificate.subjectAltNames.map(({ dns }) => dns);
-    for (const node of nodes(environments.base))
-      expect(covered).to.include(`*.${new URL(node).hostname.split('.').slice(1).join('.')}`);
+    for (const node of nodes(environments.base)) {
+      const dns = `*.${new URL(node).hostname.split('.').slice(1).join('.')}`;
+      expect(spec.http.tls.selfSignedCertificate.subjectAltNames).to.deep.include({ dns });
+    }
   });
 
   it('runs the release, and the engines of docker-compose.yml', () => {
@@ -225,7 +210,8 @@ describe('deploy/kubernetes', () => {
     ]);
     const { version } = find('Elasticsearch', 'elasticsearch').spec as { version: string };
     expect(services['elasticsearch']).to.include({ image: `elasticsearch:${version}` });
-    const [redis] = (find('Deployment', 'redis') as Deployment).spec.template.spec.containers;
+    const { spec }: Deployment = find('Deployment', 'redis');
+    const [redis] = spec.template.spec.containers;
     expect(services['redis']).to.deep.include({ image: redis?.image, command: redis?.args });
   });
 
@@ -234,16 +220,17 @@ describe('deploy/kubernetes', () => {
       const { spec: own, metadata: template } = spec.template;
 
       it('has no rights', () => {
-        expect(own.automountServiceAccountToken).to.equal(false);
-        const seccompProfile = { type: 'RuntimeDefault' };
-        expect(own.securityContext).to.deep.include({ runAsNonRoot: true, seccompProfile });
-        expect(own.securityContext.runAsUser).to.be.greaterThan(0);
+        expect(own).to.have.property('automountServiceAccountToken', false);
+        const common = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } };
+        expect(own).to.have.property('securityContext').that.deep.includes(common);
+        expect(own).to.have.nested.property('securityContext.runAsUser').that.is.greaterThan(0);
         const none = {
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,
           capabilities: { drop: ['ALL'] },
         };
-        for (const one of own.containers) expect(one.securityContext, one.name).to.deep.equal(none);
+        for (const one of own.containers)
+          expect(one, one.name).to.have.deep.property('securityContext', none);
       });
 
       it('has requests, a limit of memory, and bounded volumes', () => {
@@ -266,11 +253,9 @@ describe('deploy/kubernetes', () => {
 
       it('has consistent labels', () => {
         expect(matches(spec.selector.matchLabels, template.labels)).to.equal(true);
-        const { selector } = find('Service', metadata.name).spec as { selector: Labels };
+        const { selector } = find('Service', metadata.name).spec;
         expect(matches(selector, template.labels)).to.equal(true);
-        const { podSelector } = find('NetworkPolicy', metadata.name).spec as {
-          podSelector: { matchLabels: Labels };
-        };
+        const { podSelector } = find('NetworkPolicy', metadata.name).spec;
         expect(matches(podSelector.matchLabels, template.labels)).to.equal(true);
         // A selector that matches both would send requests to the other.
         const others = deployments.filter((other) => other.metadata.name !== metadata.name);
@@ -286,7 +271,7 @@ describe('deploy/kubernetes', () => {
   });
 
   it('replaces replicas without reducing their number, and lets them stop in time', () => {
-    expect(api.strategy.rollingUpdate?.maxUnavailable).to.equal(0);
+    expect(api).to.have.nested.property('strategy.rollingUpdate.maxUnavailable', 0);
     const delay = container.lifecycle?.preStop.sleep.seconds ?? 0;
     expect(delay).to.be.greaterThan(0);
     expect(pod.terminationGracePeriodSeconds).to.be.greaterThan(delay + STOP_SECONDS);
@@ -294,16 +279,15 @@ describe('deploy/kubernetes', () => {
 
   it('lets the autoscaler set the number of replicas, by a metric that the adapter provides', () => {
     expect(api).not.to.have.property('replicas');
-    const { metrics, ...target } = find('HorizontalPodAutoscaler', 'api').spec as {
-      metrics: { pods: { metric: { name: string } } }[];
-    };
-    expect(target).to.have.property('scaleTargetRef').that.includes({ kind: 'Deployment', name: 'api' });
-    expect(target).to.have.property('minReplicas', 3);
+    const { metrics, scaleTargetRef, minReplicas } = find('HorizontalPodAutoscaler', 'api').spec;
+    expect(scaleTargetRef).to.include({ kind: 'Deployment', name: 'api' });
+    expect(minReplicas).to.equal(3);
     const { rules } = yaml('deploy/kubernetes/prometheus-adapter-values.yaml') as {
       rules: { custom: { name: { as: string } }[] };
     };
-    const provided = rules.custom.map(({ name }) => name.as);
-    expect(metrics.map(({ pods }) => pods.metric.name)).to.deep.equal(provided);
+    expect(metrics).to.have.length(rules.custom.length);
+    for (const [i, { name }] of rules.custom.entries())
+      expect(metrics).to.have.nested.property(`[${i}].pods.metric.name`, name.as);
   });
 
   it('mounts the certificate that NODE_EXTRA_CA_CERTS names', () => {

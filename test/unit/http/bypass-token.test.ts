@@ -3,6 +3,9 @@ import { BYPASS_SECONDS, BypassTokens } from '../../../src/http/bypass-token.js'
 
 const ISSUED_AT = 1_700_000_000;
 
+/** All characters of a signature. */
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
 /** Tokens of a deployment whose clock shows `seconds`. */
 function tokensAt(seconds: number, secret: string | undefined = 'secret', slug = 'registry'): BypassTokens {
   return new BypassTokens(secret, slug, () => seconds * 1000);
@@ -23,10 +26,6 @@ describe('BypassTokens', () => {
     expect(tokens.secondsLeft(tokens.issue())).to.be.within(BYPASS_SECONDS - 1, BYPASS_SECONDS);
   });
 
-  it('is valid for 3600 seconds', () => {
-    expect(BYPASS_SECONDS).to.equal(3600);
-  });
-
   const ages: [what: string, ages: number[], left: (age: number) => number][] = [
     ['counts down for 3600 seconds', [0, 1, 1800, 3599, 3599.999], (age) => 3600 - Math.floor(age)],
     ['expires a token after 3600 seconds', [3600, 3601, 10 ** 9], () => 0],
@@ -40,17 +39,13 @@ describe('BypassTokens', () => {
     });
   }
 
-  it('rejects a token with a changed time', () => {
-    for (const time of [ISSUED_AT + 1, `0${ISSUED_AT}`, 0])
-      expect(tokensAt(ISSUED_AT + 1).secondsLeft(`${time}:${signature}`), String(time)).to.equal(0);
-  });
-
-  it('rejects a signature with any changed byte', () => {
-    const bytes = Buffer.from(signature, 'base64url');
-    for (let i = 0; i < bytes.length; i++) {
-      const forged = Buffer.from(bytes.map((byte, at) => (at === i ? byte ^ 1 : byte))).toString('base64url');
-      expect(tokensAt(ISSUED_AT).secondsLeft(`${ISSUED_AT}:${forged}`), `byte ${i}`).to.equal(0);
-    }
+  it('rejects a token with any changed character, even if its signature decodes to the same bytes', () => {
+    const tokens = tokensAt(ISSUED_AT);
+    for (let i = 0; i < token.length; i++)
+      for (const character of ALPHABET) {
+        const forged = token.slice(0, i) + character + token.slice(i + 1);
+        expect(tokens.secondsLeft(forged), forged).to.equal(forged === token ? 3600 : 0);
+      }
   });
 
   it('rejects malformed tokens of any length', () => {
@@ -58,6 +53,8 @@ describe('BypassTokens', () => {
       '',
       `${ISSUED_AT}:`,
       `:${signature}`,
+      `0:${signature}`,
+      `0${token}`,
       `${ISSUED_AT}:${signature.slice(1)}`,
       `${ISSUED_AT}:${signature}A`,
       `${ISSUED_AT}:${signature}\n`,
@@ -76,10 +73,6 @@ describe('BypassTokens', () => {
     expect(tokensAt(ISSUED_AT, 'secret', 'sibling').secondsLeft(token)).to.equal(0);
     expect(tokensAt(ISSUED_AT, 'other').secondsLeft(token)).to.equal(0);
     expect(tokensAt(ISSUED_AT, 'other').issue()).not.to.equal(token);
-  });
-
-  it('accepts a token issued by another replica', () => {
-    expect(tokensAt(ISSUED_AT + 10).secondsLeft(tokensAt(ISSUED_AT).issue())).to.equal(3590);
   });
 
   it('neither accepts nor issues tokens without a secret', () => {

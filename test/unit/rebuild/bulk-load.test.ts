@@ -162,13 +162,11 @@ describe('bulkLoad', () => {
 
   it('stops at once when aborted', async () => {
     const stop = new AbortController();
-    const { bodies, failure } = await load(
-      () => {
-        stop.abort(new Error('stopped'));
-        return GOOD;
-      },
-      { signal: stop.signal },
-    );
+    const answer = () => {
+      stop.abort(new Error('stopped'));
+      return GOOD;
+    };
+    const { bodies, failure } = await load(answer, { signal: stop.signal });
     expect(failure).to.be.instanceOf(Error);
     expect(bodies.length).to.be.lessThan(3);
   });

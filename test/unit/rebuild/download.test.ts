@@ -46,11 +46,11 @@ const answer =
   (_request, response) =>
     response.writeHead(status, headers).end(body);
 
-/** Sends the beginning of a dataset, then disconnects. */
-const cutAt =
-  (bytes: number, headers: OutgoingHttpHeaders = {}): RequestListener =>
+/** Sends all but the last byte of a dataset, then disconnects. */
+const cutOff =
+  (headers: OutgoingHttpHeaders = {}): RequestListener =>
   (_request, response) =>
-    response.writeHead(200, headers).write(LONG_CSV.slice(0, bytes), () => response.destroy());
+    response.writeHead(200, headers).write(LONG_CSV.slice(0, -1), () => response.destroy());
 
 describe('download', () => {
   // This suite has its own temporary folder, to detect files that a download leaves behind.
@@ -146,21 +146,15 @@ describe('download', () => {
       ] as const) {
         const url = await fileOf(original);
         const snapshot = await snapshotOf(url);
-        expect(await text(snapshot.read())).to.equal(content);
-        await writeFile(new URL(url), 'something else');
-        expect(await text(snapshot.read())).to.equal(content);
-        expect(snapshot.digest).to.equal(sha256(original));
-      }
-    });
-
-    it('can be read partially', async () => {
-      for (const content of [LONG_CSV, gzipSync(LONG_CSV)]) {
-        const snapshot = await snapshotOf(await fileOf(content));
+        // A reader may stop early.
         for await (const chunk of snapshot.read()) {
           expect(chunk).to.be.an.instanceOf(Buffer);
           break;
         }
-        expect(await text(snapshot.read())).to.equal(LONG_CSV);
+        expect(await text(snapshot.read())).to.equal(content);
+        await writeFile(new URL(url), 'something else');
+        expect(await text(snapshot.read())).to.equal(content);
+        expect(snapshot.digest).to.equal(sha256(original));
       }
     });
 
@@ -225,14 +219,11 @@ describe('download', () => {
       const dates: [content: string | Buffer, changedAt: string | number, date: string][] = [
         [zipped, MAY, JANUARY],
         [CSV, MAY, MAY],
-        ['', MAY, MAY],
         [notGzip, MAY, MAY],
         [zipped.subarray(0, 7), MAY, MAY],
         [gzipAt(CSV, 0), MAY, MAY],
         [gzipAt(CSV, hourFromNow), MAY, MAY],
-        [gzipAt(CSV, 0xffffffff * 1000), MAY, MAY],
         [gzipAt(CSV, inMs(60_000)), MAY, 'now'],
-        [CSV, '9999-12-31', 'now'],
         [CSV, hourFromNow, 'now'],
         [CSV, 0, 'now'],
       ];
@@ -254,14 +245,11 @@ describe('download', () => {
 
     const unknown: [what: string, lastModified: string | undefined][] = [
       ['missing', undefined],
-      ['not a date', 'yesterday'],
-      ['empty', ''],
       ['in the year 10000', 'Sat, 01 Jan 10000 00:00:00 GMT'],
       ['in the year 0', 'Sat, 01 Jan 0000 00:00:00 GMT'],
       ['before 1970', 'Fri, 01 Jan 1960 00:00:00 GMT'],
       ['the beginning of 1970, which servers send for unknown times', 'Thu, 01 Jan 1970 00:00:00 GMT'],
       ['a day that does not exist', 'Sat, 31 Feb 2024 00:00:00 GMT'],
-      ['an hour that does not exist', 'Thu, 01 Feb 2024 24:00:00 GMT'],
       ['text with a number', 'version 3'],
       ['an hour from now', inMs(3_600_000)],
     ];
@@ -342,10 +330,7 @@ describe('download', () => {
     it('rejects invalid HTTP, and a response without a length whose connection is reset', async () => {
       for (const url of [
         await serveRaw('x'.repeat(60_000)),
-        await serveRaw(`${http}X: ${'x'.repeat(60_000)}\r\n\r\n`),
         await serveRaw(`${http}Transfer-Encoding: chunked\r\n\r\nthis is no length`),
-        await serveRaw(`${http}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n${CSV}`),
-        await serveRaw(`${http}Content-Length: 5\r\nContent-Length: 6\r\n\r\n${CSV}`),
         await serveRaw('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
       ]) {
         expect(await outcomeOf(url)).to.match(/^the dataset could not be downloaded: ./);
@@ -358,13 +343,14 @@ describe('download', () => {
       expect(await Promise.all(resets)).to.include(`${FAILED} read ECONNRESET`);
     });
 
-    it('rejects a dataset that is too large, as announced, sent or decompressed', async () => {
+    it('rejects a dataset that is too large by a byte, as announced, sent or decompressed', async () => {
       const announced = await serve((_request, response) => {
         response.writeHead(200, { 'Content-Length': String(2 ** 52) }).write('name,url\n');
       });
       const noRoom = /^the dataset has 4503599627370496 bytes, and the temporary folder has room for \d+$/;
       expect(await outcomeOf(announced)).to.match(noRoom);
       const maxBytes = LONG_CSV.length - 1;
+      expect(await textOf(await serve(answer(LONG_CSV)), { maxBytes: maxBytes + 1 })).to.equal(LONG_CSV);
       const tooLarge = { name: 'DatasetError', message: `the dataset is larger than ${maxBytes} bytes` };
       await rejects(snapshotOf(await serve(answer(LONG_CSV)), { maxBytes }), tooLarge);
       await rejects(textOf(await serve(answer(gzipSync(LONG_CSV))), { maxBytes }), tooLarge);
@@ -384,36 +370,25 @@ describe('download', () => {
 
   describe('rejects a dataset', () => {
     const SERVER = "the dataset's server";
-    const encoding = (name: string) => `${SERVER} uses the content encoding ${name}: only gzip is supported`;
-    const half = LONG_CSV.length / 2;
     const withLength = { 'Content-Length': String(LONG_CSV.length) };
-    const CUT_GZIP = 'the gzip is cut off or damaged: unexpected end of file';
-    const HTML = 'line 1: the header has no column `name`: this is an HTML page';
     const REDIRECTED = `${SERVER} redirects to something that is not an http(s) address`;
-    const NO_LINE_END = 'the last record does not end with a line end, so the file may be cut off';
 
     type Bad = [what: string, listener: RequestListener, reason: string];
     const bad: Bad[] = [
-      ['that is cut off in the middle', cutAt(half, withLength), CLOSED],
-      ['that is cut off in the middle, without a length', cutAt(half), CLOSED],
-      ['that is cut off at the last byte', cutAt(LONG_CSV.length - 1, withLength), CLOSED],
-      ['that is cut off at the last byte, without a length', cutAt(LONG_CSV.length - 1), CLOSED],
+      ['that is cut off at the last byte', cutOff(withLength), CLOSED],
+      ['that is cut off at the last byte, without a length', cutOff(), CLOSED],
       ['that is cut off before the response', ({ socket }) => socket.destroy(), `${FAILED} socket hang up`],
-      ['without the last line end', answer(CSV.slice(0, -1)), `line 2: ${NO_LINE_END}`],
-      ['without the end of its header', answer('name,ur'), `line 1 (the header): ${NO_LINE_END}`],
-      ['without the last byte of its gzip', answer(gzipSync(CSV).subarray(0, -1)), CUT_GZIP],
-      ['without the second half of its gzip', answer(gzipSync(CSV).subarray(0, 30)), CUT_GZIP],
+      ['without the last line end', answer(CSV.slice(0, -1)), 'line 2: the last record does not end with a line end, so the file may be cut off'],
+      ['without the last byte of its gzip', answer(gzipSync(CSV).subarray(0, -1)), 'the gzip is cut off or damaged: unexpected end of file'],
       ['that is empty', answer(''), 'the dataset is empty'],
       ['that is gzip of nothing', answer(gzipSync('')), 'the dataset is empty'],
       ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the gzip contains another gzip: compress the CSV once'],
-      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), HTML],
-      ['that is an HTML page in one long line', answer(`<!DOCTYPE html>${'<p>'.repeat(100_000)}\n`), HTML],
+      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: this is an HTML page'],
       ['that is a spreadsheet', answer('PK\x03\x04, and so on'), 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
       ...[204, 206, 304, 400, 403, 404, 410, 500, 503].map((code): Bad =>
         [`with status ${code}`, answer([204, 304].includes(code) ? undefined : CSV, code), `${SERVER} responded with ${code} instead of 200`]),
       ...['br', 'deflate', 'zstd', 'gzip, gzip'].map((name): Bad =>
-        [`with content encoding ${name}`, answer(CSV, 200, { 'Content-Encoding': name }), encoding(`"${name}"`)]),
-      ['with a long content encoding', answer(CSV, 200, { 'Content-Encoding': 'x'.repeat(1000) }), encoding(`"${'x'.repeat(64)}"…`)],
+        [`with content encoding ${name}`, answer(CSV, 200, { 'Content-Encoding': name }), `${SERVER} uses the content encoding "${name}": only gzip is supported`]),
       ...['http://[', 'file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name'].map((Location): Bad =>
         [`that redirects to ${Location}`, answer('', 302, { Location }), REDIRECTED]),
     ]; // prettier-ignore
@@ -435,9 +410,6 @@ describe('download', () => {
         const timer = setInterval(() => send(response, count++), 20);
         response.on('close', () => clearInterval(timer));
       };
-    /** Sends `end` later. */
-    const inTwo = (start: string, end: string) =>
-      repeating((response, i) => (i === 0 ? response.write(start) : i === 7 && response.end(end)));
     const LATE = `${FAILED} its server did not respond within 0.3 s`;
     const SLOW = `${FAILED} fewer than 10240 bytes arrived within 0.3 s`;
     const DEADLINE = 'the dataset could not be downloaded within 0.5 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)';
@@ -451,14 +423,10 @@ describe('download', () => {
       ['sends early hints forever', repeating((response) => response.writeEarlyHints(hints)), LATE],
       ['sends headers and nothing else', (_request, response) => response.flushHeaders(), SLOW],
       ['trickles the body', trickled('', 1, 20), SLOW],
-      ['trickles the end of the body', trickled(LONG_CSV, 1, 20), SLOW],
-      ['sends everything but the end', (_request, response) => response.write(CSV), SLOW],
       ['sends fast and forever', trickled('', 20_000, 20), DEADLINE, noWindow],
       ['redirects slowly', repeating((response, i) => i === 7 && response.writeHead(302, { Location: '/' }).end()), DEADLINE, noWindow],
-      ['sends the second half of a small file late', inTwo('name,', 'url\n'), 'the dataset has a header and no packages', { windowMs: 1500 }],
-      ['sends the last row late', inTwo(LONG_CSV, 'a,https://registry.example/a\n'), '30001 packages', { windowMs: 1500 }],
     ]; // prettier-ignore
-    it('gives up after a while without a response, without progress, or at the deadline, and not earlier', async () => {
+    it('gives up after a while without a response or without progress, and at the deadline, not earlier', async () => {
       const began = performance.now();
       const outcomes = slow.map(async ([what, listener, , limits]) => {
         return [what, await outcomeOf(await serve(listener), { windowMs, ...limits })];

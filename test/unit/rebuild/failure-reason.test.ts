@@ -15,10 +15,7 @@ describe('The reason of a failure', () => {
       'Connect Timeout Error (attempted address: (address hidden), timeout: 10000ms)',
     ],
     ['redirected to https://user@data.internal/x.csv?token=1', 'redirected to (address hidden)'],
-    [
-      '[node-1][10.0.0.5:9300][indices:data/write/bulk]',
-      '[node-1][(address hidden)][indices:data/write/bulk]',
-    ],
+    ['[node-1][10.0.0.5:9300][indices:data/write]', '[node-1][(address hidden)][indices:data/write]'],
     ['no route to fe80::1ff:890a%eth0 or 2001:db8::7', 'no route to (address hidden) or (address hidden)'],
     ['at 12:30:45, see line 3:', 'at 12:30:45, see line 3:'],
     ['{node-1}{[::1]}{[fe80::1%eth0]:9300}', '{node-1}{(address hidden)}{(address hidden)}'],

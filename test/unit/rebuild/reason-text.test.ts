@@ -23,10 +23,8 @@ describe('truncateReason', () => {
 
   it('bounds the message of every DatasetError', () => {
     const cause = new Error('the cause');
-    expect(new DatasetError('x'.repeat(MANY), { cause })).to.deep.include({
-      message: `${'x'.repeat(299)}…`,
-      cause,
-    });
+    const error = new DatasetError('x'.repeat(MANY), { cause });
+    expect(error).to.deep.include({ message: `${'x'.repeat(299)}…`, cause });
   });
 });
 

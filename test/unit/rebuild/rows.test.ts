@@ -5,12 +5,12 @@ import { readRows, type Row } from '../../../src/rebuild/rows.js';
 import { itemsOf, streamOf } from '../../support/batches.js';
 import { packagesNamed, toCsv } from '../../support/datasets.js';
 
-function rowsOf(csv: string | Buffer, urlTemplate?: string): Promise<Row[]> {
+function rowsOf(csv: string, urlTemplate?: string): Promise<Row[]> {
   return itemsOf(readRows(streamOf([Buffer.from(csv)]), urlTemplate));
 }
 
 /** The first row, which is on line 2: its package, or the reason why it is bad. */
-async function readRow(csv: string | Buffer, urlTemplate?: string): Promise<PackageEntry | string> {
+async function readRow(csv: string, urlTemplate?: string): Promise<PackageEntry | string> {
   const [row] = await rowsOf(csv, urlTemplate);
   if (row?.line !== 2) throw new Error(`the row is on line ${row?.line}`);
   return 'entry' in row ? row.entry : row.reason;
@@ -21,8 +21,6 @@ const TEMPLATE = `${BASE}{name}`;
 const ALPHA: PackageEntry = { no: 7, name: 'alpha', version: '1.2', url: `${BASE}a` };
 const HEADER = 'package_no,name,version,url\n';
 const NOT_A_NUMBER = 'is not a positive integer';
-const DOT_SEGMENT = 'gives a url with a `.` or `..` path segment';
-const CUT_OFF = 'the last record does not end with a line end, so the file may be cut off';
 
 /** A dataset of one package, with some of its fields replaced. */
 function csvWith(fields: Partial<Record<keyof PackageEntry, string>>): string {
@@ -39,10 +37,8 @@ function textOf(start: string, character: string, bytes: number): string {
 describe('readRows', () => {
   const headers: [what: string, csv: string][] = [
     ['in the usual order', csvWith({})],
-    ['in another order', `url,version,name,package_no\n${BASE}a,1.2,alpha,7\n`],
     ['among others', `x,name,url,,package_no,Name,version\n1,alpha,${BASE}a,2,7,3,1.2\n`],
     ['among others with duplicate names', `note,name,note,package_no,version,url\n,alpha,,7,1.2,${BASE}a\n`],
-    ['in quotes', `"name","package_no","version","url"\n"alpha","7","1.2","${BASE}a"\n`],
     ['after a byte order mark', `\ufeffname,package_no,version,url\r\nalpha,7,1.2,${BASE}a\r\n`],
   ];
   for (const [what, csv] of headers) {
@@ -50,10 +46,6 @@ describe('readRows', () => {
       expect(await rowsOf(csv)).to.deep.equal([{ line: 2, entry: ALPHA }]);
     });
   }
-
-  it('reads no rows from a header alone', async () => {
-    expect(await rowsOf('name,url\n')).to.deep.equal([]);
-  });
 
   describe('by default', () => {
     it('sets version `latest`', async () => {
@@ -107,7 +99,7 @@ describe('readRows', () => {
       it(`rejects a row if a browser would resolve the dots in ${path}`, async () => {
         for (const name of names.split(' ')) {
           const url = BASE + path.replace(/\{.*\}/, name);
-          const reason = `name "${name}" ${DOT_SEGMENT}: "${url}"`;
+          const reason = `name "${name}" gives a url with a \`.\` or \`..\` path segment: "${url}"`;
           expect(await readRow(`name\n${name}\n`, BASE + path)).to.equal(reason);
         }
       });
@@ -127,39 +119,15 @@ describe('readRows', () => {
 
   describe('rejects a row', () => {
     const nines = (count: number) => '9'.repeat(count);
-    const rockets = (count: number) => '🚀'.repeat(count);
-    const mailUrl = `mailto:a@registry.example?subject=${'x'.repeat(500)}`;
-    const longDots = `../${'x'.repeat(500)}`;
-    const notUtf8 = Buffer.from(csvWith({ name: '\xff' }), 'latin1');
-
-    const bad: [what: string, csv: string | Buffer, reason: string, urlTemplate?: string][] = [
+    const bad: [what: string, csv: string, reason: string, urlTemplate?: string][] = [
       ['with too few fields', `${HEADER}1,a,1\n`, '3 fields instead of 4'],
       ['with too many fields', csvWith({ url: `${BASE},` }), '5 fields instead of 4'],
       ['that is an empty line', `${HEADER}\n`, '1 fields instead of 4'],
       ['with an empty name', csvWith({ name: '' }), 'name is empty'],
-      ['with an empty name in quotes', csvWith({ name: '""' }), 'name is empty'],
       ['that is an empty line under one column', 'name\n\n', 'name is empty', TEMPLATE],
       ['without a URL', csvWith({ url: '' }), 'url is empty, and PACKAGE_URL_TEMPLATE is not set'],
       ['with a quote within a field', csvWith({ name: 'a"b' }), 'bad quoting'],
-      ['with text after a quoted field', csvWith({ name: '"a"b' }), 'bad quoting'],
-      ['with an open quote', csvWith({ name: '"a' }), 'a quote is opened and never closed'],
-      ['with a carriage return', csvWith({ name: 'a\rb' }), 'a carriage return outside quotes'],
-      ['that is not UTF-8', notUtf8, 'not valid UTF-8'],
-      ['without a line end', csvWith({}).trimEnd(), CUT_OFF],
       ['with 800,000 digits', csvWith({ no: nines(800_000) }), `package_no "${nines(64)}"… ${NOT_A_NUMBER}`],
-      ['with a long relative URL', csvWith({ url: rockets(500) }), `url "${rockets(32)}"… is not absolute`],
-      ['with a long mailto: URL', csvWith({ url: mailUrl }), `url "${mailUrl.slice(0, 64)}"… is not http(s)`],
-      [
-        'with a long URL of control characters',
-        csvWith({ url: BASE + '\0'.repeat(500) }),
-        `url "${BASE}${'\\u0000'.repeat(6)}"… has a control character`,
-      ],
-      [
-        'with a long name of dots',
-        `name\n${longDots}\n`,
-        `name "${longDots.slice(0, 64)}"… ${DOT_SEGMENT}: "${`${BASE}${longDots}`.slice(0, 64)}"…`,
-        `${BASE}{+name}`,
-      ],
     ];
     for (const [what, csv, reason, urlTemplate] of bad) {
       it(what, async () => {
@@ -234,16 +202,6 @@ describe('readRows', () => {
         expect(await readRow(csvWith({ url }))).to.have.property('url', url);
       }
     });
-
-    it('and keeps the rows around it', async () => {
-      const rows = await rowsOf(`${HEADER}1,a,,${BASE}\n2,b\nx,c,,${BASE}\n4,d,,${BASE}\n`);
-      expect(rows).to.deep.equal([
-        { line: 2, entry: { no: 1, name: 'a', version: 'latest', url: BASE } },
-        { line: 3, reason: '2 fields instead of 4' },
-        { line: 4, reason: 'package_no "x" is not a positive integer' },
-        { line: 5, entry: { no: 4, name: 'd', version: 'latest', url: BASE } },
-      ]);
-    });
   });
 
   const blanks = (count: number) => ' '.repeat(count);
@@ -257,7 +215,6 @@ describe('readRows', () => {
     ['semicolons', 'name;url\n', `${NO_NAME}separate the fields with commas`],
     ['something other than CSV', '{ name: a }\n', `${NO_NAME}this is not a package dataset`],
     ['an HTML page', ' <!DOCTYPE html>\n<p>\n', `${NO_NAME}this is an HTML page`],
-    ['an HTML page without a line end', '<!DOCTYPE html>\n<p>Log in', `${NO_NAME}this is an HTML page`],
     ['an empty first line', '\nname,url\n', `${NO_NAME}this is not a package dataset`],
     [
       'no `url` and no template',
@@ -265,7 +222,6 @@ describe('readRows', () => {
       'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}',
     ],
     ['bad quoting', 'na"me,url\na,b\n', 'line 1 (the header): bad quoting'],
-    ['no line end', 'name,url', `line 1 (the header): ${CUT_OFF}`],
   ];
   for (const column of ['package_no', 'name', 'version', 'url']) {
     const message = `line 1: there are two columns \`${column}\``;

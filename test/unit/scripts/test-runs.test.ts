@@ -16,7 +16,8 @@ describe('Runs of tests', function () {
 
   afterEach(() => rm(folder, { recursive: true }));
 
-  const FAILING = String.raw`printf 'a test\n\n  1 passing\n  1 failing\n\n  1) a suite\n       a test:\n     a reason\n\n1 passed, 1 failed\n'; exit 1`;
+  const REPORT = '  1 failing\n\n  1) a suite\n       a test:\n     a reason\n\n1 passed, 1 failed';
+  const FAILING = `printf 'a test\n\n  1 passing\n${REPORT}\n'; exit 1`;
 
   /** The arguments of a shell that runs these lines. */
   const script = (...lines: string[]) => [
@@ -49,16 +50,7 @@ describe('Runs of tests', function () {
       'conclude one two',
     );
     expect(status).to.equal(1);
-    const report = [
-      '  1 failing',
-      '',
-      '  1) a suite',
-      '       a test:',
-      '     a reason',
-      '',
-      '1 passed, 1 failed',
-    ];
-    const end = ['', 'one:', ...report, 'one: N s', 'two: N s', '41 passed, 1 failed'];
+    const end = ['', 'one:', ...REPORT.split('\n'), 'one: N s', 'two: N s', '41 passed, 1 failed'];
     expect(lines.slice(-12)).to.deep.equal(end);
   });
 
