@@ -124,29 +124,16 @@ describe('The list of changes on the search page', function () {
       await waitForHeading(page, HEADING);
     });
 
+    // All keys: search-page.test.ts.
     it('works with the keyboard alone', async () => {
       const page = await open('/');
       await barLink(page, LABEL).focus();
       await page.keyboard.press('Enter');
       await waitForText(page, '525 changes');
-      const [first, second] = expected;
-      for (const [key, focus] of [
-        ['ArrowDown', first?.name],
-        ['ArrowDown', second?.name],
-        ['Escape', 'query'],
-        // Enter moves from the box to the first package, and opens it from there.
-        ['Enter', first?.name],
-      ] as const) {
-        await page.keyboard.press(key);
-        expect(await focused(page), key).to.equal(focus);
-      }
-      const url = first?.url ?? '';
-      await page.route(url, (route) => route.fulfill({ body: 'the package' }));
-      await page.keyboard.press('Enter');
-      await page.waitForURL(url);
-      await page.goBack();
-      await waitForText(page, '525 changes');
-      await page.keyboard.press('/');
+      await page.keyboard.press('ArrowDown');
+      expect(await focused(page)).to.equal(expected[0]?.name);
+      await page.keyboard.press('Escape');
+      expect(await focused(page)).to.equal('query');
       await page.keyboard.press('Escape');
       await waitForHeading(page, 'All packages');
       expect(page.url()).to.equal(`${suite.service.url}/`);
@@ -157,9 +144,6 @@ describe('The list of changes on the search page', function () {
       const link = page.getByRole('link', { name: 'Feed of new packages' });
       const head = page.locator('link[rel=alternate][type="application/atom+xml"]');
       for (const one of [link, head]) expect(await one.getAttribute('href')).to.equal('changes.atom');
-      const response = await page.request.get(`${suite.service.url}/changes.atom`);
-      expect(response.status()).to.equal(200);
-      expect(response.headers()['content-type']).to.match(/^application\/atom\+xml/);
     });
 
     it('fits a phone, and supports dark mode', async () => {

@@ -332,17 +332,8 @@ describe('The search page', function () {
 
   it('runs no code except its own files', async () => {
     const page = await open();
-    const ran = await page.evaluate(() => {
-      const script = document.createElement('script');
-      try {
-        script.textContent = 'globalThis.intruder = true';
-        document.body.append(script);
-      } catch {
-        return 'refused';
-      }
-      return String((globalThis as { intruder?: boolean }).intruder ?? false);
-    });
-    expect(ran).to.equal('refused');
+    const added = page.addScriptTag({ content: 'globalThis.intruder = true' });
+    expect(await added.catch(() => 'refused')).to.equal('refused');
     expect(browser.complaints()).to.have.lengthOf(1);
   });
 });

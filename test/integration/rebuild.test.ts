@@ -99,7 +99,6 @@ describe('GET /rebuild', function () {
     const orphan = `${alias}-20200101t000000z-0123abcd`;
     const others = [
       `${alias}-notes`,
-      `${alias}-20200101t000000z-0123abcd-copy`,
       `${alias}-20200101t000000z-0123wxyz`,
       `${slug}-packages2-20200101t000000z-0123abcd`,
       `my-${alias}-20200101t000000z-0123abcd`,

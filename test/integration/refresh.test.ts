@@ -1,12 +1,14 @@
 import { expect } from 'chai';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { startService, useService } from '../support/service.js';
+import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
 
 describe('A periodic refresh after a rollback', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['first']));
+  const startReplica = useReplicaStarter(suite);
 
   it('builds neither the dataset that was rolled back nor the one being served, but every new one', async () => {
     const { dataset, service } = suite;
@@ -14,10 +16,7 @@ describe('A periodic refresh after a rollback', function () {
     // Before refreshes begin: one of them may hold the lock at any moment.
     await rollBack(service.elasticsearch, service.alias, new AbortController().signal);
     const builds = await service.indices();
-    const refreshing = await startService(
-      { DATASET_URL: dataset.url, REBUILD_INTERVAL_SECONDS: '1' },
-      service.slug,
-    );
+    const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
     const name = async () => (await refreshing.get('/browse')).body.results[0].name as string;
     const { counts } = refreshing.server.rebuilds;
     const expectNothingBuilt = async (expected: string) => {
@@ -25,18 +24,14 @@ describe('A periodic refresh after a rollback', function () {
       await waitFor(() => counts.unchanged > unchanged, 'a refresh', 20_000);
       expect(await name()).to.equal(expected);
     };
-    try {
-      await expectNothingBuilt('first');
-      expect(await service.indices()).to.deep.equal(builds);
-      await dataset.write(toCsv(packagesNamed(['third'])));
-      await waitFor(async () => (await name()) === 'third', 'the new dataset', 20_000);
-      // It is served before the oldest build is deleted.
-      await refreshing.idle();
-      const rebuilt = (await service.indices()).sort();
-      await expectNothingBuilt('third');
-      expect((await service.indices()).sort()).to.deep.equal(rebuilt);
-    } finally {
-      await refreshing.stop();
-    }
+    await expectNothingBuilt('first');
+    expect(await service.indices()).to.deep.equal(builds);
+    await dataset.write(toCsv(packagesNamed(['third'])));
+    await waitFor(async () => (await name()) === 'third', 'the new dataset', 20_000);
+    // It is served before the oldest build is deleted.
+    await refreshing.idle();
+    const rebuilt = (await service.indices()).sort();
+    await expectNothingBuilt('third');
+    expect((await service.indices()).sort()).to.deep.equal(rebuilt);
   });
 });

@@ -19,8 +19,7 @@ describe('The progress of a replica of another version', () => {
     ['with a phase that this version does not know', report({ phase: 'polishing' })],
     ['in a newer format', '{"version":2,"step":"loading"}'],
     ['that is not JSON', 'loading'],
-    ['with a negative number', report({ rows: -5 })],
-    ['with a fraction', report({ rows: 1.5 })],
+    ['with a number that is no count', report({ rows: -5 })],
     ['with an invalid date', report({ startedAt: 'soon', at: 'soon', reason: 'a' })],
     ['of many megabytes', report({ at: DATE, reason: 'x'.repeat(20_000_000) })],
   ];

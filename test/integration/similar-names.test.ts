@@ -9,8 +9,9 @@ import { expectProblem } from '../support/expect-problem.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { scrape } from '../support/metrics.js';
 import { useProxiedService } from '../support/proxied-service.js';
-import { startService, useService } from '../support/service.js';
+import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
 
 /** Names whose folds are empty, short, equal to others, or of characters of several bytes. */
 const AWKWARD_NAMES = [
@@ -143,22 +144,6 @@ describe('GET /similar', function () {
     expect(await etagOf(51)).to.equal(await etagOf(50));
   });
 
-  it('rejects invalid parameters', async () => {
-    for (const [query, detail] of [
-      ['', 'name is required'],
-      ['?name=', 'name must have 1 to 100 characters'],
-      ['?name=%20%09', 'name must have 1 to 100 characters'],
-      [`?name=${'x'.repeat(101)}`, 'name must have 1 to 100 characters'],
-      ['?name=%FF', 'name must be UTF-8, percent-encoded'],
-      ['?name=a&name=b', 'name must be given once'],
-      ['?name=a&limit=0', 'limit must be a whole number from 1 in plain decimal digits'],
-      ['?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
-    ] as const) {
-      const answer = await suite.service.get(`/similar${query}`);
-      expect(expectProblem(answer, 400, 'invalid_parameter'), query).to.equal(detail);
-    }
-  });
-
   it('rejects exactly the requests beyond a full queue, and does not affect searches', async () => {
     const waiting = async () => (await scrape(suite.service.server.metricsUrl)).sum('similar_waiting');
     const ask = (count: number, what: string) =>
@@ -184,6 +169,7 @@ describe('GET /similar', function () {
 describe('Look-alikes', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['redis', 'reids']));
+  const startReplica = useReplicaStarter(suite);
 
   it('are those of the requested snapshot', async () => {
     const before = suite.service.server.generations.current?.snapshot;
@@ -197,33 +183,24 @@ describe('Look-alikes', function () {
   });
 
   it('in a generation without their field are unavailable until a refresh rebuilds it', async () => {
-    const { elasticsearch, server, slug } = suite.service;
+    const { elasticsearch, server } = suite.service;
     const index = server.generations.current?.index ?? '';
     const found = await elasticsearch.indices.getMapping({ index });
     const _meta = { ...found[index]?.mappings._meta };
     delete _meta['mapping_version'];
     await elasticsearch.indices.putMapping({ index, _meta });
-    const env = { DATASET_URL: suite.dataset.url };
-    const replica = await startService(env, slug);
-    try {
-      const answer = await replica.get('/similar?name=redis');
-      expectProblem(answer, 503, 'initializing');
-      expect((await replica.get('/search?q=red')).body.count).to.equal(2);
-      expect((await replica.get('/packages/redis')).status).to.equal(200);
-      expect((await replica.get('/lookup?name=redis')).body.count).to.equal(1);
-      const refreshing = await startService({ ...env, REBUILD_INTERVAL_SECONDS: '1' }, slug);
-      try {
-        const { counts } = refreshing.server.rebuilds;
-        await waitFor(() => counts.unchanged >= 1, 'a refresh that finds nothing to build', 30_000);
-      } finally {
-        await refreshing.stop();
-      }
-      await replica.server.generations.refresh();
-      expect(replica.server.generations.current?.index).not.to.equal(index);
-      expect((await replica.get('/similar?name=redis')).body.count).to.equal(1);
-      expect(await suite.service.indices()).to.have.length(2);
-    } finally {
-      await replica.stop();
-    }
+    const replica = await startReplica();
+    const answer = await replica.get('/similar?name=redis');
+    expectProblem(answer, 503, 'initializing');
+    expect((await replica.get('/search?q=red')).body.count).to.equal(2);
+    expect((await replica.get('/packages/redis')).status).to.equal(200);
+    expect((await replica.get('/lookup?name=redis')).body.count).to.equal(1);
+    const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
+    const { counts } = refreshing.server.rebuilds;
+    await waitFor(() => counts.unchanged >= 1, 'a refresh that finds nothing to build', 30_000);
+    await replica.server.generations.refresh();
+    expect(replica.server.generations.current?.index).not.to.equal(index);
+    expect((await replica.get('/similar?name=redis')).body.count).to.equal(1);
+    expect(await suite.service.indices()).to.have.length(2);
   });
 });

@@ -4,12 +4,12 @@ import { UNCACHED } from '../support/background-reader.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { servedIndex } from '../support/served-index.js';
-import { logLines } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const COUNT = 300;
 const numbered = (prefix: string) => Array.from({ length: COUNT }, (_, i) => `${prefix}${i}`);
 
+// A sample that cannot be read: test/unit/search/tier-predictor.test.ts.
 describe('The prediction of the tiers that a search needs', function () {
   this.timeout(60_000);
   const suite = useProxiedService(
@@ -61,25 +61,5 @@ describe('The prediction of the tiers that a search needs', function () {
     await suite.publish(packagesNamed([...numbered('lib'), ...numbered('y-lib-')]));
     await sampled('lib');
     expect(await searchesFor('lib-')).to.equal(2);
-  });
-});
-
-describe('A sample of names that cannot be read', function () {
-  this.timeout(60_000);
-  const suite = useProxiedService(() => packagesNamed(numbered('lib-')), UNCACHED);
-
-  it('is logged, and searches succeed', async () => {
-    // The request and its retry.
-    const lost = [1, 2].map(() => suite.proxy.loseResponse((_method, path) => path.includes('/_search')));
-    const search = () => suite.service.get('/search?limit=100&q=lib');
-    expect((await search()).body.count).to.equal(100);
-    const index = await servedIndex(suite.service);
-    const isLogged = () =>
-      logLines.some(
-        (line) => line['msg'] === 'the sample of names could not be read' && line['index'] === index,
-      );
-    await Promise.all(lost);
-    await waitFor(isLogged, 'the reason to be logged');
-    expect((await search()).body.count).to.equal(100);
   });
 });

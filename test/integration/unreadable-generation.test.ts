@@ -3,8 +3,9 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { runCommand } from '../support/spawn-cli.js';
-import { startService, useService } from '../support/service.js';
+import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
 
 /** A day in milliseconds. */
 const DAY_MS = 86_400_000;
@@ -35,6 +36,7 @@ describe('An index with an unreadable _meta', function () {
   this.timeout(60_000);
   const packages = bundledPackages().slice(0, 600);
   const suite = useService(() => packages);
+  const startReplica = useReplicaStarter(suite);
 
   /** Overwrites the `_meta` of the served index, as another version of the service might. */
   async function overwriteMeta(_meta: Record<string, unknown>): Promise<void> {
@@ -60,18 +62,14 @@ describe('An index with an unreadable _meta', function () {
     expect((await service.get('/health')).body.status).to.equal('unavailable');
     // Served from the last readable state of the generation.
     expect((await service.get('/search?q=lib')).status).to.equal(200);
-    const fresh = await startService({}, service.slug);
-    try {
-      expectProblem(await fresh.get('/search?q=lib'), 503, 'search_unavailable');
-      expect((await fresh.get('/health')).body).to.deep.equal({ status: 'unavailable', total_packages: 0 });
-      const env = { ...service.env, DATASET_URL: dataset.url };
-      expect(await runCommand('cli/rebuild', env)).to.include({ code: 0, stderr: '' });
-      for (const replica of [service, fresh]) {
-        await waitFor(async () => (await replica.get('/health')).status === 200, 'the replica');
-        expect(replica.server.generations.current?.index).not.to.equal(index);
-      }
-    } finally {
-      await fresh.stop();
+    const fresh = await startReplica();
+    expectProblem(await fresh.get('/search?q=lib'), 503, 'search_unavailable');
+    expect((await fresh.get('/health')).body).to.deep.equal({ status: 'unavailable', total_packages: 0 });
+    const env = { ...service.env, DATASET_URL: dataset.url };
+    expect(await runCommand('cli/rebuild', env)).to.include({ code: 0, stderr: '' });
+    for (const replica of [service, fresh]) {
+      await waitFor(async () => (await replica.get('/health')).status === 200, 'the replica');
+      expect(replica.server.generations.current?.index).not.to.equal(index);
     }
   });
 

@@ -5,8 +5,9 @@ import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { followNext, linksOf } from '../support/follow-next.js';
-import { startService, useService, type Service } from '../support/service.js';
+import { useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
 
 const CASE_VARIANTS = [
   'li-b', 'LI-b', 'Li-B', 'lI-b', 'li-B', 'LIB', 'lib', 'Lib', 'lIb', 'a-LIB', 'A-lib', 'a-lib', 'A-LIB', 'LİB', 'lİb', 'lıb', 'LİBİ', 'libi',
@@ -108,6 +109,7 @@ describe('Snapshots', function () {
     packagesNamed(Array.from({ length: 60 }, (_, i) => `lib-${n}-${String(i).padStart(2, '0')}`));
   let n = 1;
   const suite = useService(() => generation(n));
+  const startReplica = useReplicaStarter(suite);
   const publishNext = () => suite.publish(generation(++n));
   const currentId = () => suite.service.server.generations.current?.snapshot ?? '';
   const namesOf = (entries: PackageEntry[]) => entries.map(({ name }) => name);
@@ -138,38 +140,30 @@ describe('Snapshots', function () {
   });
 
   it('are known to replicas that have not seen the flip', async () => {
-    const replica = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
-    try {
-      replica.server.generations.stop();
-      for (let i = 0; i < 2; i++) {
-        const before = currentId();
-        const snapshot = await publishNext();
-        expect(replica.server.generations.find(snapshot)).to.equal(undefined);
-        for (const service of [suite.service, replica]) {
-          const answer = await service.get(`/packages/lib-${n}-00?snapshot=${snapshot}`);
-          expect(answer.status, answer.text).to.equal(200);
-          expect(answer.headers.get('X-Snapshot')).to.equal(snapshot);
-          const earlier = await service.get(`/packages/lib-${n}-00?snapshot=${before}`);
-          expectProblem(earlier, 404, 'unknown_package');
-        }
+    const replica = await startReplica();
+    replica.server.generations.stop();
+    for (let i = 0; i < 2; i++) {
+      const before = currentId();
+      const snapshot = await publishNext();
+      expect(replica.server.generations.find(snapshot)).to.equal(undefined);
+      for (const service of [suite.service, replica]) {
+        const answer = await service.get(`/packages/lib-${n}-00?snapshot=${snapshot}`);
+        expect(answer.status, answer.text).to.equal(200);
+        expect(answer.headers.get('X-Snapshot')).to.equal(snapshot);
+        const earlier = await service.get(`/packages/lib-${n}-00?snapshot=${before}`);
+        expectProblem(earlier, 404, 'unknown_package');
       }
-    } finally {
-      await replica.stop();
     }
   });
 
   it('are known to a replica that started after the flip', async () => {
     const before = currentId();
     await publishNext();
-    const replica = await startService({ DATASET_URL: suite.dataset.url }, suite.service.slug);
-    try {
-      await waitFor(() => replica.server.generations.engine === 'present', 'the replica');
-      const answer = await replica.get(`/browse?limit=1&snapshot=${before}`);
-      expect(answer.headers.get('X-Snapshot')).to.equal(before);
-      expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n - 1}-00`]);
-    } finally {
-      await replica.stop();
-    }
+    const replica = await startReplica();
+    await waitFor(() => replica.server.generations.engine === 'present', 'the replica');
+    const answer = await replica.get(`/browse?limit=1&snapshot=${before}`);
+    expect(answer.headers.get('X-Snapshot')).to.equal(before);
+    expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n - 1}-00`]);
   });
 
   it('that never existed get 410; looking for them is throttled', async () => {
@@ -193,11 +187,8 @@ describe('Snapshots', function () {
       'q=lib&snapshot=',
       `q=lib&snapshot=${currentId().toUpperCase()}`,
       `q=lib&snapshot=${currentId()}&snapshot=${currentId()}`,
-      'q=lib&after=',
       `q=lib&after=${after}=`,
       `q=LIB&after=${after}`,
-      `q=li&after=${after}`,
-      `q=lib&after=${'A'.repeat(10_000)}`,
     ]) {
       expectProblem(await suite.service.get(`/search?${query}`), 400, 'invalid_parameter');
     }
