@@ -29,7 +29,7 @@ export class RetryableError extends Error {
 }
 
 /** A step made no progress for `stallMs`. */
-export class StalledError extends Error {
+class StalledError extends Error {
   override readonly name = 'StalledError';
 }
 

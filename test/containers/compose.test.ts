@@ -72,8 +72,6 @@ describe('docker-compose.yml', function () {
     // The previous rebuild may still be finishing, although its snapshot is live.
     const accepted = async () => (await get(`/rebuild?secret=${secret}`, {}, at)).status === 202;
     await waitFor(accepted, 'a rebuild to start');
-    const again = await get(`/rebuild?secret=${secret}`, {}, at);
-    expect([again.status, again.body.code]).to.deep.equal([503, 'rebuilding']);
     const flipped = async () => {
       const seen = await generations(at);
       return seen.size === 1 && ![...seen].some((generation) => before.has(generation));
@@ -118,7 +116,6 @@ describe('docker-compose.yml', function () {
     const { packages } = JSON.parse(await read('cat', 'node_modules/.package-lock.json')) as {
       packages: Record<string, { dev?: boolean }>;
     };
-    expect(Object.values(packages)).to.have.length.within(95, 115);
     expect(Object.keys(packages).filter((path) => packages[path]?.dev === true)).to.deep.equal([]);
     // docs/dependencies.md has the exact figures.
     const megabytes = Number.parseInt(await read('du', '-sm', '--apparent-size', '.'), 10);
@@ -193,18 +190,16 @@ describe('docker-compose.yml', function () {
     expect(body.results[0]).to.include(expected);
   });
 
-  it('flips both replicas after a rebuild through the proxy, without affecting the second registry', async () => {
-    const before = await generations(compose.url('sibling-proxy'));
-    expect(before).to.have.property('size', 1);
+  it('rebuilds each registry through its proxy, which flips all its replicas and does not affect the other', async () => {
+    const sibling = compose.url('sibling-proxy');
+    const ofSecond = await generations(sibling);
+    expect(ofSecond).to.have.property('size', 1);
     await rebuild();
-    expect(await generations(compose.url('sibling-proxy'))).to.deep.equal(before);
-  });
-
-  it('rebuilds the second registry without affecting the first', async () => {
-    const before = await generations();
-    await rebuild(compose.url('sibling-proxy'), SIBLING_SECRET);
+    expect(await generations(sibling)).to.deep.equal(ofSecond);
+    const ofFirst = await generations();
+    await rebuild(sibling, SIBLING_SECRET);
     expect((await ofSibling('/stats')).body).to.include(SIBLING);
-    expect(await generations()).to.deep.equal(before);
+    expect(await generations()).to.deep.equal(ofFirst);
   });
 
   describe('with deploy/cluster.env', () => {

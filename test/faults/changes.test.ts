@@ -256,18 +256,4 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
       }
     });
   }
-
-  it('keeps only the indices that a rollback needs', async () => {
-    const packages = packagesNamed(NAMES.slice(0, 10));
-    for (let i = 0; i < RETENTION + 3; i++)
-      await suite.publish(packages.map((entry, at) => (at === 0 ? { ...entry, version: `${i}` } : entry)));
-    const { elasticsearch, alias } = suite.service;
-    const changes = Object.keys(await elasticsearch.indices.get({ index: `${alias}-changes-*` }));
-    expect(await suite.service.indices()).to.have.length(2);
-    expect(changes.length).to.equal(RETENTION + 1);
-    for (const index of changes) {
-      const aliases = (await elasticsearch.indices.getAlias({ index }))[index]?.aliases;
-      expect(aliases, index).to.deep.equal({});
-    }
-  });
 });

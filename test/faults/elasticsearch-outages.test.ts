@@ -88,13 +88,12 @@ describe('With an Elasticsearch that fails,', function () {
 
     it('resumes its load after Elasticsearch hung', async () => {
       const hold = await rebuildUntil(suite, 'before', isBulk);
-      const failedReads = () => reading.away.length;
-      const before = failedReads();
+      const before = reading.away.length;
       await whileAway(
         () => engine().pause(),
         async () => {
           hold.release();
-          await waitFor(() => failedReads() > before, 'readers to notice', 10_000);
+          await waitFor(() => reading.away.length > before, 'readers to notice', 10_000);
         },
         () => engine().resume(),
       );

@@ -1,3 +1,4 @@
+import { rejects } from 'node:assert/strict';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createLogger } from '../../src/log.js';
@@ -42,74 +43,61 @@ describe('A process that is suspended until its lock expires', function () {
 
   /** Starts a command on the suite's registry that reaches Elasticsearch through the proxy. */
   function start(script: string): void {
-    const dataset = { DATASET_URL: suite.dataset.url };
-    sleeper = new SpawnedCli(script, {
-      ...suite.service.env,
-      ...dataset,
-      ELASTICSEARCH_URL: suite.proxy.url,
-    });
+    const { service, dataset, proxy } = suite;
+    const env = { ...service.env, DATASET_URL: dataset.url, ELASTICSEARCH_URL: proxy.url };
+    sleeper = new SpawnedCli(script, env);
   }
 
-  /** Rebuilds on another replica, after the end of the lock. */
-  async function rebuildElsewhere(): Promise<void> {
-    await endLock(suite.service);
-    expect((await suite.service.rebuild()).status).to.equal(202);
+  /**
+   * Calls `begin`, suspends the sleeper at a request, lets another replica rebuild after the end of the lock, and
+   * resumes the sleeper. @returns what is served before and after that rebuild.
+   */
+  async function overtake(begin: () => unknown, ...rule: Parameters<typeof suite.proxy.hold>) {
+    const { service, proxy } = suite;
+    const hold = proxy.hold(...rule);
+    await begin();
+    await hold.arrived;
+    signal(sleeper, 'SIGSTOP');
+    const before = await served(service);
+    await endLock(service);
+    expect((await service.rebuild()).status).to.equal(202);
+    const afterwards = await served(service);
+    expect(await service.indices()).to.have.members(afterwards);
+    signal(sleeper, 'SIGCONT');
+    hold.release();
+    return { before, afterwards };
+  }
+
+  /** Asserts that the sleeper has changed nothing after it was resumed. */
+  async function expectUnchanged(afterwards: (string | undefined)[]): Promise<void> {
+    expect(await served(suite.service)).to.deep.equal(afterwards);
+    expect(await suite.service.indices()).to.have.members(afterwards);
   }
 
   it('does not delete a newer generation if it resumes between flip and prune', async () => {
-    const flipped = suite.proxy.hold('after', isFlip);
-    start('cli/rebuild');
-    await flipped.arrived;
-    signal(sleeper, 'SIGSTOP');
-    const [ofSleeper] = await served(suite.service);
-    await rebuildElsewhere();
-    const [current, previous] = await served(suite.service);
-    expect(previous).to.equal(ofSleeper);
-
-    signal(sleeper, 'SIGCONT');
-    flipped.release();
+    const { before, afterwards } = await overtake(() => start('cli/rebuild'), 'after', isFlip);
+    expect(afterwards[1], 'the previous generation').to.equal(before[0]);
     expect(await sleeper.exit(), sleeper.stderr).to.equal(0);
-    expect(await served(suite.service)).to.deep.equal([current, previous]);
-    expect(await suite.service.indices()).to.have.members([current, previous]);
-    expect((await suite.service.get('/search?q=lib')).status).to.equal(200);
+    await expectUnchanged(afterwards);
   });
 
   it('does not replace a newer generation if it resumes before a rollback', async () => {
     // There is a previous generation.
     await suite.publish(PACKAGES);
-    const asked = suite.proxy.hold('before', isFlip);
-    start('cli/rollback');
-    await asked.arrived;
-    signal(sleeper, 'SIGSTOP');
-    await rebuildElsewhere();
-    const afterwards = await served(suite.service);
-
-    signal(sleeper, 'SIGCONT');
-    asked.release();
+    const { afterwards } = await overtake(() => start('cli/rollback'), 'before', isFlip);
     expect(await sleeper.exit()).to.equal(1);
-    expect(await served(suite.service)).to.deep.equal(afterwards);
+    await expectUnchanged(afterwards);
   });
 
   it('does not replace a newer generation if it resumes during its load, and cleans up', async () => {
-    const load = suite.proxy.hold('before', isBulk);
-    sleeper = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url });
-    expect((await request((await sleeper.url()) + REBUILD)).status).to.equal(202);
-    await load.arrived;
-    signal(sleeper, 'SIGSTOP');
-    const before = await suite.service.indices();
-    await rebuildElsewhere();
-    const afterwards = await served(suite.service);
-    // The current and the previous generation: that of the sleeper was removed.
-    const left = await suite.service.indices();
-    expect(left).to.have.members(afterwards);
-    expect(before).not.to.deep.equal(left);
-
-    signal(sleeper, 'SIGCONT');
-    load.release();
+    const begin = async () => {
+      sleeper = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url });
+      expect((await request((await sleeper.url()) + REBUILD)).status).to.equal(202);
+    };
+    const { afterwards } = await overtake(begin, 'before', isBulk);
     await sleeper.prints(/the rebuild failed/, 20_000);
     // The load, which continued, has not created another index.
-    expect(await suite.service.indices()).to.deep.equal(left);
-    expect(await served(suite.service)).to.deep.equal(afterwards);
+    await expectUnchanged(afterwards);
     const { body } = await suite.service.get(REBUILD);
     expect(body.last_failure, 'cleared by the later success').to.equal(null);
     await suite.service.idle();
@@ -127,8 +115,7 @@ describe('A discarded build', function () {
   async function build(): Promise<string> {
     const { alias, elasticsearch, server } = suite.service;
     const index = newIndexName(alias, new Date());
-    const meta = server.generations.current?.meta;
-    if (meta === undefined) throw new Error('no generation is served');
+    const meta = server.generations.current?.meta ?? expect.fail('no generation is served');
     await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, new AbortController().signal);
     return index;
   }
@@ -142,11 +129,10 @@ describe('A discarded build', function () {
     const deletion = suite.proxy.hold('before', (method) => method === 'DELETE');
     const discarded = discard(viaProxy, index);
     await deletion.arrived;
-    const late = await flip(elasticsearch, alias, before[0], index).catch((error: unknown) => error);
+    await rejects(flip(elasticsearch, alias, before[0], index));
     deletion.release();
     await discarded;
     await viaProxy.close();
-    expect(late).to.be.instanceOf(Error);
     expect(await served(suite.service)).to.deep.equal(before);
     expect(await suite.service.indices()).to.deep.equal(builds);
   });

@@ -26,9 +26,8 @@ describe('The process of a rebuild', function () {
     () => UNCACHED,
   );
   const reading = useBackgroundReader(suite, [PACKAGES.length, OTHERS.length]);
-  const held = () => heldBack(() => toCsv(OTHERS));
   let origin: DatasetServer;
-  let answer: ReturnType<typeof held>;
+  let answer: ReturnType<typeof heldBack>;
   /** Indices before the test. */
   let indices: string[];
   let replica: Service | undefined;
@@ -38,7 +37,7 @@ describe('The process of a rebuild', function () {
     origin = await datasetServer((request, response) => answer.listener(request, response));
   });
   beforeEach(async () => {
-    answer = held();
+    answer = heldBack(() => toCsv(OTHERS));
     indices = await suite.service.indices();
   });
   afterEach(async () => {

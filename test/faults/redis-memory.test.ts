@@ -46,8 +46,7 @@ function composed(): { options: Record<string, string>; memoryBytes: number } {
   const { services } = parse(readFileSync(COMPOSE, 'utf8'), { merge: true }) as {
     services: { redis: { command: string[]; mem_limit: string } };
   };
-  const [program, ...rest] = services.redis.command;
-  expect(program).to.equal('redis-server');
+  const [, ...rest] = services.redis.command;
   const pairs = rest.flatMap((name, i) => (i % 2 === 0 ? [[name.replace('--', ''), rest[i + 1] ?? '']] : []));
   return {
     options: Object.fromEntries(pairs) as Record<string, string>,
@@ -103,8 +102,8 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     flood = flooding(() => !isFlooded);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
     const evictedBefore = await info('stats', 'evicted_keys');
-    const held = await new RedisLock(service, 'registry', log, LOCK_MS).acquire();
-    if (held === undefined) throw new Error('the lock is held');
+    const lock = new RedisLock(service, 'registry', log, LOCK_MS);
+    const held = (await lock.acquire()) ?? expect.fail('the lock is held');
     const status = new StatusStore(service, 'registry', log);
     const failure = { at: new Date().toISOString(), reason: 'a reason' };
     await status.end(failure);

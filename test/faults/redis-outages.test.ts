@@ -36,8 +36,12 @@ describe('With a Redis that fails,', function () {
       await act().finally(() => engine().restart());
     }
 
-    const isPossible = () =>
-      waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
+    /** Asserts that a rebuild is possible soon, and succeeds. */
+    async function expectRebuilt(): Promise<void> {
+      await waitFor(async () => (await suite.service.get(REBUILD)).status === 202, 'rebuilds to be possible');
+      await suite.service.idle();
+      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+    }
 
     it('fails no request: every replica counts by itself', async () => {
       const env = { REDIS_URL: engine().url, RATE_LIMIT_POINTS: '3' };
@@ -55,22 +59,14 @@ describe('With a Redis that fails,', function () {
         const answer = await suite.service.get(REBUILD);
         expect(expectProblem(answer, 503, 'search_unavailable')).to.contain('Redis');
       });
-      await isPossible();
-      await suite.service.idle();
-      expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+      await expectRebuilt();
     });
 
-    for (const [what, lose] of [
-      [
-        'Redis was restarted without it',
-        async () => {
-          await withoutRedis(() => Promise.resolve());
-        },
-      ],
+    for (const [what, whileDown] of [
+      ['Redis was restarted without it', () => Promise.resolve()],
       [
         'Redis is down for longer than it lasts',
-        (held: HeldLock) =>
-          withoutRedis(() => waitFor(() => held.lost.aborted, 'the end of the lock', 2 * LOCK_MS)),
+        (held: HeldLock) => waitFor(() => held.lost.aborted, 'the end of the lock', 2 * LOCK_MS),
       ],
     ] as const) {
       it(`stops a rebuild before the flip if ${what}, and the next one succeeds`, async () => {
@@ -81,15 +77,15 @@ describe('With a Redis that fails,', function () {
         const context = await createRebuildContext(config, log, '');
         await waitFor(() => context.redis?.status === 'ready', 'Redis');
         const served = await suite.service.indices();
-        const held = await new RedisLock(context.redis as Redis, slug, log, LOCK_MS).acquire();
-        if (held === undefined) throw new Error('the lock is held');
+        const lock = new RedisLock(context.redis as Redis, slug, log, LOCK_MS);
+        const held = (await lock.acquire()) ?? expect.fail('the lock is held');
         const { signal } = new AbortController();
         const rebuilt = rebuildUnderLock(held, context, {
           force: true,
           progress: new Progress(new Date()),
           signal,
         });
-        await lose(held);
+        await withoutRedis(() => whileDown(held));
         expect(await rebuilt)
           .to.have.nested.property('failure.reason')
           .that.contains('the lock was lost');
@@ -98,9 +94,7 @@ describe('With a Redis that fails,', function () {
         await context.close();
         await server.close();
 
-        await isPossible();
-        await suite.service.idle();
-        expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
+        await expectRebuilt();
         expect(await suite.service.indices()).not.to.deep.equal(served);
         const redis = new Redis(engine().url);
         expect(await redis.exists(`${slug}:rebuild:lock`), 'released').to.equal(0);
@@ -120,8 +114,7 @@ describe('With a Redis that fails,', function () {
 
     it('is not reported lost after its release, even with a renewal in flight', async () => {
       const lock = new RedisLock(redis, newSlug(), log, LOCK_MS);
-      const held = await lock.acquire();
-      if (held === undefined) throw new Error('the lock is held');
+      const held = (await lock.acquire()) ?? expect.fail('the lock is held');
       // Redis does not respond for a moment, in which the first renewal is sent.
       await redis.client('PAUSE', LOCK_MS / 2, 'ALL');
       await pause(LOCK_MS / 3);

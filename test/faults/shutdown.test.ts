@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { datasetServer } from '../support/dataset-server.js';
 import { bundledPackages } from '../support/datasets.js';
 import { isBulk, isMerge, type Matches } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
@@ -98,22 +97,19 @@ describe('A server that receives SIGTERM', function () {
   });
 
   it('stops gracefully during startup', async () => {
-    const silent = createServer().listen(0, '127.0.0.1');
-    await once(silent, 'listening');
+    const silent = await datasetServer(() => undefined);
     const program = new SpawnedCli('main', {
       PORT: '0',
-      ELASTICSEARCH_URL: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+      ELASTICSEARCH_URL: new URL(silent.url).origin,
       REGISTRY_SLUG: newSlug(),
     });
-    try {
-      await program.prints(/REDIS_URL is not set/, 20_000);
-      const { code, ms } = await stop(program);
-      expect(code).to.equal(0);
-      expect(ms).to.be.lessThan(GRACE_MS);
-      expect(program.stdout).to.contain('"msg":"stopped"');
-    } finally {
-      silent.close();
-    }
+    programs.push(program);
+    await program.prints(/REDIS_URL is not set/, 20_000);
+    const { code, ms } = await stop(program);
+    await silent.close();
+    expect(code).to.equal(0);
+    expect(ms).to.be.lessThan(GRACE_MS);
+    expect(program.stdout).to.contain('"msg":"stopped"');
   });
 
   for (const [what, when, matches] of [

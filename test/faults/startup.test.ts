@@ -1,7 +1,4 @@
 import { rejects } from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
@@ -19,20 +16,17 @@ describe('On startup,', function () {
   this.timeout(120_000);
   const slugs: string[] = [];
   let dataset: DatasetFile;
-  let taken: Server;
-  let takenPort: string;
   let webSite: DatasetServer;
+  /** The address of a web site, whose port is taken. */
+  let address: URL;
 
   before(async () => {
     dataset = await datasetFile(toCsv(packagesNamed(['alpha', 'beta'])));
-    taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
     webSite = await datasetServer((_request, response) => response.end('<!DOCTYPE html>\n<p>Hello'));
-    takenPort = String((taken.address() as AddressInfo).port);
+    address = new URL(webSite.url);
   });
 
   after(async () => {
-    taken.close();
     await webSite.close();
     await dataset.remove();
     await removeRegistries(slugs);
@@ -45,23 +39,19 @@ describe('On startup,', function () {
   }
 
   describe('node dist/main.js', () => {
-    const cannotListen = 'the service cannot listen, check PORT, METRICS_PORT and HOST:';
-    for (const [why, env, line] of [
-      ['a variable is malformed', () => ({ PORT: 'http' }), /^PORT must be a whole number from 0 to 65535$/],
-      [
-        'HOST has no address',
-        () => ({ HOST: 'no-such-host.invalid' }),
-        new RegExp(`^${cannotListen} getaddrinfo [^\\n]+$`),
-      ],
-      ['its port is taken', () => ({ PORT: takenPort }), new RegExp(`^${cannotListen} .*EADDRINUSE[^\\n]*$`)],
-    ] as [string, () => Environment, RegExp][]) {
-      it(`exits with one line if ${why}`, async () => {
-        const variables = { ...environment(), LOG_LEVEL: 'silent', ...env() };
+    it('exits with one line if it cannot start', async () => {
+      const cannotListen = 'the service cannot listen, check PORT, METRICS_PORT and HOST:';
+      for (const [env, line] of [
+        [{ PORT: 'http' }, /^PORT must be a whole number from 0 to 65535$/],
+        [{ HOST: 'no-such-host.invalid' }, new RegExp(`^${cannotListen} getaddrinfo [^\\n]+$`)],
+        [{ PORT: address.port }, new RegExp(`^${cannotListen} .*EADDRINUSE[^\\n]*$`)],
+      ] as [Environment, RegExp][]) {
+        const variables = { ...environment(), LOG_LEVEL: 'silent', ...env };
         const { code, stdout, stderr } = await runCommand('main', variables);
         expect(stderr.trimEnd()).to.match(line);
         expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
-      });
-    }
+      }
+    });
 
     it('accepts no connections before Elasticsearch responds, logs JSON lines, and stops on SIGTERM', async () => {
       const proxy = await EngineProxy.start(engines().elasticsearch.url);
@@ -85,8 +75,7 @@ describe('On startup,', function () {
 
   describe('npm start', () => {
     it('uses the given addresses, loads the snapshot, and prints the address of the API', async () => {
-      const env = environment();
-      const program = new SpawnedCli('dev/start', env);
+      const program = new SpawnedCli('dev/start', environment());
       const [, url] = await program.prints(
         /The API is at (\S+), with 2 packages of registry\.example\./,
         30_000,
@@ -97,75 +86,56 @@ describe('On startup,', function () {
       expect(await program.stop('SIGINT')).to.equal(0);
       expect(program.stdout).to.contain('Stopping');
       expect(program.stderr).to.equal('');
-      const { elasticsearch } = engines();
-      expect((await fetch(elasticsearch.url)).status, 'the given Elasticsearch keeps running').to.equal(200);
-
-      const again = new SpawnedCli('dev/start', env);
-      await again.prints(/The API is at/, 10_000);
-      expect(again.stdout, 'no reload').not.to.contain('Snapshot:');
-      await again.stop();
     });
 
-    for (const [why, env, line] of [
-      [
-        'its port is taken',
-        () => ({ PORT: takenPort }),
-        /^port \d+ of 127\.0\.0\.1 is taken by another program: .* PORT=0 npm start$/,
-      ],
-      [
-        'the port of the metrics is taken',
-        () => ({ METRICS_PORT: takenPort }),
-        /^port \d+ of 127\.0\.0\.1 is taken by another program: .* METRICS_PORT=0 npm start$/,
-      ],
-      [
-        'HOST is not an address of this machine',
-        () => ({ HOST: '203.0.113.1' }),
-        /^the service cannot listen \(.*EADDRNOTAVAIL.*\): set PORT and HOST to a port and an address of this machine$/,
-      ],
-      ['a variable is malformed', () => ({ INDEX_SHARDS: 'many' }), /^INDEX_SHARDS must be a whole number/],
-      [
-        'the given Redis does not respond',
-        () => ({ REDIS_URL: 'redis://127.0.0.1:1' }),
-        /^Redis does not respond at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it, or correct the address$/,
-      ],
-      [
-        'the given Elasticsearch does not respond',
-        () => ({ ELASTICSEARCH_URL: 'http://127.0.0.1:1' }),
-        /^Elasticsearch does not respond at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
-      ],
-      [
-        'the dataset cannot be loaded',
-        () => ({ DATASET_URL: 'file:///no/such/file.csv' }),
-        /^the snapshot could not be loaded: there is no file at the path in DATASET_URL$/,
-      ],
-    ] as [string, () => Environment, RegExp][]) {
-      it(`exits with one line if ${why}`, async () => {
-        const { code, stderr } = await runCommand('dev/start', { ...environment(), ...env() });
+    it('exits with one line if it cannot start', async () => {
+      const isTaken = (variable: string) =>
+        new RegExp(`^port \\d+ of 127\\.0\\.0\\.1 is taken by another program: .* ${variable}=0 npm start$`);
+      for (const [env, line] of [
+        [{ PORT: address.port }, isTaken('PORT')],
+        [{ METRICS_PORT: address.port }, isTaken('METRICS_PORT')],
+        [
+          { HOST: '203.0.113.1' },
+          /^the service cannot listen \(.*EADDRNOTAVAIL.*\): set PORT and HOST to a port and an address of this machine$/,
+        ],
+        [{ INDEX_SHARDS: 'many' }, /^INDEX_SHARDS must be a whole number/],
+        [
+          { REDIS_URL: 'redis://127.0.0.1:1' },
+          /^Redis does not respond at REDIS_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it, or correct the address$/,
+        ],
+        [
+          { ELASTICSEARCH_URL: 'http://127.0.0.1:1' },
+          /^Elasticsearch does not respond at ELASTICSEARCH_URL \(connect ECONNREFUSED 127\.0\.0\.1:1\): start it/,
+        ],
+        [
+          { DATASET_URL: 'file:///no/such/file.csv' },
+          /^the snapshot could not be loaded: there is no file at the path in DATASET_URL$/,
+        ],
+      ] as [Environment, RegExp][]) {
+        const { code, stderr } = await runCommand('dev/start', { ...environment(), ...env });
         expect(stderr.trim()).to.match(line);
         expect(stderr.trim().split('\n')).to.have.length(1);
         expect(code).to.equal(1);
-      });
-    }
+      }
+    });
 
-    const elasticsearch = (node: string) => checkElasticsearch({ nodes: [node], apiKey: undefined });
-    for (const [why, check, message] of [
-      [
-        'something else responds at ELASTICSEARCH_URL',
-        () => elasticsearch(new URL(webSite.url).origin),
-        /^ELASTICSEARCH_URL points to another product: set it to an Elasticsearch of version 9$/,
-      ],
-      [
-        'something else responds at REDIS_URL',
-        () => checkRedis(`redis://${new URL(webSite.url).host}`),
-        /^Redis does not respond at REDIS_URL \(.+\): start it/,
-      ],
-      [
-        'the given Redis has no such database',
-        () => checkRedis(`${engines().redis.url}/99`),
-        /^Redis does not respond at REDIS_URL \(ERR DB index is out of range\): start it, or correct the address$/,
-      ],
-    ] as [string, () => Promise<void>, RegExp][]) {
-      it(`would exit if ${why}`, () => rejects(check, { name: 'ConnectionCheckError', message }));
-    }
+    it('would exit if something else responds, or Redis has no such database', async () => {
+      for (const [check, message] of [
+        [
+          () => checkElasticsearch({ nodes: [address.origin], apiKey: undefined }),
+          /^ELASTICSEARCH_URL points to another product: set it to an Elasticsearch of version 9$/,
+        ],
+        [
+          () => checkRedis(`redis://${address.host}`),
+          /^Redis does not respond at REDIS_URL \(.+\): start it/,
+        ],
+        [
+          () => checkRedis(`${engines().redis.url}/99`),
+          /^Redis does not respond at REDIS_URL \(ERR DB index is out of range\): start it, or correct the address$/,
+        ],
+      ] as const) {
+        await rejects(check, { name: 'ConnectionCheckError', message });
+      }
+    });
   });
 });

@@ -37,7 +37,7 @@ const images: Record<string, { folder: string; fill?: Fill }> = {
 
 async function addElasticsearch(context: string): Promise<void> {
   const { signal } = new AbortController();
-  const home = await assembleElasticsearch(findPaths(process.env), say, signal);
+  const home = await assembleElasticsearch(findPaths(process.env), console.log, signal);
   await cp(home, join(context, 'home'), {
     recursive: true,
     filter: (path) => path !== join(home, 'config'),
@@ -61,7 +61,7 @@ async function addPrometheus(context: string): Promise<void> {
 
 /** The base of all images: a minimal Debian with the certificate authorities that this machine trusts. */
 async function buildBase(): Promise<void> {
-  say(`Building ${BASE_IMAGE} …`);
+  console.log(`Building ${BASE_IMAGE} …`);
   await inScratch(async (folder) => {
     const root = join(folder, 'root');
     await run('debootstrap', ['--variant=minbase', `--include=${PACKAGES.join(',')}`, DEBIAN, root], {
@@ -78,7 +78,7 @@ async function build(image: string): Promise<void> {
   const { folder, fill } = images[image] ?? {};
   if (folder === undefined) throw new Error(`unknown image: ${image}`);
   if (!(await succeeds('image', 'inspect', BASE_IMAGE))) await buildBase();
-  say(`Building ${image} …`);
+  console.log(`Building ${image} …`);
   await inScratch(async (context) => {
     await cp(fileURLToPath(new URL(folder, import.meta.url)), context, { recursive: true });
     await fill?.(context);
@@ -100,10 +100,6 @@ function succeeds(...docker: string[]): Promise<boolean> {
   );
 }
 
-function say(line: string): void {
-  console.log(line);
-}
-
 // Fails at once if there is no Docker engine.
 await run('docker', ['version']);
 for (const image of Object.keys(images)) {
@@ -111,4 +107,4 @@ for (const image of Object.keys(images)) {
     (await succeeds('image', 'inspect', image)) || (await succeeds('pull', '--quiet', image));
   if (!isAvailable) await build(image);
 }
-say(`Available: ${Object.keys(images).join(', ')}.`);
+console.log(`Available: ${Object.keys(images).join(', ')}.`);

@@ -15,10 +15,6 @@ const TIMEOUT_MS = 30_000;
 /** Labels whose values are all present from the start, unlike those of `status` or `node`. */
 const FIXED_LABELS = ['budget', 'job', 'le', 'phase', 'state'];
 
-interface RuleFile {
-  groups: { rules: { alert: string }[] }[];
-}
-
 interface RuleTests {
   tests: {
     input_series: { series: string }[];
@@ -26,7 +22,7 @@ interface RuleTests {
   }[];
 }
 
-const { groups } = readYaml('alerts.yml') as RuleFile;
+const { groups } = readYaml('alerts.yml') as { groups: { rules: { alert: string }[] }[] };
 const { tests } = readYaml('alerts.test.yml') as RuleTests;
 const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
@@ -36,11 +32,10 @@ function readYaml(name: string): unknown {
 
 describe('The alert rules', function () {
   this.timeout(60_000);
-  const valid = `SUCCESS: ${alerts.length} rules found`;
 
   it('are valid, and so is the configuration that loads them', async () => {
-    expect(await runInstalled('promtool', ['check', 'rules', 'alerts.yml'])).to.include(valid);
-    expect(await runInstalled('promtool', ['check', 'config', 'prometheus.yml'])).to.include(valid);
+    const checked = await runInstalled('promtool', ['check', 'config', 'prometheus.yml']);
+    expect(checked).to.include(`SUCCESS: ${alerts.length} rules found`);
   });
 
   it('fire, and do not fire, as in deploy/alerts.test.yml', async () => {
@@ -82,12 +77,7 @@ describe('Prometheus with two replicas', function () {
   const prometheus = usePrometheus(() => replicas().map(({ server }) => server.metricsUrl ?? ''));
 
   /** The value of an expression with one result. */
-  const valueOf = async (expr: string) => (await prometheus.query(expr))[0]?.value;
-
-  const targets = async () => {
-    const { activeTargets } = (await prometheus.get('targets?state=active')) as { activeTargets: Target[] };
-    return activeTargets;
-  };
+  const valueOf = async (expr: string) => (await prometheus.query(expr))[0];
 
   const loadedRules = async () => {
     const loaded = (await prometheus.get('rules')) as { groups: { rules: Rule[] }[] };
@@ -113,15 +103,18 @@ describe('Prometheus with two replicas', function () {
   };
 
   it('scrapes both without an error', async () => {
-    const areUp = async () => (await targets()).filter(({ health }) => health === 'up').length === 2;
+    let targets: Target[] = [];
+    const areUp = async () => {
+      const { activeTargets } = (await prometheus.get('targets?state=active')) as { activeTargets: Target[] };
+      targets = activeTargets;
+      return targets.filter(({ health }) => health === 'up').length === 2;
+    };
     await waitFor(areUp, 'both targets', TIMEOUT_MS);
-    const seen = await targets();
-    expect(seen.map(({ lastError, labels }) => [lastError, labels.job])).to.deep.equal([
-      ['', 'registry-search'],
-      ['', 'registry-search'],
-    ]);
-    const urls = replicas().map(({ server }) => `${server.metricsUrl}/metrics`);
-    expect(seen.map(({ scrapeUrl }) => scrapeUrl)).to.have.members(urls);
+    const seen = targets.map(({ scrapeUrl, lastError, labels: { job } }) => ({ scrapeUrl, lastError, job }));
+    const expected = replicas().map(({ server }) => `${server.metricsUrl}/metrics`);
+    expect(seen).to.have.deep.members(
+      expected.map((scrapeUrl) => ({ scrapeUrl, lastError: '', job: 'registry-search' })),
+    );
   });
 
   it('adds up the requests and rebuilds of both', async () => {
@@ -149,12 +142,7 @@ describe('Prometheus with two replicas', function () {
     }
   });
 
-  it('has fired no alert', async () => {
-    await evaluated();
-    expect(await prometheus.query('count_over_time(ALERTS{alertstate="firing"}[1h])')).to.deep.equal([]);
-  });
-
-  it('fires the alert of a failed rebuild until another replica succeeds, on the series of alerts.test.yml', async () => {
+  it('fires no alert but that of a failed rebuild, until another replica succeeds, on the series of alerts.test.yml', async () => {
     const [first, other] = replicas();
     await suite.dataset.write('package_no,name,version,url\n1,broken\n');
     await first.rebuild();

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -55,30 +54,18 @@ interface Report {
 async function install(): Promise<string> {
   const digest = hash('sha256', await readFile(REQUIREMENTS)).slice(0, 12);
   const folder = join(findPaths(process.env).programs, `schemathesis-${digest}`);
-  const command = [folder, '--requirement', REQUIREMENTS];
-  const installing = execute('scripts/python-environment.sh', command);
+  const installing = execute('scripts/python-environment.sh', [folder, '--requirement', REQUIREMENTS]);
   installing.child.stderr?.pipe(process.stderr);
   return (await installing).stdout.trim();
 }
 
-/** Numbers of requests, and schemathesis' output about the failed ones. */
-interface Result {
-  passed: number;
-  failed: number;
-  findings: string[];
-}
-
-/** Runs schemathesis once. */
-async function test(
-  python: string,
-  { name, service, maxExamples = 1, args = [], config = '' }: Run,
-): Promise<Result> {
+/** Runs schemathesis once. @returns numbers of requests, and its output about the failed ones. */
+async function test(python: string, { name, service, maxExamples = 1, args = [], config = '' }: Run) {
   // schemathesis keeps state for later runs in the working directory.
   const folder = await mkdtemp(join(tmpdir(), 'schemathesis-'));
   try {
     const file = join(folder, 'schemathesis.toml');
-    await copyFile(CONFIG, file);
-    await writeFile(file, `\n${config}\n`, { flag: 'a' });
+    await writeFile(file, `${await readFile(CONFIG, 'utf8')}\n${config}\n`);
     const report = join(folder, 'report.json');
     const command = ['-m', 'schemathesis.cli', '--config-file', file, 'run', `${service.url}/openapi.json`];
     const options = ['--checks', 'all', '--max-examples', String(maxExamples), '--no-color'];
@@ -88,7 +75,7 @@ async function test(
       timeout: RUN_TIMEOUT_MS,
     }).catch((error: unknown) => error as { stdout?: string; stderr?: string });
     // A run that times out leaves an empty report, or none.
-    const written = existsSync(report) ? await readFile(report, 'utf8') : '';
+    const written = await readFile(report, 'utf8').catch(() => '');
     const counted = written === '' ? undefined : (JSON.parse(written) as Report);
     const { generated = 0, with_failures = 0, without_checks = 0, errored = 0 } = counted?.test_cases ?? {};
     const isClean = counted?.complete === true && counted.exit_code === 0 && generated > 0;
@@ -104,7 +91,7 @@ async function test(
 }
 
 /** Starts the service in each state and runs schemathesis on it. */
-async function testAll(python: string): Promise<Result[]> {
+async function testAll(python: string) {
   useFastStartingJvm();
   await provideEngines();
   const dataset = await datasetFile(toCsv(bundledPackages().slice(0, PACKAGES)));
@@ -138,7 +125,7 @@ async function testAll(python: string): Promise<Result[]> {
       { name: 'over the limits', service: limited, args: boundaries },
       { name: 'initializing', service: initializing, args: [...boundaries, ...bypass] },
     ];
-    const results: Result[] = [];
+    const results: Awaited<ReturnType<typeof test>>[] = [];
     for (const run of runs) results.push(await test(python, run));
     return results;
   } finally {

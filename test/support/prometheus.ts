@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { startLocalService } from '../../src/dev/local-service.js';
 import { run } from '../../src/dev/run.js';
-import { SetupError } from '../../src/dev/service.js';
+import { SetupError, type Service } from '../../src/dev/service.js';
 import { startProgram, statusOf } from './program.js';
 
 /** The folder of its configuration and of the alert rules. */
@@ -15,20 +15,6 @@ export const DEPLOY = new URL('../../deploy/', import.meta.url);
 const INTERVAL = '1s';
 
 const START_TIMEOUT_MS = 30_000;
-
-/** One element of an instant vector. */
-export interface QueryResult {
-  metric: Record<string, string>;
-  value: number;
-}
-
-/** A real Prometheus that scrapes replicas every second. */
-export interface Prometheus {
-  /** Evaluates an expression now. @throws {Error} if it is invalid, or no instant vector. */
-  query(expr: string): Promise<QueryResult[]>;
-  /** Reads `/api/v1/<path>`. @returns its `data`. @throws {Error} with the message of Prometheus. */
-  get(path: string): Promise<unknown>;
-}
 
 /** The fields of deploy/prometheus.yml that are replaced. */
 interface Configuration {
@@ -58,34 +44,14 @@ export async function runInstalled(program: 'prometheus' | 'promtool', args: str
  * @param metricsUrls where the replicas serve `/metrics`; read when Prometheus starts.
  * @returns is available only within the tests of the suite.
  */
-export function usePrometheus(metricsUrls: () => readonly string[]): Prometheus {
-  let running: { url: string; stop(): Promise<void> } | undefined;
-  before(async function () {
-    this.timeout(2 * START_TIMEOUT_MS);
-    running = await startPrometheus(metricsUrls());
-  });
-  after(() => running?.stop());
-  const get = async (path: string) => {
-    const response = await fetch(`${running?.url}/api/v1/${path}`);
-    const { data, error } = (await response.json()) as { data?: unknown; error?: string };
-    if (error !== undefined) throw new Error(`Prometheus: ${error}`);
-    return data;
-  };
-  return { get, query: async (expr) => vectorOf(await get(`query?query=${encodeURIComponent(expr)}`)) };
-}
-
-async function startPrometheus(
-  metricsUrls: readonly string[],
-): Promise<{ url: string; stop(): Promise<void> }> {
-  await runInstalled('prometheus', ['--version']);
-  const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-prometheus-'));
-  const remove = () => rm(folder, { recursive: true, force: true });
-  const configFile = join(folder, 'prometheus.yml');
+export function usePrometheus(metricsUrls: () => readonly string[]) {
+  let folder: string;
+  let running: Service | undefined;
   const launch = (port: number) =>
     startProgram(
       [
         'prometheus',
-        `--config.file=${configFile}`,
+        `--config.file=${join(folder, 'prometheus.yml')}`,
         `--storage.tsdb.path=${join(folder, 'data')}`,
         `--web.listen-address=127.0.0.1:${port}`,
       ],
@@ -97,19 +63,38 @@ async function startPrometheus(
         isReady: async () => (await statusOf(`http://127.0.0.1:${port}/-/ready`)) === 200,
       },
     );
-  try {
-    await writeFile(configFile, await configure(metricsUrls));
-    const service = await startLocalService({
-      description: 'Prometheus',
-      scheme: 'http',
-      usualPort: undefined,
-      launch,
-    });
-    return { url: service.url, stop: () => service.stop().then(remove) };
-  } catch (error) {
-    await remove();
-    throw error;
+  before(async function () {
+    this.timeout(2 * START_TIMEOUT_MS);
+    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-prometheus-'));
+    await runInstalled('prometheus', ['--version']);
+    await writeFile(join(folder, 'prometheus.yml'), await configure(metricsUrls()));
+    const description = 'Prometheus';
+    running = await startLocalService({ description, scheme: 'http', usualPort: undefined, launch });
+  });
+  after(async () => {
+    await running?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** Reads `/api/v1/<path>`. @returns its `data`. @throws {Error} with the message of Prometheus. */
+  async function get(path: string): Promise<unknown> {
+    const response = await fetch(`${running?.url}/api/v1/${path}`);
+    const { data, error } = (await response.json()) as { data?: unknown; error?: string };
+    if (error !== undefined) throw new Error(`Prometheus: ${error}`);
+    return data;
   }
+
+  /** Evaluates an expression now. @returns the values. @throws {Error} if it is invalid, or no instant vector. */
+  async function query(expr: string): Promise<number[]> {
+    const { resultType, result } = (await get(`query?query=${encodeURIComponent(expr)}`)) as {
+      resultType: string;
+      result: { value: [time: number, value: string] }[];
+    };
+    if (resultType !== 'vector') throw new Error(`the result is a ${resultType}, not a vector`);
+    return result.map(({ value: [, value] }) => Number(value));
+  }
+
+  return { get, query };
 }
 
 /** deploy/prometheus.yml with these targets, and with short intervals. */
@@ -125,17 +110,4 @@ async function configure(metricsUrls: readonly string[]): Promise<string> {
       static_configs: [{ targets }],
     })),
   });
-}
-
-function vectorOf(data: unknown): QueryResult[] {
-  const { resultType, result } = data as {
-    resultType: string;
-    result: { metric: Record<string, string>; value: [time: number, value: string] }[];
-  };
-  if (resultType !== 'vector') throw new Error(`the result is a ${resultType}, not a vector`);
-  // Prometheus writes `+Inf`, JavaScript `+Infinity`.
-  return result.map(({ metric, value: [, value] }) => ({
-    metric,
-    value: Number(value.replace('Inf', 'Infinity')),
-  }));
 }
