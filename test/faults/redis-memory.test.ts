@@ -46,7 +46,8 @@ function composed(): { options: Record<string, string>; memoryBytes: number } {
   const { services } = parse(readFileSync(COMPOSE, 'utf8'), { merge: true }) as {
     services: { redis: { command: string[]; mem_limit: string } };
   };
-  const [, ...rest] = services.redis.command;
+  const [program, ...rest] = services.redis.command;
+  expect(program).to.equal('redis-server');
   const pairs = rest.flatMap((name, i) => (i % 2 === 0 ? [[name.replace('--', ''), rest[i + 1] ?? '']] : []));
   return {
     options: Object.fromEntries(pairs) as Record<string, string>,

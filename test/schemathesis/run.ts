@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,7 +76,7 @@ async function test(python: string, { name, service, maxExamples = 1, args = [],
       timeout: RUN_TIMEOUT_MS,
     }).catch((error: unknown) => error as { stdout?: string; stderr?: string });
     // A run that times out leaves an empty report, or none.
-    const written = await readFile(report, 'utf8').catch(() => '');
+    const written = existsSync(report) ? await readFile(report, 'utf8') : '';
     const counted = written === '' ? undefined : (JSON.parse(written) as Report);
     const { generated = 0, with_failures = 0, without_checks = 0, errored = 0 } = counted?.test_cases ?? {};
     const isClean = counted?.complete === true && counted.exit_code === 0 && generated > 0;
