@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { seededRandom } from '../../fixtures/random.js';
 import type { Fault } from './faults/fault.js';
 import { FAULTS } from './faults/faults.js';
+import { useFastStartingJvm } from '../support/engines.js';
 import { readMaker } from './reads.js';
 import { RAMP_SECONDS, Readers, type Circumstance } from './readers.js';
 import { latencyTable, memoryGrowth, type Injection, type MemorySample, type Point } from './report.js';
@@ -44,8 +45,7 @@ const CALM_MS = 4000;
 
 /**
  * Pause before the first fault, in seconds, after the ramp. At the full rate, the first fault and the compilers of three
- * nodes would need more than two processors, and 80 seconds were not enough on a slow machine. A short soak has a lower
- * rate in CI.
+ * nodes would need more than two processors, and 80 seconds were not enough on a slow machine. A short soak has neither.
  */
 const WARM_UP_SECONDS = values.short ? 0 : 180;
 
@@ -197,6 +197,8 @@ function format(value: number): string {
   return value.toLocaleString('en', { maximumFractionDigits: 1 });
 }
 
+// Compilers would take the processors for most of it.
+if (values.short) useFastStartingJvm();
 const variants = makeVariants(seededRandom(SEED + 2));
 const stack = await Stack.start(variants, makeRenamed(variants[0] as Variant), random);
 console.log(`Logs: ${stack.folder}`);
