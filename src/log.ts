@@ -10,6 +10,9 @@ const MAX_DEPTH = 6;
 /** Maximum number of logged errors of an `AggregateError`, which has one for each address that was tried. */
 const MAX_ERRORS = 10;
 
+/** Bytes of lines that could not be written and are tried again; more are dropped. */
+const MAX_UNWRITTEN = 2 ** 20;
+
 /** An error as it is logged. */
 interface LoggedError {
   /** The name of its class. */
@@ -31,6 +34,8 @@ interface LogOptions {
   secrets?: readonly string[];
   /** Replaces standard output. */
   destination?: DestinationStream;
+  /** Called when standard output cannot be written, such as a file on a full disk. By default, lines are dropped. */
+  onError?: (error: NodeJS.ErrnoException) => void;
 }
 
 /**
@@ -41,7 +46,7 @@ interface LogOptions {
 export function createLogger(
   level: string,
   terminal: boolean,
-  { secrets = [], destination }: LogOptions = {},
+  { secrets = [], destination, onError = () => undefined }: LogOptions = {},
 ): Logger {
   const redact = createRedactor(secrets);
   const options = {
@@ -53,7 +58,22 @@ export function createLogger(
   if (destination !== undefined) return pino(options, destination);
   return terminal
     ? pino(options, pretty({ sync: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' }))
-    : pino(options);
+    : pino(options, standardOutput(onError));
+}
+
+/**
+ * Written at once: lines in a buffer would keep a process alive whose output is full. A pipe whose reader stalls must not stop
+ * this process: the line is tried again with the next one.
+ */
+function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
+  const output = pino.destination({
+    dest: 1,
+    sync: true,
+    maxLength: MAX_UNWRITTEN,
+    retryEAGAIN: () => false,
+  });
+  output.on('error', onError);
+  return output;
 }
 
 /** Writes a JSON log line of another process to the destination of this log, at its own level. */

@@ -7,10 +7,19 @@ import { startServer } from './server.js';
 /** The server process. Stops on SIGTERM and SIGINT, also while it starts. */
 async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise<void> {
   const config = readConfig(env);
-  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
+  let isListening = false;
+  const onError = ({ code, message }: NodeJS.ErrnoException) => {
+    // From then on, it is better to serve without a log. EAGAIN: the reader of a pipe is slow.
+    if (isListening || code === 'EAGAIN') return;
+    console.error(`the log cannot be written to standard output: ${message}`);
+    process.exit(1);
+  };
+  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets, onError });
+  log.info('starting');
   // The first process of a container ignores signals without a handler.
   const signal = firstSignal();
   const server = await startServer(config, { log, secrets });
+  isListening = true;
   log.info({ signal: await signal }, 'stopping');
   if (await server.stop()) {
     log.info('stopped');

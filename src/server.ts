@@ -108,7 +108,11 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     await stop();
     throw error;
   }
-  if (config.changesRetention > 0) void warnOfOldKeys(rebuildContext);
+  if (config.changesRetention > 0) {
+    warnOfOldKeys(rebuildContext).catch((error: unknown) => {
+      log.warn({ err: error }, 'the privileges of the keys could not be read');
+    });
+  }
   scheduler.start(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
   return { url, metricsUrl, generations, rebuilds, stop };
@@ -174,5 +178,5 @@ function createServers(
   );
   const { connections } = server;
   metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds }));
-  return { server, metricsServer: metrics && createMetricsServer(metrics), rebuilds, pool };
+  return { server, metricsServer: metrics && createMetricsServer(metrics, log), rebuilds, pool };
 }

@@ -27,6 +27,8 @@ export interface CommandContext {
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
+  // The reader of a pipe may end, as with `| head -1`: what was begun goes on.
+  process.stdout.on('error', () => undefined);
   try {
     process.exitCode = await command();
   } catch (error) {

@@ -15,10 +15,13 @@ export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
   #phaseBegan = 0;
+  #isClosed = false;
 
   constructor(private readonly terminal: NodeJS.WriteStream) {}
 
   readonly show = (report: ProgressReport): void => {
+    // A rebuild that is being stopped still reports. A bar would keep the process alive.
+    if (this.#isClosed) return;
     if (report.phase !== this.#phase) this.#enter(report.phase);
     const quantity = this.terminal.isTTY ? quantityOf(report) : undefined;
     if (quantity === undefined) return;
@@ -32,6 +35,12 @@ export class ProgressBar {
   end(): void {
     this.#bar?.stop();
     this.#bar = undefined;
+  }
+
+  /** Ends the bar for good. */
+  close(): void {
+    this.#isClosed = true;
+    this.end();
   }
 
   #enter(phase: string): void {

@@ -49,7 +49,7 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
   const server = await startServer(config, { log, secrets, onRebuild: bar.show });
   cleanups.push(async () => {
-    bar.end();
+    bar.close();
     await server.stop();
   });
   await waitUntilReady(server, signal);

@@ -1,13 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpServer } from '../http/http-server.js';
+import type { Logger } from '../log.js';
 import type { Metrics } from './metrics.js';
 
 /** Maximum connections to the metrics port: enough for a few Prometheus servers and people. */
 const MAX_CONNECTIONS = 32;
 
 /** Serves `/metrics` on a separate port, for operators, without rate limits. */
-export function createMetricsServer(metrics: Metrics): HttpServer {
-  return new HttpServer((request, response) => void answer(metrics, request, response), MAX_CONNECTIONS);
+export function createMetricsServer(metrics: Metrics, log: Logger): HttpServer {
+  return new HttpServer((request, response) => {
+    answer(metrics, request, response).catch((error: unknown) => {
+      log.error({ err: error }, 'the metrics could not be read');
+      response.destroy();
+    });
+  }, MAX_CONNECTIONS);
 }
 
 async function answer(metrics: Metrics, request: IncomingMessage, response: ServerResponse): Promise<void> {

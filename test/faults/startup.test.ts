@@ -1,6 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import getPort from 'get-port';
+import { run } from '../../src/dev/run.js';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
@@ -51,6 +52,17 @@ describe('On startup,', function () {
         expect(stderr.trimEnd()).to.match(line);
         expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
       }
+    });
+
+    it('exits with one line if its log cannot be written', async () => {
+      const full = run('sh', ['-c', `exec ${process.execPath} dist/main.js > /dev/full`], {
+        env: environment(),
+      });
+      const message = 'the log cannot be written to standard output: ENOSPC: no space left on device, write';
+      await rejects(full, (error: { code: number; stderr: string }) => {
+        expect(error).to.include({ code: 1, stderr: `${message}\n` });
+        return true;
+      });
     });
 
     it('accepts no connections before Elasticsearch responds, logs JSON lines, and stops on SIGTERM', async () => {
