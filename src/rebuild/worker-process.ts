@@ -136,11 +136,19 @@ export class WorkerProcess {
 
 function forkWorker(): ChildProcess {
   return fork(WORKER, [], {
-    execArgv: [`--max-old-space-size=${HEAP_MB}`],
+    execArgv: [...inheritedOptions(), `--max-old-space-size=${HEAP_MB}`],
     serialization: 'advanced',
     // Only Node's own crash reports go to standard error.
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
+}
+
+/** Node's options of this process, such as --use-openssl-ca, but not those that say what it runs, or open a port. */
+function inheritedOptions(): string[] {
+  const options = process.execArgv.filter((option) => !option.startsWith('--inspect'));
+  const isProgram =
+    WORKER_PATH !== 'worker.cjs' || options.some((option) => /^-(e|p|-eval|-print)\b/.test(option));
+  return isProgram ? [] : options;
 }
 
 function couldNotStart(cause: unknown): WorkerFailedError {
