@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { Problem } from './problem.js';
+import { invalidParameter } from './query-params.js';
 import {
   FailoverLimiter,
   type RateLimitPolicy,
@@ -11,7 +12,10 @@ import type { Context } from './request-context.js';
 
 /** The query parameters of every endpoint that has a secret. */
 export const secretParams = z.object({
-  secret: z.string().optional().meta({ description: 'The secret; 403 if it is wrong or missing.' }),
+  secret: z.string().optional().meta({
+    description:
+      'The secret; 403 if it is wrong or missing. Better sent as `Authorization: Bearer`: logs of proxies contain URLs.',
+  }),
 });
 
 /** Limit of wrong secrets per address. */
@@ -27,12 +31,19 @@ export class SecretAuth {
   }
 
   /**
-   * @throws {Problem} 403 for a wrong, missing or unconfigured secret; 429 after too many of them from one
+   * Reads the secret from `Authorization: Bearer` or from the query.
+   * @param inQuery the parameter `secret`.
+   * @throws {Problem} 400 if both are given; 403 for a wrong, missing or unconfigured secret; 429 after too many of them from one
    * address, even for the right secret. A browser's request for a page of another site also gets 403, but is
    * not counted: such a page could lock out its visitors with wrong secrets.
    */
-  async authorize(ctx: Context, given: string | undefined, configured: string | undefined): Promise<void> {
+  async authorize(ctx: Context, inQuery: string | undefined, configured: string | undefined): Promise<void> {
     if (isCrossSite(ctx)) throw new Problem('forbidden');
+    const inHeader = bearerToken(ctx.get('Authorization'));
+    if (inHeader !== undefined && inQuery !== undefined) {
+      throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
+    }
+    const given = inHeader ?? inQuery;
     const { address, bypassSecondsLeft } = ctx.state.client;
     const isRight = secretsEqual(given, configured);
     if (bypassSecondsLeft > 0) this.#wrong.stats.outcomes.bypassed++;
@@ -65,6 +76,14 @@ export class SecretAuth {
     this.#last.set(key, last);
     return turn;
   }
+}
+
+/** Undefined for other schemes, which proxies may add for themselves. Node reads headers as Latin-1. */
+function bearerToken(authorization: string): string | undefined {
+  const [scheme = '', ...token] = authorization.split(' ');
+  return scheme.toLowerCase() === 'bearer'
+    ? Buffer.from(token.join(' ').trim(), 'latin1').toString()
+    : undefined;
 }
 
 /**

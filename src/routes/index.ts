@@ -52,7 +52,7 @@ interface Endpoint {
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
   cost?: number;
-  /** Whether pages of any origin may read it. */
+  /** Whether pages of any origin may read it. The others have a secret, and no rate limit. */
   open: boolean;
 }
 
@@ -119,9 +119,12 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   for (const [template, { handler, limit, cost, open }] of Object.entries(endpoints)) {
     const path = routePath(template);
-    if (open) router.options(template, path, preflight);
-    const access = open ? allowAnyOrigin : confidential;
-    const middleware = [access, limit?.enforce(cost)].filter((one) => one !== undefined);
+    if (!open) {
+      router.all(template, path, confidential, getOnly, handler);
+      continue;
+    }
+    router.options(template, path, preflight);
+    const middleware = [allowAnyOrigin, limit?.enforce(cost)].filter((one) => one !== undefined);
     router.get(template, path, ...middleware, handler);
   }
   return router;
@@ -156,6 +159,15 @@ export function createStaticRouter(): Router<RequestState> {
   for (const [path, file] of staticFiles()) router.get(path, markAsPage, serveStaticFile(file));
   return router;
 }
+
+/** HEAD must have no effect, and the endpoints with a secret have one. */
+const getOnly: Middleware = (ctx, next) => {
+  if (ctx.method === 'GET') return next();
+  throw new Problem('method_not_allowed', {
+    detail: 'this path supports GET only',
+    headers: { Allow: 'GET' },
+  });
+};
 
 /** Runs after the routers: rejects requests whose path matched a route but whose method did not. */
 export const methodNotAllowed: Middleware<RequestState, RouterContext> = (ctx, next) => {
