@@ -23,6 +23,9 @@ export async function createRedis(
     connectTimeout: 1000,
     commandTimeout: 1000,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
+    // After a failover, the address may lead to another server only for new connections.
+    // Older releases of Redis name the script that failed first.
+    reconnectOnError: ({ message }) => message.includes('READONLY'),
   });
   /** Logged once each, until Redis responds: a wrong password also after a broken connection. */
   const reasons = new Set<string>();

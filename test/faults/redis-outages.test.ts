@@ -1,6 +1,8 @@
+import { rejects } from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
+import { createRedis } from '../../src/clients/redis.js';
 import { readConfig } from '../../src/config.js';
 import { createLogger } from '../../src/log.js';
 import { RedisLock, type HeldLock } from '../../src/rebuild/lock.js';
@@ -60,6 +62,23 @@ describe('With a Redis that fails,', function () {
         expect(expectProblem(answer, 503, 'search_unavailable')).to.contain('Redis');
       });
       await expectRebuilt();
+    });
+
+    it('is connected to anew if it becomes a replica, as after a failover', async () => {
+      const client = await createRedis(engine().url, log, '');
+      const administrator = new Redis(engine().url);
+      const id = await client.client('ID');
+      await administrator.replicaof('127.0.0.1', 1);
+      try {
+        await rejects(client.set('key', 1), /READONLY/);
+        const isNew = async () => client.status === 'ready' && (await client.client('ID')) !== id;
+        await waitFor(isNew, 'another connection');
+      } finally {
+        await administrator.replicaof('NO', 'ONE');
+      }
+      expect(await client.set('key', 1)).to.equal('OK');
+      client.disconnect();
+      administrator.disconnect();
     });
 
     for (const [what, whileDown] of [
