@@ -52,7 +52,12 @@ async function rebuild({ rebuildContext, secrets, signal }: CommandContext, forc
   if ('failure' in outcome) {
     throw new Error(`the rebuild failed, the current snapshot stays in service: ${outcome.failure.reason}`);
   }
-  console.log(`Serving ${outcome.index} now.`);
+  const { index, skipped = { count: 0, first: [] } } = outcome;
+  if (skipped.count > 0) {
+    const shown = skipped.first.length < skipped.count ? `, the first ${skipped.first.length} of them` : '';
+    console.error([`${skipped.count} invalid rows were skipped${shown}:`, ...skipped.first].join('\n'));
+  }
+  console.log(`Serving ${index} now.`);
   return EXIT.done;
 }
 

@@ -2,14 +2,29 @@ import type { Logger } from '../log.js';
 import { DatasetError } from './dataset-error.js';
 import { truncateReason } from './reason-text.js';
 
+/** How many skipped rows are described. */
+const DESCRIBED = 10;
+
+/** The invalid rows of a dataset that were skipped. */
+export interface SkippedRows {
+  count: number;
+  /** The line and the reason of the first ten. */
+  first: readonly string[];
+}
+
 /** Counts invalid rows and logs those that are skipped. */
 export class BadRows {
   #count = 0;
+  readonly #first: string[] = [];
 
   constructor(
     private readonly max: number,
     private readonly log: Logger,
   ) {}
+
+  get skipped(): SkippedRows {
+    return { count: this.#count, first: this.#first };
+  }
 
   /** @throws {DatasetError} if more rows are invalid than may be skipped. */
   skip(line: number, rule: string): void {
@@ -20,6 +35,7 @@ export class BadRows {
         this.max === 0 ? '' : ` (after ${this.max} invalid rows, the maximum that may be skipped)`;
       throw new DatasetError(`line ${line}: ${reason}${allowed}`);
     }
+    if (this.#count <= DESCRIBED) this.#first.push(`line ${line}: ${reason}`);
     this.log.warn({ line, reason }, 'an invalid row of the dataset was skipped');
   }
 }

@@ -37,10 +37,11 @@ async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOption
   const began = performance.now();
   try {
     options.signal.throwIfAborted();
-    const index = await rebuild(deps, options);
+    const built = await rebuild(deps, options);
+    const { index } = built;
     if (index === undefined) log.info('nothing to rebuild');
     else log.info({ index, seconds: (performance.now() - began) / 1000 }, 'rebuilt');
-    return { index };
+    return built;
   } catch (error) {
     const { phase } = options.progress.report;
     if (options.signal.aborted && !held.lost.aborted) {

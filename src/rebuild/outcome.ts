@@ -1,3 +1,4 @@
+import type { SkippedRows } from './bad-rows.js';
 import { publicReason } from './failure-reason.js';
 
 /** Why a rebuild failed. */
@@ -7,8 +8,14 @@ export interface Failure {
   reason: string;
 }
 
-/** How a rebuild ended: with a new index, with nothing to do (undefined), stopped, or failed. */
-export type Outcome = { index: string | undefined } | { stopped: true } | { failure: Failure };
+/** A rebuild that succeeded: its index, undefined if there was nothing to build. */
+export interface Built {
+  index: string | undefined;
+  skipped?: SkippedRows | undefined;
+}
+
+/** How a rebuild ended. */
+export type Outcome = Built | { stopped: true } | { failure: Failure };
 
 /** A rebuild that failed just now. */
 export function failed(error: Error): { failure: Failure } {

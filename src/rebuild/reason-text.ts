@@ -19,13 +19,21 @@ export function truncateReason(text: string): string {
   return kept + ELLIPSIS;
 }
 
-/** Quotes a value of the dataset as JSON does; a long one is cut after a whole character and followed by an ellipsis. */
+/** Characters that JSON does not escape, and that readers would not see or take for a space. */
+const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
+
+/** Quotes a value of the dataset as JSON does, invisible characters escaped; a long one is cut after a whole character and followed by an ellipsis. */
 export function quote(value: string): string {
   let quoted = '';
   for (const char of value) {
-    const escaped = JSON.stringify(char).slice(1, -1);
+    const escaped = INVISIBLE.test(char) ? escapeOf(char) : JSON.stringify(char).slice(1, -1);
     if (quoted.length + escaped.length > MAX_QUOTED_LENGTH) return `"${quoted}"${ELLIPSIS}`;
     quoted += escaped;
   }
   return `"${quoted}"`;
+}
+
+function escapeOf(char: string): string {
+  const units = Array.from({ length: char.length }, (_, i) => char.charCodeAt(i));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }

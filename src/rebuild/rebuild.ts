@@ -17,6 +17,7 @@ import { createIndex, waitForReplicas } from './indices.js';
 import { changesIndexOf, newIndexName, previousAliasOf, snapshotIdOf } from '../search/index-names.js';
 import { bulkLoad } from './bulk-load.js';
 import { seal } from './force-merge.js';
+import type { Built } from './outcome.js';
 import type { Progress } from './progress.js';
 import { recordChanges } from './record-changes.js';
 import { NUMBER_COLUMN, readRows, type Row } from './rows.js';
@@ -48,19 +49,18 @@ export interface RebuildOptions {
 /**
  * Builds a new generation from the dataset and serves it. After a failure before the flip, the old generation
  * stays in service and nothing of the new one is left.
- * @returns the new index, or undefined if there was nothing to build.
  */
-export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<string | undefined> {
+export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<Built> {
   const { client, alias, config, log } = deps;
   const { progress, signal } = options;
 
   progress.enter('downloading');
   const served = await findGeneration(client, alias, { signal });
-  if (options.skipIf === 'served' && served !== undefined) return undefined;
+  if (options.skipIf === 'served' && served !== undefined) return { index: undefined };
   const outdated = await buildsToPrune(client, alias, served?.index, signal);
   const recorded = await listChanges(client, alias, signal);
   const snapshot = await downloadIfChanged(deps, options, served);
-  if (snapshot === undefined) return undefined;
+  if (snapshot === undefined) return { index: undefined };
   try {
     let hasPackageNo = false;
     const onHeader = (columns: readonly string[]) => (hasPackageNo = columns.includes(NUMBER_COLUMN));
@@ -105,7 +105,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
         log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
       },
     );
-    return index;
+    return { index, skipped: dataset.skipped };
   } finally {
     await snapshot.close();
   }

@@ -9,6 +9,11 @@ export type Row = { line: number; entry: PackageEntry } | { line: number; reason
 /** The column of the package number. Without it, numbers are positions. */
 export const NUMBER_COLUMN = 'package_no';
 
+const COLUMNS = [NUMBER_COLUMN, 'name', 'version', 'url'];
+
+/** What editors and spreadsheets add to a column without showing it. */
+const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
+
 /** Version of a row without one. */
 const DEFAULT_VERSION = 'latest';
 
@@ -23,6 +28,10 @@ const MAX_URL_BYTES = 2048;
 
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
+
+/** A stray quote makes a value of all lines up to the next one. */
+const HAS_LINE_BREAK = /[\n\r]/;
+const STRAY_QUOTE = 'there may be a stray quote in this line';
 
 /** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
 const IS_HTTP = /^https?:\/\//i;
@@ -71,6 +80,12 @@ class RowParser {
     header: string[],
     private readonly urlTemplate: string | undefined,
   ) {
+    for (const column of header) {
+      const known = COLUMNS.find((name) => name === column.replace(INVISIBLE, '').toLowerCase());
+      if (known !== undefined && !header.includes(known)) {
+        throw new DatasetError(`line 1: rename the column ${quote(column)} to \`${known}\``);
+      }
+    }
     const column = (name: string) => {
       const index = header.indexOf(name);
       if (header.includes(name, index + 1))
@@ -101,14 +116,19 @@ class RowParser {
     const text = (index: number | undefined) => (index === undefined ? '' : (fields[index] ?? ''));
     const no = this.#no === undefined ? this.#position : positiveInteger(text(this.#no));
     if (no === undefined) {
-      return { line, reason: `package_no ${quote(text(this.#no))} is not a positive integer` };
+      return {
+        line,
+        reason: `package_no ${quote(text(this.#no))} is not a whole number from 1 to ${Number.MAX_SAFE_INTEGER} in plain digits`,
+      };
     }
     const name = text(this.#name);
     if (name === '') return { line, reason: 'name is empty' };
+    if (HAS_LINE_BREAK.test(name)) return { line, reason: `name has a line break: ${STRAY_QUOTE}` };
     if (isLonger(name, MAX_NAME_BYTES)) {
       return { line, reason: `name is longer than ${MAX_NAME_BYTES} bytes` };
     }
     const version = text(this.#version) || DEFAULT_VERSION;
+    if (HAS_LINE_BREAK.test(version)) return { line, reason: `version has a line break: ${STRAY_QUOTE}` };
     if (isLonger(version, MAX_VERSION_BYTES)) {
       return { line, reason: `version is longer than ${MAX_VERSION_BYTES} bytes` };
     }
@@ -120,10 +140,11 @@ class RowParser {
       return { line, reason: `${origin} is longer than ${MAX_URL_BYTES} bytes` };
     }
     if (!URL.canParse(url)) return { line, reason: `url ${quote(url)} is not absolute` };
-    if (!IS_HTTP.test(url)) return { line, reason: `url ${quote(url)} is not http(s)` };
+    if (!IS_HTTP.test(url.trimStart())) return { line, reason: `url ${quote(url)} is not http(s)` };
     if (HAS_CONTROL_CHARACTER.test(url)) {
       return { line, reason: `url ${quote(url)} has a control character` };
     }
+    if (url !== url.trim()) return { line, reason: `url ${quote(url)} has white space around it` };
     if (made !== undefined && HAS_DOT_SEGMENT.test(made)) {
       return {
         line,
@@ -151,8 +172,7 @@ function describeHeader(header: string[]): string {
   const [first = ''] = header;
   if (first.trimStart().startsWith('<')) return 'this is an HTML page';
   if (header.length === 1 && /[;\t|]/.test(first)) return 'separate the fields with commas';
-  const alike = header.find((column) => column.trim().toLowerCase() === 'name');
-  return alike === undefined ? 'this is not a package dataset' : `rename the column ${quote(alike)}`;
+  return 'this is not a package dataset';
 }
 
 /** Whether `text` has more than `bytes` bytes in UTF-8; a code unit has three at most. */

@@ -1,6 +1,6 @@
 import type { PackageEntry } from '../search/package-document.js';
 import type { Logger } from '../log.js';
-import { BadRows } from './bad-rows.js';
+import { BadRows, type SkippedRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';
 import { findDuplicates, type Suspects } from './duplicates.js';
 import { FingerprintSet } from './fingerprint-set.js';
@@ -13,6 +13,7 @@ export interface ValidatedDataset {
   total: number;
   /** Lines of duplicates of earlier rows, which are skipped although they are valid by themselves. */
   duplicateLines: ReadonlySet<number>;
+  skipped: SkippedRows;
   /** Host of the first package's URL. */
   urlHost: string;
   /** Position of a package number in ascending order, from 0. */
@@ -79,6 +80,7 @@ export async function validateDataset(
   return {
     total: numbers.length,
     duplicateLines: new Set(duplicates.map(({ line }) => line)),
+    skipped: badRows.skipped,
     urlHost: new URL(first.url).host,
     ordinalOf: (no) => numbers.indexOf(no),
   };

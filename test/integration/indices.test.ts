@@ -61,6 +61,7 @@ describe("A build's index", () => {
     const dataset = {
       total: 2,
       duplicateLines: new Set<number>(),
+      skipped: { count: 0, first: [] },
       urlHost: '',
       ordinalOf: (no: number) => no,
     };

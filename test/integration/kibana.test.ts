@@ -153,7 +153,7 @@ describe('The dashboard for Kibana, on the bundled packages,', () => {
 });
 
 describe('The dashboard for Kibana, on names of any kind,', () => {
-  const names = ['@scope/a', '@scope/b/c', '@Scope/a', '@scope', '@/a', 'a/b', 'Ärger', '𝒜lpha', '日本', '日本\n/語']; // prettier-ignore
+  const names = ['@scope/a', '@scope/b/c', '@Scope/a', '@scope', '@/a', 'a/b', 'Ärger', '𝒜lpha', '日本', '日本\t/語']; // prettier-ignore
   const packages = packagesNamed(names).map((entry) => ({ ...entry, no: entry.no * 5 }));
   const suite = useService(() => packages);
   const rows = (panel: string) => rowsOf(suite.service.elasticsearch, suite.service.alias, layerOf(panel));

@@ -16,6 +16,7 @@ const packages = packagesNamed(Array.from({ length: 2000 }, (_, i) => `${'x'.rep
 const DATASET: ValidatedDataset = {
   total: packages.length,
   duplicateLines: new Set(),
+  skipped: { count: 0, first: [] },
   urlHost: 'registry.example',
   ordinalOf: (no) => no - 1,
 };
