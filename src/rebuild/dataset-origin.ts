@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
@@ -13,6 +13,9 @@ import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
+/** Addresses of a host, IPv6 and IPv4, that may be slow or unreachable before its response is late. */
+const ADDRESSES = 3;
+
 /** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
 /** The date format that HTTP prescribes, after the day of the week. */
@@ -21,8 +24,18 @@ const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2
 const OBSOLETE_DATE =
   /^(?:[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} [\d:]{8} GMT|(?:[A-Z][a-z]{2} ){2}[ \d]\d [\d:]{8} \d{4})$/;
 
-/** Values of `Content-Encoding` that can be read: gzip is recognised by its first bytes, whatever the server says. */
-const READABLE_ENCODINGS = ['identity', 'gzip', 'x-gzip'];
+/**
+ * Values of `Content-Encoding` that change the bytes and cannot be read. gzip is recognised by its first bytes, whatever the
+ * server says, and some servers send values that change nothing, such as `utf-8` or `aws-chunked`.
+ */
+const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
+
+const { name, version } = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { name: string; version: string };
+
+/** Some servers reject requests without them. */
+const HEADERS = { 'User-Agent': `${name}/${version}`, Accept: '*/*' };
 
 /** Validators of a downloaded dataset, for conditional requests. */
 export interface Validators {
@@ -44,6 +57,8 @@ export interface DatasetOrigin {
   bytes: number | undefined;
   /** Undefined if the origin sent none. */
   validators: Validators | undefined;
+  /** For a local file, after it was read. @throws {DatasetError} if somebody has written to it meanwhile. */
+  assertUnchanged?: () => Promise<void>;
 }
 
 /** Opens a local dataset. @throws {DatasetError} unless the path leads to a file. */
@@ -52,25 +67,34 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   // Clients of /rebuild see these messages, so the path is only in the cause, for the log.
   const found = await stat(path).catch((cause: unknown) => {
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
-    throw new DatasetError('there is no file at the path in DATASET_URL', { cause });
+    throw new DatasetError('there is no file at the path in DATASET_URL or --dataset', { cause });
   });
   if (found.isDirectory()) {
     const cause = new Error(path);
-    throw new DatasetError('the path in DATASET_URL is a folder: name the file in it', { cause });
+    throw new DatasetError('the path in DATASET_URL or --dataset is a folder: name the file in it', {
+      cause,
+    });
   }
   // Opening a pipe that has no writer blocks a thread of the process forever.
   if (found.isFIFO()) {
-    throw new DatasetError('the path in DATASET_URL is a pipe: name a file', { cause: new Error(path) });
+    throw new DatasetError('the path in DATASET_URL or --dataset is a pipe: name a file', {
+      cause: new Error(path),
+    });
   }
-  const body = createReadStream(path);
+  const file = await open(path);
+  const { mtime: fileTime, mtimeMs, size: bytes } = await file.stat();
+  const body = file.createReadStream({ autoClose: false });
   // The consumer gets the error when it reads; an earlier one must not end the process.
   body.on('error', () => undefined);
-  return {
-    body,
-    fileTime: found.mtime,
-    bytes: found.size,
-    validators: undefined,
+  body.on('close', () => void file.close());
+  // The file that was opened: another one may have its name by now.
+  const assertUnchanged = async () => {
+    const now = await file.stat();
+    if (now.mtimeMs !== mtimeMs || now.size !== bytes) {
+      throw new DatasetError('the file at the path in DATASET_URL or --dataset changed while it was read');
+    }
   };
+  return { body, fileTime, bytes, validators: undefined, assertUnchanged };
 }
 
 /**
@@ -112,7 +136,7 @@ export async function openHttp(
 
 /**
  * Requests `url` and follows redirects, without reading their bodies.
- * @returns the first response that is not a redirect, or the one after `MAX_REDIRECTS`.
+ * @returns the first response that is not a redirect. @throws {DatasetError} if there are too many.
  */
 async function follow(
   url: URL,
@@ -125,8 +149,11 @@ async function follow(
     const { statusCode = 0 } = response;
     const { location } = response.headers;
     const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;
-    if (!isRedirect || redirects === MAX_REDIRECTS) return response;
+    if (!isRedirect) return response;
     response.destroy();
+    if (redirects === MAX_REDIRECTS) {
+      throw new DatasetError(`the dataset's server redirects more than ${MAX_REDIRECTS} times`);
+    }
     const next = URL.canParse(location, address.href) ? new URL(location, address) : undefined;
     if (next === undefined || !/^https?:$/.test(next.protocol)) {
       throw new DatasetError("the dataset's server redirects to something that is not an http(s) address");
@@ -147,7 +174,13 @@ async function get(
   { windowMs, signal }: TransferTimeouts,
 ): Promise<IncomingMessage> {
   const send = address.protocol === 'https:' ? requestHttps : requestHttp;
-  const request = send(address, { headers, agent: false });
+  const options = {
+    headers: { ...HEADERS, ...headers },
+    agent: false,
+    // Node would give up on each address of a host after 250 ms.
+    autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
+  };
+  const request = send(address, options);
   const responded = new Promise<IncomingMessage>((resolve, reject) => {
     let response: IncomingMessage | undefined;
     request.on('response', (message) => {
@@ -180,8 +213,9 @@ function conditions({ etag, lastModified }: Validators): Record<string, string> 
   return lastModified === undefined ? {} : { 'if-modified-since': lastModified };
 }
 
-function assertReadableEncoding(encoding = 'identity'): void {
-  if (READABLE_ENCODINGS.includes(encoding.trim().toLowerCase())) return;
+function assertReadableEncoding(encoding = ''): void {
+  const codings = encoding.split(',').map((coding) => coding.trim().toLowerCase());
+  if (!codings.some((coding) => UNREADABLE_ENCODINGS.includes(coding))) return;
   throw new DatasetError(
     `the dataset's server uses the content encoding ${quote(encoding)}: only gzip is supported`,
   );

@@ -6,9 +6,17 @@ import { limitBytes } from './transfer-limits.js';
 
 /** Bytes of text per chunk. Parsing and indexing one chunk blocks the event loop for some milliseconds. */
 const CHUNK_BYTES = 16 * 1024;
-/** First bytes of gzip and zip files. */
+/** First bytes of gzip files. */
 const GZIP = 0x1f8b;
-const ZIP = 0x504b0304;
+/** First bytes of files in other formats, in hexadecimal, and the reason for the operator. */
+const OTHER_FORMATS: [start: string, reason: string][] = [
+  ['504b0304', 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
+  ['fd377a58', 'this is compressed by xz: compress it with gzip'],
+  ['28b52ffd', 'this is compressed by zstd: compress it with gzip'],
+  ['425a68', 'this is compressed by bzip2: compress it with gzip'],
+  ['fffe', 'this is UTF-16: save it as UTF-8'],
+  ['feff', 'this is UTF-16: save it as UTF-8'],
+];
 
 /**
  * Reads the text of a dataset file. It is decompressed if its first bytes are those of gzip; names and
@@ -17,11 +25,10 @@ const ZIP = 0x504b0304;
  * @throws {DatasetError} for other formats, damaged or truncated gzip, and text that is too large.
  */
 export async function* readText(file: FileHandle, maxBytes: number): AsyncGenerator<Buffer> {
-  const start = (await file.read({ buffer: Buffer.alloc(4), position: 0 })).buffer.readUInt32BE();
-  if (start === ZIP) {
-    throw new DatasetError('this is a zip archive or a spreadsheet: save it as CSV, plain or gzip');
-  }
-  const isGzip = start >>> 16 === GZIP;
+  const { buffer: start } = await file.read({ buffer: Buffer.alloc(4), position: 0 });
+  const other = OTHER_FORMATS.find(([bytes]) => start.toString('hex').startsWith(bytes));
+  if (other !== undefined) throw new DatasetError(other[1]);
+  const isGzip = start.readUInt16BE() === GZIP;
   yield* isGzip ? limitBytes(maxBytes, gunzip(file)) : chunksOf(file);
 }
 

@@ -76,6 +76,7 @@ export async function download(
       await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes ?? 0);
       const accepted = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
       await writeFile(file, hashed(limitByFreeSpace(accepted, tmpdir(), reservedBytes), hash));
+      await origin.assertUnchanged?.();
     } finally {
       origin.body.destroy();
     }
@@ -118,9 +119,14 @@ async function dateOf({ lastModified, fileTime }: DatasetOrigin, file: FileHandl
   return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
 }
 
-/** Node's message for a connection that closes during the response is only "aborted". */
+/**
+ * Node's message for a connection that closes during the response is only "aborted", and that of a host with several addresses
+ * is empty: its parts have one each.
+ */
 function describe(error: Error): string {
-  return error.message === 'aborted' ? 'the connection was closed before the end' : redactAddresses(error);
+  if (error.message === 'aborted') return 'the connection was closed before the end';
+  const parts = error instanceof AggregateError ? (error.errors as Error[]) : [error];
+  return [...new Set(parts.map((part) => redactAddresses(part)))].join('; ');
 }
 
 async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {

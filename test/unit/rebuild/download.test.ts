@@ -1,8 +1,9 @@
 import { rejects } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import dns from 'node:dns';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
@@ -175,6 +176,24 @@ describe('download', () => {
       }
     });
 
+    it('rejects a file that somebody writes to', async () => {
+      const url = await fileOf(LONG_CSV);
+      const writing = setInterval(() => appendFileSync(fileURLToPath(url), 'a,https://registry.example/a\n'));
+      const outcome = await outcomeOf(url).finally(() => clearInterval(writing));
+      expect(outcome).to.equal('the file at the path in DATASET_URL or --dataset changed while it was read');
+    });
+
+    it('reads the file that it opened to its end, even if another one takes its name', async () => {
+      const url = await fileOf(LONG_CSV);
+      const path = fileURLToPath(url);
+      const replacing = setInterval(() => {
+        writeFileSync(`${path}.new`, CSV);
+        renameSync(`${path}.new`, path);
+      });
+      const outcomes = await Promise.all([textOf(url), textOf(url)]).finally(() => clearInterval(replacing));
+      for (const outcome of outcomes) expect(outcome).to.be.oneOf([LONG_CSV, CSV]);
+    });
+
     it('rejects addresses that lead to no readable file, without waiting for the writer of a pipe', async () => {
       const folder = new URL('.', await fileOf(CSV)).href;
       const pipe = `${folder}pipe`;
@@ -183,9 +202,9 @@ describe('download', () => {
       const server = createServer().listen(fileURLToPath(socket));
       await once(server, 'listening');
       for (const [url, reason] of [
-        [`${folder}missing`, 'there is no file at the path in DATASET_URL'],
-        [folder, 'the path in DATASET_URL is a folder: name the file in it'],
-        [pipe, 'the path in DATASET_URL is a pipe: name a file'],
+        [`${folder}missing`, 'there is no file at the path in DATASET_URL or --dataset'],
+        [folder, 'the path in DATASET_URL or --dataset is a folder: name the file in it'],
+        [pipe, 'the path in DATASET_URL or --dataset is a pipe: name a file'],
         [socket, `${FAILED} ENXIO: no such device or address, open '(address hidden)'`],
         ['http://127.0.0.1:1/', `${FAILED} connect ECONNREFUSED (address hidden)`],
       ] as const) {
@@ -282,7 +301,7 @@ describe('download', () => {
           else response.writeHead(302, { Location: `/?hop=${hop + 1}` }).write('endless');
         });
       expect(await textOf(await redirecting(5))).to.equal(CSV);
-      const reason = "the dataset's server responded with 302 instead of 200";
+      const reason = "the dataset's server redirects more than 5 times";
       expect(await outcomeOf(await redirecting(6))).to.equal(reason);
       expect(await outcomeOf(await serve(answer('', 302, { Location: '' })))).to.equal(reason);
     });
@@ -308,6 +327,26 @@ describe('download', () => {
       headers = {};
       expect((await snapshotOf(url)).validators).to.be.undefined;
       expect(asked).to.deep.equal([undefined, '"one"', undefined, modified, '"one"', undefined, undefined]);
+    });
+
+    it('accepts encodings that change nothing, and sends what some servers require', async () => {
+      for (const encoding of ['', 'identity', 'gzip, identity', 'aws-chunked', 'utf-8', 'GZIP']) {
+        const url = await serve((request, response) => {
+          const isComplete = /^package-registry-search\/\d/.test(request.headers['user-agent'] ?? '');
+          response.statusCode = isComplete && request.headers.accept === '*/*' ? 200 : 403;
+          response.setHeader('Content-Encoding', encoding).end(CSV);
+        });
+        expect(await textOf(url), encoding).to.equal(CSV);
+      }
+    });
+
+    it('says why none of the addresses of a host responds', async () => {
+      const { lookup } = dns;
+      const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+      dns.lookup = ((_host: string, _options: object, done: (error: null, found: object[]) => void) =>
+        done(null, addresses)) as unknown as typeof lookup;
+      const outcome = outcomeOf('http://registry.example:1/').finally(() => (dns.lookup = lookup));
+      expect(await outcome).to.equal(`${FAILED} connect ECONNREFUSED (address hidden)`);
     });
 
     const http = 'HTTP/1.1 200 OK\r\n';
@@ -384,10 +423,14 @@ describe('download', () => {
       ['that is gzip of nothing', answer(gzipSync('')), 'the dataset is empty'],
       ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the gzip contains another gzip: compress the CSV once'],
       ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: this is an HTML page'],
+      ...(['xz', 'zstd', 'bzip2'] as const).map((by, i): Bad =>
+        [`that is compressed by ${by}`, answer(Buffer.from(['fd377a585a', '28b52ffd', '425a6839'][i] ?? '', 'hex')), `this is compressed by ${by}: compress it with gzip`]),
+      ...(['utf16le', 'utf16be'] as const).map((encoding): Bad =>
+        [`in ${encoding}`, answer(encoding === 'utf16le' ? Buffer.from(`\ufeff${CSV}`, 'utf16le') : Buffer.from(`\ufeff${CSV}`, 'utf16le').swap16()), 'this is UTF-16: save it as UTF-8']),
       ['that is a spreadsheet', answer('PK\x03\x04, and so on'), 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
       ...[204, 206, 304, 400, 403, 404, 410, 500, 503].map((code): Bad =>
         [`with status ${code}`, answer([204, 304].includes(code) ? undefined : CSV, code), `${SERVER} responded with ${code} instead of 200`]),
-      ...['br', 'deflate', 'zstd', 'gzip, gzip'].map((name): Bad =>
+      ...['br', 'deflate', 'zstd', 'gzip, br'].map((name): Bad =>
         [`with content encoding ${name}`, answer(CSV, 200, { 'Content-Encoding': name }), `${SERVER} uses the content encoding "${name}": only gzip is supported`]),
       ...['http://[', 'file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name'].map((Location): Bad =>
         [`that redirects to ${Location}`, answer('', 302, { Location }), REDIRECTED]),
