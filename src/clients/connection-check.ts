@@ -1,6 +1,11 @@
 import { errors } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
-import { createReadClient, describeConnectionError, type ElasticsearchAccess } from './elasticsearch.js';
+import {
+  createReadClient,
+  describeConnectionError,
+  NotElasticsearchError,
+  type ElasticsearchAccess,
+} from './elasticsearch.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
@@ -31,7 +36,12 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
 
 /** Undefined if the key lacks only the right to this request, which nothing else needs. */
 function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
-  if (error instanceof errors.ProductNotSupportedError) return wrongServer('another product');
+  const { cause } = error as Error;
+  if (cause instanceof NotElasticsearchError) {
+    return wrongServer(
+      cause.status < 300 ? 'another product' : `a server that responds with ${cause.status}`,
+    );
+  }
   if (error instanceof errors.ResponseError) {
     if (error.statusCode === 403) return undefined;
     if (error.statusCode === 401) return new ConnectionCheckError(describeUnknown(nodes, apiKey));

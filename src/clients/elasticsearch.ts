@@ -3,7 +3,11 @@ import {
   Client,
   errors,
   SniffingTransport,
+  UndiciConnection,
   type Connection,
+  type ConnectionRequestOptions,
+  type ConnectionRequestParams,
+  type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
 import { NODE_BACKOFF_MS } from './search-pool.js';
 
@@ -78,6 +82,14 @@ function reasonOf({ body }: errors.ResponseError): string {
   return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? '';
 }
 
+/** Status of a request that is too large, also for a proxy: sending it again does not help. */
+const TOO_LARGE = 413;
+
+/** Whether a response comes from Elasticsearch, and not from a proxy: by a header that all of its responses have but this one. */
+export function isFromElasticsearch(status: number, headers: Readonly<Record<string, unknown>>): boolean {
+  return headers['x-elastic-product'] === 'Elasticsearch' || status === TOO_LARGE;
+}
+
 /** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */
 function createClient(
   { nodes, apiKey }: ElasticsearchAccess,
@@ -89,8 +101,30 @@ function createClient(
     ...(apiKey === undefined ? {} : { auth: { apiKey } }),
     enableMetaHeader: false,
     headers: { 'x-opaque-id': opaqueId },
+    Connection: ElasticsearchConnection,
     ...options,
   });
+}
+
+/** Something other than Elasticsearch responded. The client's transport then tries another node, and makes this the cause. */
+export class NotElasticsearchError extends errors.ConnectionError {
+  constructor(readonly status: number) {
+    super(`something other than Elasticsearch responded with ${status}`);
+  }
+}
+
+/** Counts a response of anything else as a failure of the node: a proxy's 404 does not mean that an index is absent. */
+class ElasticsearchConnection extends UndiciConnection {
+  override async request(
+    params: ConnectionRequestParams,
+    options: ConnectionRequestOptions,
+  ): Promise<ConnectionRequestResponse>;
+  override async request(params: ConnectionRequestParams, options: never): Promise<never>;
+  override async request(params: ConnectionRequestParams, options: ConnectionRequestOptions) {
+    const response = await super.request(params, options);
+    if (isFromElasticsearch(response.statusCode, response.headers)) return response;
+    throw new NotElasticsearchError(response.statusCode);
+  }
 }
 
 /** The client's own transport supports this, but the client has no option for it. */

@@ -1,5 +1,5 @@
-import { Pool, type Dispatcher } from 'undici';
-import type { ElasticsearchAccess } from './elasticsearch.js';
+import { errors, Pool, type Dispatcher } from 'undici';
+import { isFromElasticsearch, type ElasticsearchAccess } from './elasticsearch.js';
 import { RetryBudget } from './retry-budget.js';
 
 /**
@@ -61,8 +61,14 @@ interface SearchPoolOptions {
   nodeBackoffMs?: number;
 }
 
-/** This node did not respond, or not in time. */
+/** This node did not respond in time, or is not ready. Another one may respond to the same request. */
 class NodeUnavailableError extends EngineUnavailableError {}
+
+/**
+ * There was no connection to this node, or it broke before the whole response: whatever the reason is, it can be gone by
+ * the next attempt.
+ */
+class ConnectionFailedError extends NodeUnavailableError {}
 
 /** This node responded, but could not search a copy of the index. Another one may. */
 export class ShardUnavailableError extends EngineUnavailableError {}
@@ -160,8 +166,8 @@ export class SearchPool {
   }
 
   /**
-   * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection was lost, or if the node was
-   * unavailable or too slow; the latter within a budget. The only node gets a second attempt if the connection was lost.
+   * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection failed, or if the node was
+   * unavailable or too slow; the latter within a budget. The only node gets a second attempt if the connection failed.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
    * @returns the result of `read`.
@@ -180,8 +186,8 @@ export class SearchPool {
       } catch (error) {
         tried.push(node);
         // Not the next ones: the first node may be the reason why they fail.
-        if (tried.length === 1 && isNodeFailure(error)) this.#avoid(node);
-        if (!this.#mayRetry(error, tried.length, deadline)) throw asUnavailable(error);
+        if (tried.length === 1 && error instanceof NodeUnavailableError) this.#avoid(node);
+        if (!this.#mayRetry(error, tried.length, deadline)) throw error;
       } finally {
         node.inFlight--;
       }
@@ -194,8 +200,8 @@ export class SearchPool {
 
   #mayRetry(error: unknown, failed: number, deadline: number): boolean {
     if (deadline - performance.now() < MIN_ATTEMPT_MS) return false;
-    if (this.#nodes.length === 1) return failed === 1 && isConnectionLost(error);
-    const mayAnotherRespond = isNodeFailure(error) || error instanceof ShardUnavailableError;
+    if (this.#nodes.length === 1) return failed === 1 && error instanceof ConnectionFailedError;
+    const mayAnotherRespond = error instanceof NodeUnavailableError || error instanceof ShardUnavailableError;
     return failed < this.#timeoutsMs.length && mayAnotherRespond;
   }
 
@@ -273,7 +279,7 @@ function loadOf({ inFlight, preferredInFlight }: Node): number {
 /**
  * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
  * @param onLate called after `timeoutMs`; returns how many more milliseconds to wait.
- * @throws {NodeUnavailableError} without a complete response in this time.
+ * @throws {NodeUnavailableError} without a complete response of Elasticsearch in this time.
  */
 function exchange(
   pool: Pool,
@@ -282,6 +288,7 @@ function exchange(
   onLate: () => number,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
+    let isElasticsearch = false;
     let controller: Dispatcher.DispatchController | undefined;
     let expired: NodeUnavailableError | undefined;
     let status = 0;
@@ -289,8 +296,8 @@ function exchange(
     const began = performance.now();
     const expire = (): void => {
       expired = new NodeUnavailableError(`no response within ${Math.round(performance.now() - began)} ms`);
-      controller?.abort(expired);
       reject(expired);
+      controller?.abort(expired);
     };
     let timer: NodeJS.Timeout;
     const startTimer = (ms: number, onTimeout: () => void): void => {
@@ -311,19 +318,23 @@ function exchange(
         // The request was still waiting for a connection.
         if (expired !== undefined) controller.abort(expired);
       },
-      onResponseStart: (_controller, statusCode) => {
+      onResponseStart: (_controller, statusCode, headers) => {
         status = statusCode;
+        isElasticsearch = isFromElasticsearch(statusCode, headers);
       },
       onResponseData: (_controller, chunk) => {
         chunks.push(chunk);
       },
       onResponseEnd: () => {
         clearTimeout(timer);
-        resolve({ status, text: Buffer.concat(chunks).toString() });
+        if (isElasticsearch) resolve({ status, text: Buffer.concat(chunks).toString() });
+        else reject(new NodeUnavailableError(`something other than Elasticsearch responded with ${status}`));
       },
       onResponseError: (_controller, error) => {
         clearTimeout(timer);
-        reject(error);
+        // Only a defect of the request itself is permanent.
+        const isPermanent = error instanceof errors.InvalidArgumentError;
+        reject(isPermanent ? error : new ConnectionFailedError('the connection failed', { cause: error }));
       },
     });
   });
@@ -332,21 +343,4 @@ function exchange(
 /** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
 export function isRetryable(status: number): boolean {
   return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
-}
-
-/** Whether a connection was refused or broke before the response. A slow one does not count. */
-function isConnectionLost(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return code === 'ECONNREFUSED' || code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
-}
-
-/** Whether another node may respond to the same request. */
-function isNodeFailure(error: unknown): boolean {
-  return isConnectionLost(error) || error instanceof NodeUnavailableError;
-}
-
-function asUnavailable(error: unknown): unknown {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const ofTransport = typeof code === 'string' && (code.startsWith('E') || code.startsWith('UND_ERR_'));
-  return ofTransport ? new EngineUnavailableError(message, { cause: error }) : error;
 }

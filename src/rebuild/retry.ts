@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
+import { NotElasticsearchError } from '../clients/elasticsearch.js';
 import { EngineUnavailableError, RETRYABLE_STATUSES } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 
@@ -84,6 +85,9 @@ export async function retry<T>(
 /** Keeps a `RetryableError`. Other messages may contain addresses, and reasons are shown to clients. */
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
+  if (error.cause instanceof NotElasticsearchError) {
+    return new EngineUnavailableError(`${error.cause.message} for ${describeMs(stallMs)}`, { cause: error });
+  }
   return new EngineUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
     cause: error,
   });

@@ -137,8 +137,12 @@ function lookAt(alias: string): estypes.IndicesGetRequest {
 }
 
 function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
-  if (error instanceof errors.ResponseError && error.statusCode === 404) return {};
+  if (error instanceof errors.ResponseError && typeOf(error) === 'index_not_found_exception') return {};
   throw error;
+}
+
+function typeOf({ body }: errors.ResponseError): unknown {
+  return (body as { error?: { type?: unknown } } | undefined)?.error?.type;
 }
 
 /**

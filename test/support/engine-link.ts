@@ -7,6 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 export class EngineLink {
   /** Delay of every chunk in each direction, in milliseconds. */
   delayMs = 0;
+  /** Sent in response to every chunk instead of forwarding it, as by a proxy whose engine is gone. */
+  impostor: string | undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
@@ -28,7 +30,7 @@ export class EngineLink {
     return `${this.target.protocol}//127.0.0.1:${port}`;
   }
 
-  /** Resets all open connections; new ones are forwarded. */
+  /** Resets all open connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
@@ -40,6 +42,12 @@ export class EngineLink {
   }
 
   #forward(client: Socket): void {
+    if (this.impostor !== undefined) {
+      this.#sockets.add(client);
+      client.on('error', () => undefined).once('close', () => this.#sockets.delete(client));
+      client.on('data', () => client.write(this.impostor ?? ''));
+      return;
+    }
     const engine = connect({ host: this.target.hostname, port: Number(this.target.port), noDelay: true });
     client.setNoDelay(true);
     for (const socket of [client, engine]) {

@@ -4,6 +4,7 @@ import {
   request,
   type IncomingHttpHeaders,
   type IncomingMessage,
+  type RequestListener,
   type Server,
   type ServerResponse,
 } from 'node:http';
@@ -42,6 +43,7 @@ interface Rule {
 export class EngineProxy {
   readonly #server: Server;
   readonly #rules: Rule[] = [];
+  #impostor: { listener: RequestListener; matches: Matches } | undefined;
 
   private constructor(private readonly engine: string) {
     this.#server = createServer((incoming, response) => {
@@ -68,6 +70,12 @@ export class EngineProxy {
   /** Holds all requests until `release`, like an engine that is frozen. */
   hang(): Hold {
     return this.#hold('before', () => true, true);
+  }
+
+  /** Responds to all requests that match until the returned function is called, like a proxy whose engine is gone. */
+  impersonate(listener: RequestListener, matches: Matches = () => true): () => void {
+    this.#impostor = { listener, matches };
+    return () => (this.#impostor = undefined);
   }
 
   /**
@@ -108,6 +116,10 @@ export class EngineProxy {
   async #handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = incoming;
     const body = await buffer(incoming);
+    if (this.#impostor?.matches(method, url, body.toString()) === true) {
+      this.#impostor.listener(incoming, response);
+      return;
+    }
     const rule = this.#rules.find(({ matches }) => matches(method, url, body.toString()));
     if (rule?.lasts === false) this.#remove(rule);
     const wait = async (...when: Rule['when'][]) => {

@@ -3,20 +3,26 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * Calls `use` with the addresses of servers with these listeners, which stand for nodes of Elasticsearch; undefined stands
- * for an unreachable one. Stops them afterwards.
+ * Calls `use` with the addresses of servers with these listeners, which stand for nodes of Elasticsearch: they send its
+ * header. Undefined stands for an unreachable one, a text for the address of something else. Stops them afterwards.
  */
 export async function withNodes<T>(
-  listeners: readonly (RequestListener | undefined)[],
+  nodes: readonly (RequestListener | string | undefined)[],
   use: (urls: string[]) => Promise<T>,
 ): Promise<T> {
-  const servers = listeners.map((listener) => createServer(listener).listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server, i) =>
-    listeners[i] === undefined ? 1 : (server.address() as AddressInfo).port,
+  const servers = nodes.map((node) =>
+    createServer((request, response) => {
+      response.setHeader('X-Elastic-Product', 'Elasticsearch');
+      if (typeof node === 'function') node(request, response);
+    }).listen(0, '127.0.0.1'),
   );
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const urls = servers.map((server, i) => {
+    const node = nodes[i] ?? 'http://127.0.0.1:1';
+    return typeof node === 'string' ? node : `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
   try {
-    return await use(ports.map((port) => `http://127.0.0.1:${port}`));
+    return await use(urls);
   } finally {
     for (const server of servers) {
       server.close();

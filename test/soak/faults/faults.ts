@@ -1,3 +1,4 @@
+import { addressFaults } from './address-faults.js';
 import { clientFaults } from './client-faults.js';
 import { datasetFaults } from './dataset-faults.js';
 import { elasticsearchFaults } from './elasticsearch-faults.js';
@@ -11,6 +12,7 @@ export const FAULTS: readonly Fault[] = [
   ...clientFaults,
   ...redisFaults,
   ...elasticsearchFaults,
+  ...addressFaults,
   ...datasetFaults,
   ...processFaults,
   ...operatorFaults,

@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { createAdministratorClient, createReadClient } from '../../../src/clients/elasticsearch.js';
+import { EngineUnavailableError } from '../../../src/clients/search-pool.js';
+import { findGeneration } from '../../../src/search/generation.js';
 import { withNodes } from '../../support/node-servers.js';
 
 const answers: RequestListener = (_request, response) => {
-  response.writeHead(200, { 'content-type': 'application/json', 'x-elastic-product': 'Elasticsearch' });
+  response.writeHead(200, { 'content-type': 'application/json' });
   response.end('{}');
 };
 
@@ -56,5 +58,27 @@ describe('The client for reads', () => {
       [true, true, false],
     ];
     await Promise.all(cases.map(read));
+  });
+
+  it('asks another node if something other than Elasticsearch responds', async () => {
+    for (const status of [200, 302, 400, 404, 500]) {
+      const proxy: RequestListener = (_request, response) => {
+        response.removeHeader('X-Elastic-Product');
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.end('{"error":{"type":"index_not_found_exception"}}');
+      };
+      await withNodes([proxy, answers], async (urls) => {
+        const client = createReadClient({ nodes: urls, apiKey: undefined });
+        for (let i = 0; i < 3; i++)
+          expect(await client.info({}, { retryBackoff: () => 0 })).to.deep.equal({});
+        await client.close();
+      });
+      await withNodes([proxy], async (urls) => {
+        const client = createReadClient({ nodes: urls, apiKey: undefined });
+        const failure = await findGeneration(client, 'alias').catch((error: unknown) => error);
+        expect(failure, 'not an absent alias').to.be.instanceOf(EngineUnavailableError);
+        await client.close();
+      });
+    }
   });
 });

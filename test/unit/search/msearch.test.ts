@@ -15,7 +15,7 @@ import {
 import { withNodes } from '../../support/node-servers.js';
 
 type Options = ConstructorParameters<typeof SearchPool>[1];
-type Nodes = (RequestListener | undefined)[];
+type Nodes = Parameters<typeof withNodes>[0];
 
 /** A hanging node costs 150 ms. The last one has much longer than it needs, in case the processor is busy. */
 const PATIENT: Options = { attemptTimeoutsMs: { one: [500], two: [150, 850], more: [150, 150, 700] } };
@@ -52,6 +52,7 @@ const NODE = `
 const { parentPort, workerData } = require('node:worker_threads');
 const server = require('node:http').createServer((request, response) => {
   parentPort.postMessage('arrived');
+  response.setHeader('X-Elastic-Product', 'Elasticsearch');
   setTimeout(() => response.end(workerData), 50);
 });
 server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
@@ -82,6 +83,13 @@ const NONE = { entries: [], exact: 0 };
 const WHOLE = [NONE, { entries: ['AAAA'], exact: 0 }];
 const hangs: RequestListener = () => undefined;
 const breaks: RequestListener = (request) => request.socket.destroy();
+/** A proxy that responds in place of Elasticsearch. */
+const proxy =
+  (status: number, body: string): RequestListener =>
+  (_request, response) => {
+    response.removeHeader('X-Elastic-Product');
+    response.writeHead(status, { Location: '/' }).end(body);
+  };
 const afterMs =
   (ms: number): RequestListener =>
   (request, response) => {
@@ -154,25 +162,37 @@ describe('runSearches', () => {
       .and.not.to.be.instanceOf(EngineUnavailableError);
   });
 
-  const away: [what: string, listener: RequestListener | undefined][] = [
+  const away: [what: string, node: Nodes[number]][] = [
     ['cannot be reached', undefined],
+    ['has a name that does not resolve', 'http://no-such-host.invalid:9200'],
+    ['does not speak HTTP', (request) => request.socket.end('SSH-2.0-OpenSSH\r\n')],
     ['is starting or has no master', answering('{}', 503)],
     ['hangs', hangs],
     ['hangs in the middle of a response', (_request, response) => void response.write('{"responses":[')],
+    ['is a proxy that finds nothing', proxy(404, '{"error":{"type":"index_not_found_exception"}}')],
+    ['is a proxy with a page', proxy(200, '<html>')],
+    ['is a proxy with other JSON', proxy(200, '{}')],
+    ['is a proxy that redirects', proxy(302, '')],
+    ['is a proxy that rejects requests', proxy(400, '')],
   ];
-  for (const [what, listener] of away) {
+  for (const [what, node] of away) {
     it(`tries the next node if one ${what}`, async () => {
-      const answers = await Promise.all([ask([listener, whole]), ask([whole, listener])]);
+      const answers = await Promise.all([ask([node, whole]), ask([whole, node])]);
       expect(answers).to.deep.equal([WHOLE, WHOLE]);
     });
 
     it(`fails in time if one, two or four nodes are all like this: it ${what}`, async () => {
       const began = performance.now();
-      const answers = await Promise.all([1, 2, 4].map((nodes) => ask(Array(nodes).fill(listener), SHORT)));
+      const answers = await Promise.all([1, 2, 4].map((nodes) => ask(Array(nodes).fill(node), SHORT)));
       for (const answer of answers) expect(answer).to.be.instanceOf(EngineUnavailableError);
       expect(performance.now() - began).to.be.lessThan(180 + SLACK_MS);
     });
   }
+
+  it('tries the next node if one does not speak TLS', async () => {
+    const answer = await withNodes([whole], ([url = '']) => ask([url.replace('http', 'https'), whole]));
+    expect(answer).to.deep.equal(WHOLE);
+  });
 
   it('takes less than two seconds in all, and avoids a node that failed for three seconds', () => {
     expect(ATTEMPT_TIMEOUTS_MS).to.deep.equal({ one: [1500], two: [800, 800], more: [500, 500, 800] });

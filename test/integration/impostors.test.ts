@@ -1,0 +1,54 @@
+import { expect } from 'chai';
+import { UNCACHED } from '../support/background-reader.js';
+import { packagesNamed } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { useProxiedService } from '../support/proxied-service.js';
+import { waitFor } from '../support/wait-for.js';
+
+describe('A proxy that responds in place of Elasticsearch', function () {
+  this.timeout(60_000);
+  const packages = packagesNamed(['alpha', 'beta']);
+  const suite = useProxiedService(() => packages, UNCACHED);
+
+  const becomes = (status: string) =>
+    waitFor(
+      async () => (await suite.service.get('/health')).body.status === status,
+      `/health to be ${status}`,
+    );
+
+  for (const [what, status, type, body] of [
+    ['404 with a page', 404, 'text/html', '<html>'],
+    [
+      '404 like a missing alias',
+      404,
+      'application/json',
+      '{"error":{"type":"index_not_found_exception"},"status":404}',
+    ],
+    ['a page', 200, 'text/html', '<html>'],
+    ['an empty object', 200, 'application/json', '{}'],
+    ['a redirect', 302, 'text/html', ''],
+  ] as const) {
+    it(`causes 503 and no rebuild, and the snapshot is kept: ${what}`, async () => {
+      const { service, proxy } = suite;
+      const { generations, rebuilds } = service.server;
+      const { current } = generations;
+      const stop = proxy.impersonate((_request, response) => {
+        response.writeHead(status, { 'Content-Type': type, Location: '/' }).end(body);
+      });
+      try {
+        await becomes('unavailable');
+        for (const path of ['/search?q=al', '/browse', '/packages/alpha']) {
+          expectProblem(await service.get(path), 503, 'search_unavailable');
+        }
+        await generations.refresh();
+        expect(generations.engine).to.equal('unreachable');
+        expect(generations.current).to.equal(current);
+      } finally {
+        stop();
+      }
+      await becomes('ok');
+      expect((await service.get('/search?q=al')).body.count).to.equal(1);
+      expect(rebuilds.counts).to.deep.equal({ rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 });
+    });
+  }
+});
