@@ -1,7 +1,7 @@
 import { EngineUnavailableError, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import { runSearches } from './msearch.js';
-import { IndexGoneError } from './msearch-response.js';
+import { IndexClosedError, IndexGoneError } from './msearch-response.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
@@ -9,7 +9,7 @@ import { hasFold, type Generation } from './generation.js';
 import type { GenerationWatcher } from './generation-watcher.js';
 import { decodeRecord, nameOf } from './change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
-import { changesIndexOf } from './index-names.js';
+import { changesIndexOf, isChangesOf, snapshotIdOf } from './index-names.js';
 import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames, type SearchBody } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
@@ -37,6 +37,9 @@ const SIMILAR_CONCURRENCY = 1;
 
 /** Maximum number of additions of one snapshot that are considered for a list of the newest. */
 const MAX_CANDIDATES = 1000;
+
+/** How long changes that were missing are not asked for, in milliseconds: an operator may restore or open their index. */
+const MISSING_MS = 60_000;
 
 /** The members of entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
@@ -95,6 +98,9 @@ export interface SearchLimiters {
 
 /** Reads the current or the previous generation, with a limited number of concurrent searches. */
 export class Catalog {
+  /** Ids of snapshots whose changes are missing, so that no chain goes further back, and until when they count as missing. */
+  readonly #withoutChanges = new Map<string, number>();
+
   constructor(
     private readonly pool: SearchPool,
     private readonly generations: GenerationWatcher,
@@ -149,10 +155,25 @@ export class Catalog {
 
   /**
    * Runs `answer` on the generation of a snapshot, or on the current one, if `since` is among the snapshots
-   * that led to it. If `since` is unknown, a flip may have been missed, so the aliases are read once more.
+   * that led to it. If `since` is unknown, a flip may have been missed, so the aliases are read once more. If somebody deleted
+   * an index of changes, the chain begins there.
    * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError}
    */
-  readSince<T>(
+  async readSince<T>(
+    snapshot: string | undefined,
+    since: string | undefined,
+    answer: (generation: Generation, chain: Chain) => Promise<T>,
+  ): Promise<T> {
+    for (;;) {
+      try {
+        return await this.#readSince(snapshot, since, answer);
+      } catch (error) {
+        if (!this.#shorten(error instanceof SnapshotGoneError ? error.cause : error)) throw error;
+      }
+    }
+  }
+
+  #readSince<T>(
     snapshot: string | undefined,
     since: string | undefined,
     answer: (generation: Generation, chain: Chain) => Promise<T>,
@@ -166,16 +187,35 @@ export class Catalog {
       if (found !== undefined) return answer(current, found);
       this.#assertKnown();
       throw new SnapshotGoneError(since);
-    }).catch((error: unknown) => {
-      // The index of changes that the generation needs was deleted.
-      throw error instanceof IndexGoneError ? new SnapshotGoneError(since, { cause: error }) : error;
     });
   }
 
-  /** The ids of the snapshot of a generation and of those that led to it, newest first. @throws {NoLineageError} */
+  /** Lets chains begin at a snapshot whose changes are missing. @returns false if they already do, or for another error. */
+  #shorten(error: unknown): boolean {
+    if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;
+    const { alias } = this.generations;
+    const id = snapshotIdOf(error.index);
+    if (!isChangesOf(alias, error.index) || this.#lacksChanges(id)) return false;
+    this.#withoutChanges.set(id, performance.now() + MISSING_MS);
+    return true;
+  }
+
+  #lacksChanges(id: string): boolean {
+    const until = this.#withoutChanges.get(id) ?? -Infinity;
+    if (until > performance.now()) return true;
+    this.#withoutChanges.delete(id);
+    return false;
+  }
+
+  /**
+   * The ids of the snapshot of a generation and of those that led to it, newest first, as far as the changes exist.
+   * @throws {NoLineageError}
+   */
   #lineage({ snapshot, meta }: Generation): string[] {
     if (meta.lineage === undefined) throw new NoLineageError(snapshot);
-    return [snapshot, ...meta.lineage.ancestors];
+    const ids = [snapshot, ...meta.lineage.ancestors];
+    const first = ids.findIndex((id) => this.#lacksChanges(id));
+    return first === -1 ? ids : ids.slice(0, first + 1);
   }
 
   /** @returns undefined if `since` is not in the lineage. */
@@ -192,7 +232,7 @@ export class Catalog {
    * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async changes(
-    { index, meta }: Generation,
+    { meta }: Generation,
     { from, snapshots }: Chain,
     { limit, after }: { limit: number; after: string | undefined },
     requestId: string,
@@ -201,24 +241,32 @@ export class Catalog {
     const run = this.#onChangesOf(snapshots, requestId);
     const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after };
     return this.limiters.search.run(() =>
-      this.#logIfSlow({ requestId, index, limit, since: from }, () => readChanges(run, query)),
+      this.#logIfSlow({ requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from }, () =>
+        readChanges(run, query),
+      ),
     );
   }
 
   /**
    * At most `limit` added packages from the chain of a generation, ordered by snapshot, newest first, then by
-   * descending number. Packages that were removed since are omitted.
+   * descending number. Packages that were removed since are omitted, and those of changes that were deleted.
    * @throws {NoLineageError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async additions(generation: Generation, limit: number, requestId: string): Promise<Addition[]> {
-    const { index } = generation;
     const found = new Map<string, Addition>();
     // The chain begins at the last snapshot, whose additions are unknown.
     for (const id of this.#lineage(generation).slice(0, -1)) {
       const run = this.#onChangesOf([id], requestId);
-      const [hits] = await this.limiters.search.run(() =>
-        this.#logIfSlow({ requestId, index, limit }, () => run([newestAdditions(MAX_CANDIDATES)])),
+      const additions = this.limiters.search.run(() =>
+        this.#logIfSlow({ requestId, index: this.#changesOf(id), limit }, () =>
+          run([newestAdditions(MAX_CANDIDATES)]),
+        ),
       );
+      const [hits] = await additions.catch((error: unknown) => {
+        if (this.#shorten(error)) return [];
+        throw error;
+      });
+      if (this.#lacksChanges(id)) break;
       const names = (hits?.entries ?? []).map((record) => nameOf(decodeRecord(record)));
       while (names.length > 0 && found.size < limit) {
         const unseen = names.splice(0, limit).filter((name) => !found.has(name));
@@ -313,9 +361,13 @@ export class Catalog {
     );
   }
 
+  #changesOf(snapshot = ''): string {
+    return changesIndexOf(this.generations.alias, snapshot);
+  }
+
   /** Searches the changes of several snapshots as one. */
   #onChangesOf(snapshots: readonly string[], requestId: string): RunSearches {
-    const indices = snapshots.map((id) => changesIndexOf(this.generations.alias, id));
+    const indices = snapshots.map((id) => this.#changesOf(id));
     return (bodies) => runSearches(this.pool, indices, bodies, requestId);
   }
 

@@ -1,13 +1,21 @@
 import { EngineUnavailableError, isRetryable, ShardUnavailableError } from '../clients/search-pool.js';
 import { EXACT } from './queries.js';
 
-/** The index is gone: usually it was pruned after a flip that this replica has not seen yet. */
+/** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */
 export class IndexGoneError extends Error {
   override readonly name = 'IndexGoneError';
+
+  constructor(readonly index: string) {
+    super(`there is no index ${index}`);
+  }
 }
 
-/** Error type of an index that an operator closed: searches succeed again once it is opened. */
-const INDEX_CLOSED = 'index_closed_exception';
+/** An operator closed an index: searches succeed again once it is opened. */
+export class IndexClosedError extends EngineUnavailableError {
+  constructor(readonly index: string) {
+    super('the index is closed');
+  }
+}
 
 /** The hits of one search. */
 export interface Hits {
@@ -20,7 +28,7 @@ export interface Hits {
 interface MsearchResponse {
   responses: {
     status: number;
-    error?: { type: string; reason: string };
+    error?: { type: string; reason: string; index?: string };
     timed_out?: boolean;
     _shards?: { failed: number };
     hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
@@ -72,11 +80,12 @@ function scanHits(answer: string): Hits {
 export function parseResponse(text: string, index: string): Hits[] {
   const { responses } = JSON.parse(text) as MsearchResponse;
   return responses.map(({ status, error, timed_out, _shards, hits }) => {
-    if (error?.type === 'index_not_found_exception') throw new IndexGoneError(index);
+    if (error?.type === 'index_not_found_exception') throw new IndexGoneError(error.index ?? index);
+    if (error?.type === 'index_closed_exception') throw new IndexClosedError(error.index ?? index);
     if (error !== undefined) {
       const description = `${error.type}: ${error.reason}`;
       if (status >= 500) throw new ShardUnavailableError(description);
-      if (isRetryable(status) || error.type === INDEX_CLOSED) throw new EngineUnavailableError(description);
+      if (isRetryable(status)) throw new EngineUnavailableError(description);
       throw new Error(description);
     }
     if (timed_out !== false || _shards?.failed !== 0) {

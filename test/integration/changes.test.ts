@@ -191,13 +191,25 @@ describe('The chain of snapshots', function () {
     expectProblem(await suite.service.get(`/changes?since=${since}`), 410, 'snapshot_gone');
   });
 
-  it('is gone if its index was deleted', async () => {
-    const since = currentId(suite.service);
-    const id = await suite.publish(version('x'));
-    expect(await status(since)).to.equal(200);
+  it('begins after an index that was deleted', async () => {
     const { elasticsearch, alias } = suite.service;
-    await elasticsearch.indices.delete({ index: `${alias}-changes-${id}` });
-    expectProblem(await suite.service.get(`/changes?since=${since}&limit=3`), 410, 'snapshot_gone');
+    const first = currentId(suite.service);
+    const second = await suite.publish(version('w'));
+    const third = await suite.publish(version('x'));
+    expect(await status(first)).to.equal(200);
+    await elasticsearch.indices.delete({ index: `${alias}-changes-${second}` });
+    expectProblem(await suite.service.get(`/changes?since=${first}&limit=3`), 410, 'snapshot_gone');
+    expect(await status(second)).to.equal(200);
+    expect((await suite.service.get('/changes.atom')).status).to.equal(200);
+    await elasticsearch.indices.delete({ index: `${alias}-changes-${third}` });
+    expectProblem(await suite.service.get(`/changes?since=${second}&limit=3`), 410, 'snapshot_gone');
+    const { body } = await suite.service.get('/changes?limit=3');
+    expect(body).to.deep.equal({ from: third, to: third, count: 0, results: [] });
+    expect((await suite.service.get('/changes.atom', { headers: { 'If-None-Match': '' } })).status).to.equal(
+      200,
+    );
+    await suite.publish(version('z'));
+    expect(await status(third)).to.equal(200);
   });
 
   it('is unavailable if the snapshot was not compared, until the next rebuild', async () => {

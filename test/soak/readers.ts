@@ -32,15 +32,6 @@ const LOOK_MS = 500;
 /** Failures and wrong responses that are kept and printed. */
 const KEPT = 50;
 
-/** What a running fault permits besides good responses, by the contract: for example 410 after its changes were deleted. */
-export type Permission = (read: Read, response: ReadResponse) => boolean;
-
-/** The name of the fault in progress, and what it permits. */
-export interface Circumstance {
-  fault: string | undefined;
-  permits: Permission | undefined;
-}
-
 /** Latencies of one endpoint in milliseconds. */
 interface Latencies {
   calm: number[];
@@ -65,8 +56,6 @@ export class Readers {
   sent = 0;
   failed = 0;
   wrong = 0;
-  /** Responses that a fault permits. */
-  readonly permitted = new Map<string, number>();
   readonly latencies = new Map<string, Latencies>();
   /** The first failures and wrong responses. */
   readonly incidents: string[] = [];
@@ -76,12 +65,12 @@ export class Readers {
   readonly #unverified: Unverified[] = [];
   #done: Promise<unknown> | undefined;
 
-  /** @param circumstance is called when a request is sent and when its response arrives. */
+  /** @param fault the one in progress; called when a request is sent and when its response arrives. */
   constructor(
     url: string,
     private readonly snapshots: Snapshots,
     private readonly next: () => Read,
-    private readonly circumstance: () => Circumstance,
+    private readonly fault: () => string | undefined,
   ) {
     this.#pools = Array.from(
       { length: CLIENTS },
@@ -126,10 +115,10 @@ export class Readers {
 
   async #read(pool: Pool, read: Read, scheduled: number): Promise<void> {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
-      this.#fail(read, `not sent: ${MAX_IN_FLIGHT} requests are in flight`, this.circumstance());
+      this.#fail(read, `not sent: ${MAX_IN_FLIGHT} requests are in flight`, this.fault());
       return;
     }
-    const before = this.circumstance();
+    const before = this.fault();
     this.#inFlight++;
     try {
       const { statusCode, headers, body } = await pool.request({
@@ -145,10 +134,10 @@ export class Readers {
         body: await body.text(),
       };
       const ms = performance.now() - scheduled;
-      const after = this.circumstance();
-      this.#judge(read, response, ms, before, after);
+      const after = this.fault();
+      this.#judge(read, response, ms, before);
       const { calm, faults } = this.#latenciesOf(read.endpoint);
-      (before.fault === undefined && after.fault === undefined ? calm : faults).push(ms);
+      (before === undefined && after === undefined ? calm : faults).push(ms);
     } catch (error) {
       const { message, cause } = error as Error;
       const ms = Math.round(performance.now() - scheduled);
@@ -158,22 +147,16 @@ export class Readers {
     }
   }
 
-  #judge(read: Read, response: ReadResponse, ms: number, before: Circumstance, after: Circumstance): void {
+  #judge(read: Read, response: ReadResponse, ms: number, during: string | undefined): void {
     if (!(read.statuses ?? [200]).includes(response.status)) {
-      const permitting = [before, after].find(({ permits }) => permits?.(read, response));
-      if (permitting === undefined) {
-        const { status, requestId, body } = response;
-        this.#fail(read, `${status} ${requestId} after ${Math.round(ms)} ms: ${body.slice(0, 200)}`, before);
-      } else {
-        const kind = `${read.endpoint} ${response.status} during ${permitting.fault}`;
-        this.permitted.set(kind, (this.permitted.get(kind) ?? 0) + 1);
-      }
+      const { status, requestId, body } = response;
+      this.#fail(read, `${status} ${requestId} after ${Math.round(ms)} ms: ${body.slice(0, 200)}`, during);
       return;
     }
     const { snapshot } = response;
     const variant = snapshot === undefined ? undefined : this.snapshots.get(snapshot);
     const until = performance.now() + UNKNOWN_SNAPSHOT_MS;
-    const unverified = { read, response, during: before.fault, until };
+    const unverified = { read, response, during, until };
     if (snapshot === undefined || variant !== undefined) this.#verify(unverified, variant);
     else this.#unverified.push(unverified);
   }
@@ -211,9 +194,9 @@ export class Readers {
     }
   }
 
-  #fail(read: Read, reason: string, { fault }: Circumstance): void {
+  #fail(read: Read, reason: string, during: string | undefined): void {
     this.failed++;
-    this.#keep(`failed read, ${fault ?? 'calm'}: ${read.path.slice(0, 100)}: ${reason}`);
+    this.#keep(`failed read, ${during ?? 'calm'}: ${read.path.slice(0, 100)}: ${reason}`);
   }
 
   /** Prints and keeps the first failures and wrong responses. */

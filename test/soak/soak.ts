@@ -6,7 +6,7 @@ import type { Fault } from './faults/fault.js';
 import { FAULTS } from './faults/faults.js';
 import { useFastStartingJvm } from '../support/engines.js';
 import { readMaker } from './reads.js';
-import { RAMP_SECONDS, Readers, type Circumstance } from './readers.js';
+import { RAMP_SECONDS, Readers } from './readers.js';
 import { latencyTable, memoryGrowth, type Injection, type MemorySample, type Point } from './report.js';
 import { makeRenamed, makeVariants, type Variant } from './snapshots.js';
 import { BYPASS_SECRET, processesOf, Stack } from './stack.js';
@@ -56,8 +56,6 @@ const MEMORY_GOAL_MEGABYTES = 15;
 
 const RESULTS = 'soak-results.json';
 
-const CALM: Circumstance = { fault: undefined, permits: undefined };
-
 const random = seededRandom(SEED);
 
 /** A shuffled copy. */
@@ -87,7 +85,8 @@ function* schedule(): Generator<Fault> {
 class Soak {
   readonly injections: Injection[] = [];
   readonly memory: MemorySample[] = [];
-  #current = CALM;
+  /** The fault in progress. */
+  #current: string | undefined;
   #began = performance.now();
   readonly readers: Readers;
 
@@ -119,10 +118,10 @@ class Soak {
   }
 
   /** @returns whether everything works again. */
-  async #inject({ name: fault, permits, inject }: Fault): Promise<boolean> {
+  async #inject({ name: fault, inject }: Fault): Promise<boolean> {
     const minutes = this.#minutes;
     const began = performance.now();
-    this.#current = { fault, permits };
+    this.#current = fault;
     const reasonOf = (work: Promise<void>) =>
       work.then(
         () => undefined,
@@ -130,7 +129,7 @@ class Soak {
       );
     const unexpected = await reasonOf(inject(this.stack));
     const unrecovered = await reasonOf(this.stack.recovered());
-    this.#current = CALM;
+    this.#current = undefined;
     const failure = [unexpected, unrecovered].filter(Boolean).join('; ');
     const hasRecovered = unrecovered === undefined;
     const seconds = (performance.now() - began) / 1000;
@@ -206,7 +205,6 @@ const soak = new Soak(stack);
 let points: Point[] = [];
 try {
   await soak.run();
-  for (const [kind, count] of soak.readers.permitted) console.log(`permitted: ${count} × ${kind}`);
   console.table(latencyTable(soak.readers));
   // The next rebuild removes what killed ones have left: the temporary files of a replica, only its own.
   for (const replica of stack.replicas) await stack.rebuild(replica);
@@ -222,7 +220,7 @@ points.push(atMost('processes left', running.length, 0));
 console.table(points);
 await writeFile(
   RESULTS,
-  `${JSON.stringify({ taken_at: new Date(), seed: SEED, rate: RATE, points, injections: soak.injections, permitted: [...soak.readers.permitted], latencies: latencyTable(soak.readers), memory: soak.memory, incidents: soak.readers.incidents }, null, 2)}\n`,
+  `${JSON.stringify({ taken_at: new Date(), seed: SEED, rate: RATE, points, injections: soak.injections, latencies: latencyTable(soak.readers), memory: soak.memory, incidents: soak.readers.incidents }, null, 2)}\n`,
 );
 console.log(`Written to ${RESULTS}.`);
 const missed = points.filter(({ isMet }) => !isMet).length;

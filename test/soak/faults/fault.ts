@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { pick } from '../../../fixtures/random.js';
 import type { EngineLink } from '../../support/engine-link.js';
-import type { Permission } from '../readers.js';
 import type { Stack } from '../stack.js';
 
 /** The report of a failed rebuild, for any reason. */
@@ -18,8 +17,6 @@ export interface Fault {
   isSlow?: true;
   /** Causes it, asserts what the service does, and removes it. */
   inject: (stack: Stack) => Promise<void>;
-  /** What readers may get besides good responses. */
-  permits?: Permission;
 }
 
 /** A fault that no replica ends by. @param rows the events of docs/failure-modes.md that it covers. */

@@ -28,8 +28,6 @@ export const operatorFaults: Fault[] = [
   {
     name: 'changes deleted by hand',
     rows: ['an index of changes is deleted by hand'],
-    permits: ({ endpoint }, { status }) =>
-      (endpoint === '/changes' && status === 410) || (endpoint === '/changes.atom' && status === 503),
     inject: async (stack) => {
       const served = snapshotIdOf((await stack.servedIndex()) ?? '');
       // There is none after a rebuild that started a new chain.
