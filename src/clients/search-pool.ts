@@ -31,12 +31,23 @@ const LATE_TIMER_MS = 50;
 /** Timeout of a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
 
+/** Characters of an unexpected response that are logged. */
+const MAX_DETAILS = 500;
+
 /** Backoff of a node that failed, in milliseconds, if there is another one. */
 export const NODE_BACKOFF_MS = 3000;
 
-/** Elasticsearch cannot be reached, or cannot serve requests at the moment. */
+/**
+ * Elasticsearch cannot be reached, or cannot serve requests at the moment. Its message names no host; what Elasticsearch said is
+ * the cause.
+ */
 export class EngineUnavailableError extends Error {
   override readonly name = 'EngineUnavailableError';
+}
+
+/** Elasticsearch refuses to run a search that this service needs, because of a setting of the cluster or an index. */
+export class SearchRefusedError extends Error {
+  override readonly name = 'SearchRefusedError';
 }
 
 /** A node starts or has no master, or a proxy cannot reach it. Not 429: retries do not help a busy node. */
@@ -171,8 +182,7 @@ export class SearchPool {
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
    * @returns the result of `read`.
-   * @throws {EngineUnavailableError} for temporary failures, {Error} for requests that Elasticsearch rejects, and what
-   * `read` throws.
+   * @throws {EngineUnavailableError} for temporary failures, {SearchRefusedError}, and what `read` throws.
    */
   async post<T>(path: string, body: string, opaqueId: string, read: (text: string) => T): Promise<T> {
     const search = { path, body, opaqueId, read };
@@ -247,11 +257,11 @@ export class SearchPool {
     try {
       const { status, text } = await exchange(node.pool, request, timeoutMs, onLate);
       if (status !== 200) {
-        const description = `Elasticsearch responded with ${status}: ${text.slice(0, 500)}`;
-        if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description);
-        if (isRetryable(status)) throw new EngineUnavailableError(description);
-        outcome = 'refused';
-        throw new Error(description);
+        const description = `Elasticsearch responded with ${status}`;
+        const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
+        if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description, details);
+        if (isRetryable(status)) throw new EngineUnavailableError(description, details);
+        throw new SearchRefusedError(description, details);
       }
       outcome = 'answered';
       const result = read(text);
@@ -259,6 +269,7 @@ export class SearchPool {
       return result;
     } catch (error) {
       if (error instanceof EngineUnavailableError) outcome = 'unavailable';
+      if (error instanceof SearchRefusedError) outcome = 'refused';
       throw error;
     } finally {
       this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);

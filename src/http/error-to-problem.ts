@@ -1,4 +1,4 @@
-import { EngineUnavailableError } from '../clients/search-pool.js';
+import { EngineUnavailableError, SearchRefusedError } from '../clients/search-pool.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { WorkerFailedError } from '../rebuild/worker-process.js';
 import { NoFoldError, NoLineageError, NotInitializedError, SnapshotGoneError } from '../search/catalog.js';
@@ -21,7 +21,11 @@ export function toProblem(error: unknown): Problem {
     return new Problem('search_unavailable', { detail, headers: retryAfter(60), cause: error });
   }
   if (error instanceof SnapshotGoneError) return new Problem('snapshot_gone', { cause: error });
-  if (error instanceof EngineUnavailableError || error instanceof IndexGoneError) {
+  if (
+    error instanceof EngineUnavailableError ||
+    error instanceof SearchRefusedError ||
+    error instanceof IndexGoneError
+  ) {
     return new Problem('search_unavailable', { cause: error });
   }
   if (error instanceof OverloadedError) {

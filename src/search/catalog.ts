@@ -1,4 +1,4 @@
-import { EngineUnavailableError, type SearchPool } from '../clients/search-pool.js';
+import { EngineUnavailableError, SearchRefusedError, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import { runSearches } from './msearch.js';
 import { IndexClosedError, IndexGoneError } from './msearch-response.js';
@@ -371,11 +371,14 @@ export class Catalog {
     return (bodies) => runSearches(this.pool, indices, bodies, requestId);
   }
 
-  /** Logs a slow search, even if it fails. */
+  /** Logs a slow search, even if it fails, and makes the service unhealthy if Elasticsearch refuses it. */
   async #logIfSlow<T>({ requestId, ...what }: SlowSearch, search: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {
       return await search();
+    } catch (error) {
+      if (error instanceof SearchRefusedError) this.generations.onRefused(what.index, search);
+      throw error;
     } finally {
       const ms = performance.now() - began;
       if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');

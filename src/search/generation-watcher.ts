@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
+import { SearchRefusedError } from '../clients/search-pool.js';
 import { findGeneration, isReadable, withAncestors, type Generation } from './generation.js';
 import { previousAliasOf } from './index-names.js';
 
@@ -14,7 +15,7 @@ const REFRESH_ALL_INTERVAL_MS = 200;
 /**
  * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, it
  * rejects the key, or the alias points to several indices. `unusable`: the alias points to an index that is
- * closed, or whose `_meta` this version cannot read. In the last two states, the last known generation is kept.
+ * closed, or whose `_meta` this version cannot read, or Elasticsearch refuses to search it. In the last two states, the last known generation is kept.
  */
 export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 
@@ -26,6 +27,8 @@ const UNREACHABLE =
 
 /** The messages for `unusable`. */
 const CLOSED = 'the index behind the alias is closed: open it, or rebuild';
+const REFUSED =
+  'Elasticsearch refuses searches: undo the setting of the cluster or of the index that its error names';
 const UNREADABLE =
   'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
@@ -40,6 +43,8 @@ export class GenerationWatcher {
   #next: Promise<void> | undefined;
   #refreshingAll: Promise<void> | undefined;
   #refreshedAllAt = -Infinity;
+  /** A search that Elasticsearch refused, until it succeeds. */
+  #refused: (() => Promise<unknown>) | undefined;
   #stopped = false;
 
   constructor(
@@ -67,6 +72,16 @@ export class GenerationWatcher {
   /** Why the state is `unreachable` or `unusable`, in one line for an operator. */
   get stateReason(): string | undefined {
     return this.#stateReason;
+  }
+
+  /**
+   * Makes the engine `unusable` until this search of the current index, which Elasticsearch refused, succeeds; it is repeated at
+   * every poll.
+   */
+  onRefused(index: string, search: () => Promise<unknown>): void {
+    if (this.#refused !== undefined || index !== this.#current?.index) return;
+    this.#refused = search;
+    void this.refresh();
   }
 
   /** Polls once, then every second until `stop()`. */
@@ -130,6 +145,8 @@ export class GenerationWatcher {
         this.#enter('unusable', UNREADABLE, { index: found.index });
         return;
       }
+      if (found?.index === this.#current?.index) await this.#refused?.();
+      this.#refused = undefined;
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
@@ -138,6 +155,10 @@ export class GenerationWatcher {
       this.#current = found && withAncestors(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
     } catch (error) {
+      if (error instanceof SearchRefusedError) {
+        this.#enter('unusable', REFUSED, { err: error });
+        return;
+      }
       const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
       this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
     }

@@ -1,4 +1,9 @@
-import { EngineUnavailableError, isRetryable, ShardUnavailableError } from '../clients/search-pool.js';
+import {
+  EngineUnavailableError,
+  isRetryable,
+  SearchRefusedError,
+  ShardUnavailableError,
+} from '../clients/search-pool.js';
 import { EXACT } from './queries.js';
 
 /** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */
@@ -25,10 +30,15 @@ export interface Hits {
   exact: number;
 }
 
+interface SearchError {
+  type: string;
+  reason: string;
+}
+
 interface MsearchResponse {
   responses: {
     status: number;
-    error?: { type: string; reason: string; index?: string };
+    error?: SearchError & { root_cause?: SearchError[]; index?: string };
     timed_out?: boolean;
     _shards?: { failed: number };
     hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
@@ -75,7 +85,7 @@ function scanHits(answer: string): Hits {
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ShardUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is
  * gone, or it was suspended, which counts as time that the search took.
- * @throws {EngineUnavailableError} for other temporary failures, {Error} for searches that Elasticsearch rejects.
+ * @throws {EngineUnavailableError} for other temporary failures, {SearchRefusedError}.
  */
 export function parseResponse(text: string, index: string): Hits[] {
   const { responses } = JSON.parse(text) as MsearchResponse;
@@ -83,10 +93,12 @@ export function parseResponse(text: string, index: string): Hits[] {
     if (error?.type === 'index_not_found_exception') throw new IndexGoneError(error.index ?? index);
     if (error?.type === 'index_closed_exception') throw new IndexClosedError(error.index ?? index);
     if (error !== undefined) {
-      const description = `${error.type}: ${error.reason}`;
-      if (status >= 500) throw new ShardUnavailableError(description);
-      if (isRetryable(status)) throw new EngineUnavailableError(description);
-      throw new Error(description);
+      const { type, reason } = error.root_cause?.[0] ?? error;
+      const description = `Elasticsearch could not search: ${type}`;
+      const details = { cause: new Error(reason) };
+      if (status >= 500) throw new ShardUnavailableError(description, details);
+      if (isRetryable(status)) throw new EngineUnavailableError(description, details);
+      throw new SearchRefusedError(description, details);
     }
     if (timed_out !== false || _shards?.failed !== 0) {
       throw new ShardUnavailableError('a shard failed or timed out');

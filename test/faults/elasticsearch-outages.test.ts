@@ -4,7 +4,7 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { EngineProxy, isBulk, isMerge, type Hold } from '../support/engine-proxy.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { REBUILD, useService, type Service, type SuiteService } from '../support/service.js';
+import { logLines, REBUILD, useService, type Service, type SuiteService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const OLD = bundledPackages().slice(0, 3000);
@@ -85,6 +85,27 @@ describe('With an Elasticsearch that fails,', function () {
       expectProblem(await get(REBUILD), 503, 'search_unavailable');
       for (const path of ['/ping', '/stats']) expect((await get(path)).status, path).to.equal(200);
     }
+
+    it('is not affected, but searches get 503 and /health says so, while the cluster refuses searches', async () => {
+      const { service } = other;
+      const allow = (isAllowed: boolean | null) =>
+        service.elasticsearch.cluster.putSettings({
+          persistent: { 'search.allow_expensive_queries': isAllowed },
+        });
+      reading.engineMayBeAway = true;
+      await allow(false);
+      try {
+        expectProblem(await service.get('/search?q=alp'), 503, 'search_unavailable');
+        const isUnavailable = async () => (await service.get('/health')).body.status === 'unavailable';
+        await waitFor(isUnavailable, '/health to notice', 3000);
+        expect((await suite.service.rebuild('&force=true')).status).to.equal(202);
+      } finally {
+        await allow(null);
+      }
+      for (const each of [suite, other]) await expectRecovered(each.service);
+      reading.engineMayBeAway = false;
+      expect(JSON.stringify(logLines)).to.contain('search.allow_expensive_queries');
+    });
 
     it('resumes its load after Elasticsearch hung', async () => {
       const hold = await rebuildUntil(suite, 'before', isBulk);

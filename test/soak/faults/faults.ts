@@ -25,6 +25,7 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     'searches over 16 a node and 256 waiting',
     'the only node is killed',
     'the only node is paused or restarted in a load',
+    'the cluster refuses searches by a setting',
     'the served index is deleted by hand',
     'it is closed by hand',
     'its `_meta` is of another version',
