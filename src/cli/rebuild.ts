@@ -50,7 +50,8 @@ async function rebuild({ rebuildContext, secrets, signal }: CommandContext, forc
     return EXIT.stopped;
   }
   if ('failure' in outcome) {
-    throw new Error(`the rebuild failed, the current snapshot stays in service: ${outcome.failure.reason}`);
+    const { failure, details } = outcome;
+    throw new Error(`the rebuild failed: ${failure.reason}${details === '' ? '' : ` (${details})`}`);
   }
   const { index, skipped = { count: 0, first: [] } } = outcome;
   if (skipped.count > 0) {

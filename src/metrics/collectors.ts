@@ -10,9 +10,6 @@ import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';
 
-/** Maximum length of the label with a failure reason. */
-const REASON_LENGTH = 200;
-
 interface Watched {
   connections: ConnectionLimits;
   limiters: SearchLimiters;
@@ -188,12 +185,12 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
     {
       type: 'gauge',
       name: 'rebuild_last_failure_timestamp_seconds',
-      help: 'When the last rebuild of this process failed, and why; absent after a success',
+      help: 'When the last rebuild of this process failed, and the kind of its reason; absent after a success',
       labels: ['reason'],
       read: () => {
         const { lastFailure } = rebuilds;
         if (lastFailure === undefined) return [];
-        return [[toSeconds(lastFailure.at), lastFailure.reason.slice(0, REASON_LENGTH)]];
+        return [[toSeconds(lastFailure.at), lastFailure.kind ?? 'other']];
       },
     },
   ];

@@ -123,9 +123,10 @@ export async function sendBulk(
     if (!response.errors) return;
     const rejections = (response.items ?? []).map(({ index: { error } }) => error);
     const rejection = rejections.find(({ type }) => !RETRYABLE_REJECTIONS.includes(type)) ?? rejections[0];
-    const message = `Elasticsearch rejected a document: ${rejection?.type}: ${rejection?.reason}`;
+    const message = `Elasticsearch rejected a document: ${rejection?.type}`;
+    const details = { cause: new Error(rejection?.reason) };
     throw rejection !== undefined && RETRYABLE_REJECTIONS.includes(rejection.type)
-      ? new RetryableError(message)
-      : new Error(message);
+      ? new RetryableError(message, details)
+      : new Error(message, details);
   }, options);
 }

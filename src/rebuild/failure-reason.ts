@@ -4,6 +4,32 @@ import { DatasetError } from './dataset-error.js';
 import { truncateReason } from './reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
 
+/** Causes of causes that are shown. */
+const MAX_CAUSES = 5;
+
+/** Kinds of failures, as a label of metrics. */
+export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
+
+export type FailureKind = (typeof FAILURE_KINDS)[number];
+
+const KINDS: Partial<Record<string, FailureKind>> = {
+  DatasetError: 'dataset',
+  EngineUnavailableError: 'elasticsearch',
+  FlipError: 'elasticsearch',
+  LockLostError: 'lock',
+  RetryableError: 'elasticsearch',
+  SearchRefusedError: 'elasticsearch',
+  StalledError: 'elasticsearch',
+  WorkerFailedError: 'process',
+};
+
+/** The kind of a failure, by the name of its class. */
+export function failureKind(error: Error): FailureKind {
+  if (describeAuthError(error, '') !== undefined) return 'credentials';
+  if (error instanceof errors.ElasticsearchClientError) return 'elasticsearch';
+  return KINDS[error.name] ?? 'other';
+}
+
 /** The reason of a failed rebuild for clients. Only the log contains addresses of Elasticsearch and Redis. */
 export function publicReason(error: Error): string {
   return truncateReason(describe(error));
@@ -20,6 +46,25 @@ function describe(error: Error): string {
     error instanceof errors.NoLivingConnectionsError ||
     error instanceof errors.TimeoutError;
   return silent ? 'Elasticsearch does not respond' : redactAddresses(error);
+}
+
+/** What Elasticsearch or a library said of an error: the messages that `publicReason` omits, in one line. */
+export function detailsOf(error: Error): string {
+  const messages: string[] = [];
+  for (let at: unknown = error; at instanceof Error && messages.length < MAX_CAUSES; at = at.cause) {
+    messages.push(at instanceof errors.ResponseError ? reasonIn(at) : at.message);
+  }
+  const shown = publicReason(error);
+  return truncateReason(
+    [...new Set(messages)]
+      .filter((text) => text !== shown)
+      .join(': ')
+      .replace(/\s+/g, ' '),
+  );
+}
+
+function reasonIn({ message, body }: errors.ResponseError): string {
+  return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? message;
 }
 
 /** Omits the message of the response, which may contain the host names of nodes or of a proxy. */

@@ -1,6 +1,6 @@
 /**
- * Maximum length of a failure reason, in UTF-16 code units; longer ones are truncated. Reasons are part of `/rebuild`,
- * the log and a metric label, so their size must not depend on the dataset.
+ * Maximum length of a failure reason, in UTF-16 code units; longer ones are truncated. Reasons are part of `/rebuild`
+ * and the log, so their size must not depend on the dataset.
  */
 export const MAX_REASON_LENGTH = 300;
 

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Logger } from '../log.js';
+import { FAILURE_KINDS } from './failure-reason.js';
 import type { Failure } from './outcome.js';
 import { MAX_REASON_LENGTH } from './reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
@@ -45,6 +46,7 @@ function shared(value: object): string {
 const failure: z.ZodType<Failure> = z.object({
   at: z.iso.datetime(),
   reason: z.string().max(MAX_REASON_LENGTH),
+  kind: z.enum(FAILURE_KINDS).optional(),
 });
 
 /**

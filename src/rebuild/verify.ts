@@ -22,7 +22,7 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
   if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
   throw new DatasetError(
     `the snapshot has ${total} packages, the previous one ${previous}: smaller by more than ${maxPercent} %` +
-      ' (REBUILD_MAX_SHRINK_PERCENT); use force=true to accept it',
+      ' (REBUILD_MAX_SHRINK_PERCENT); accept it with force=true or --force',
   );
 }
 

@@ -82,6 +82,6 @@ function describe({ progress, lastFailure }: StartResult) {
     bytes: bytes ?? null,
     total_bytes: totalBytes ?? null,
     started_at: startedAt,
-    last_failure: lastFailure ?? null,
+    last_failure: lastFailure === undefined ? null : { at: lastFailure.at, reason: lastFailure.reason },
   };
 }

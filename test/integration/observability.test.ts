@@ -96,7 +96,7 @@ describe('Metrics', () => {
     });
     expect(failing.grown('rebuilds_total', { outcome: 'failed' })).to.equal(1);
     const [failure] = failing.after.all('rebuild_last_failure_timestamp_seconds');
-    expect(failure?.labels['reason']).to.match(/^line 2: /);
+    expect(failure?.labels['reason']).to.equal('dataset');
     expect(failure?.value).to.be.closeTo(now, 60);
 
     const { grown, after } = await growth(async () => {

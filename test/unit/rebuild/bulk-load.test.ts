@@ -139,14 +139,16 @@ describe('bulkLoad', () => {
 
   it('gives up if the failure persists, and reports the reason', async () => {
     const busy = await load(() => refusal('circuit_breaking_exception'));
-    expect(busy.failure).to.have.property('message', `${REJECTED}circuit_breaking_exception: why`);
+    expect(busy.failure).to.have.property('message', `${REJECTED}circuit_breaking_exception`);
+    expect(busy.failure).to.have.nested.property('cause.message', 'why');
     const away = await load(() => 0);
     expect(away.failure).to.have.property('message', 'Elasticsearch did not respond for 0.3 seconds');
   });
 
   it('fails on a rejected document, and reports the reason', async () => {
     const { bodies, failure } = await load((n) => (n === 2 ? refusal('document_parsing_exception') : GOOD));
-    expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception: why`);
+    expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
+    expect(failure).to.have.nested.property('cause.message', 'why');
     expect(bodies.length, 'requests after the rejection').to.be.lessThan(5);
   });
 

@@ -1,8 +1,11 @@
 import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
+import { EngineUnavailableError } from '../../../src/clients/search-pool.js';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
-import { publicReason } from '../../../src/rebuild/failure-reason.js';
+import { detailsOf, failureKind, publicReason } from '../../../src/rebuild/failure-reason.js';
+import { LockLostError } from '../../../src/rebuild/lock.js';
 import { redactAddresses } from '../../../src/rebuild/redact-addresses.js';
+import { WorkerFailedError } from '../../../src/rebuild/worker-process.js';
 
 describe('The reason of a failure', () => {
   const worded: [message: string, shown: string][] = [
@@ -63,6 +66,29 @@ describe('The reason of a failure', () => {
       const result = { body, statusCode: 503, headers: {}, warnings: null, meta: {} } as DiagnosticResult;
       expect(publicReason(new errors.ResponseError(result))).to.equal(shown);
     }
+  });
+
+  it('has a kind for metrics, which is no free text', () => {
+    const response = { statusCode: 401, body: {}, headers: {}, warnings: null, meta: {} } as DiagnosticResult;
+    const kinds: [error: Error, kind: string][] = [
+      [new DatasetError('line 2: name is empty'), 'dataset'],
+      [new errors.ResponseError(response), 'credentials'],
+      [new errors.TimeoutError('late'), 'elasticsearch'],
+      [new EngineUnavailableError('late'), 'elasticsearch'],
+      [new LockLostError(), 'lock'],
+      [new WorkerFailedError('killed'), 'process'],
+      [new Error('any'), 'other'],
+    ];
+    for (const [error, kind] of kinds) expect(failureKind(error), error.name).to.equal(kind);
+  });
+
+  it('has details for operators: what Elasticsearch or a library said, in one line', () => {
+    const cause = new Error('no space\n on node es-1.internal');
+    expect(detailsOf(new Error('a step failed', { cause }))).to.equal('no space on node es-1.internal');
+    const body = { error: { type: 'validation_exception', reason: 'too many shards' } };
+    const response = { statusCode: 400, body, headers: {}, warnings: null, meta: {} } as DiagnosticResult;
+    expect(detailsOf(new errors.ResponseError(response))).to.equal('too many shards');
+    expect(detailsOf(new Error('our own words'))).to.equal('');
   });
 
   it('has at most 300 characters', () => {

@@ -25,7 +25,7 @@ describe('assertNotShrunk', () => {
       expect(() => assertNotShrunk(smallest - 1, previous, percent)).to.throw(
         DatasetError,
         `the snapshot has ${smallest - 1} packages, the previous one ${previous}: smaller by more than ${percent} %` +
-          ' (REBUILD_MAX_SHRINK_PERCENT); use force=true to accept it',
+          ' (REBUILD_MAX_SHRINK_PERCENT); accept it with force=true or --force',
       );
     });
   }
