@@ -6,8 +6,11 @@ import { loadingAliasOf } from '../search/index-names.js';
 import { retry, RetryableError, type RetryOptions } from './retry.js';
 import type { Row } from './rows.js';
 
-/** Characters of one bulk request: the round trip is negligible, and Elasticsearch's heap can hold many. */
-const BULK_LENGTH = 1_000_000;
+/**
+ * Bytes of one bulk request, without its last document of 40 KB at most: the round trip is negligible, Elasticsearch's heap
+ * can hold many, and proxies reject bodies over 1 MiB by default.
+ */
+export const BULK_BYTES = 1_000_000;
 /**
  * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is served,
  * there is only one, which leaves a processor for searches: the slowest take half as long, and the load takes
@@ -36,16 +39,22 @@ export async function bulkLoad(
 ): Promise<void> {
   let loaded = 0;
   const bulks = bulkRequests(rows, dataset);
-  // All senders share one generator. A failure ends it for the others, too; requests in flight are awaited.
+  // All senders share one generator. A failure ends it for the others, and their retries.
+  const failing = new AbortController();
+  const step = { ...options, signal: AbortSignal.any([options.signal, failing.signal]) };
   const sender = async () => {
-    for await (const { body, count } of bulks) {
-      await sendBulk(client, index, body, options);
-      options.onRows((loaded += count));
+    try {
+      for await (const { body, count } of bulks) {
+        await sendBulk(client, index, body, step);
+        options.onRows((loaded += count));
+      }
+    } catch (error) {
+      failing.abort(error);
     }
   };
   const length = options.throttled ? THROTTLED_IN_FLIGHT : IN_FLIGHT;
-  const outcomes = await Promise.allSettled(Array.from({ length }, sender));
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+  await Promise.all(Array.from({ length }, sender));
+  failing.signal.throwIfAborted();
   if (loaded !== dataset.total) throw new Error(`${loaded} of ${dataset.total} packages were loaded`);
 }
 
@@ -61,15 +70,19 @@ async function* bulkRequests(
   dataset: ValidatedDataset,
 ): AsyncGenerator<BulkRequest> {
   let body = '';
+  let bytes = 0;
   let count = 0;
   for await (const batch of rows) {
     for (const row of batch) {
       if ('reason' in row || dataset.duplicateLines.has(row.line)) continue;
-      body += indexAction(row.entry, dataset.ordinalOf(row.entry.no));
+      const action = indexAction(row.entry, dataset.ordinalOf(row.entry.no));
+      body += action;
+      bytes += Buffer.byteLength(action);
       count++;
-      if (body.length < BULK_LENGTH) continue;
+      if (bytes < BULK_BYTES) continue;
       yield { body, count };
       body = '';
+      bytes = 0;
       count = 0;
     }
   }

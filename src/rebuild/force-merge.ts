@@ -1,5 +1,5 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { retry, waitUntilDone, type RetryOptions } from './retry.js';
+import { isRetryable, retry, RetryableError, waitUntilDone, type RetryOptions } from './retry.js';
 
 /**
  * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request in memory
@@ -17,9 +17,10 @@ export interface SealOptions extends RetryOptions {
 
 /**
  * Merges a loaded index to one searchable segment per shard and blocks writes to it. The merge may take hours: it is
- * started without waiting for its response and then observed.
+ * requested without waiting for the response, and observed. (`wait_for_completion=false` would leave a document in
+ * `.tasks` each time.)
  * @param total documents in the index.
- * @throws {StalledError} when the merge makes no progress.
+ * @throws {Error} at once if there are not `total` documents. {StalledError} when the merge makes no progress.
  */
 export async function seal(
   client: Client,
@@ -29,16 +30,25 @@ export async function seal(
 ): Promise<void> {
   const { onBytes, signal: stopped } = options;
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);
+  await assertDocuments(client, index, total, options);
   const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
+  const done = new AbortController();
   let requestedAt = -Infinity;
-  const request = async (signal: AbortSignal) => {
+  let rejection: Error | undefined;
+  const request = () => {
     if (performance.now() - requestedAt < REQUEST_AGAIN_MS) return;
-    await client.indices.forcemerge({ index, max_num_segments: 1, wait_for_completion: false }, { signal });
     requestedAt = performance.now();
+    client.indices
+      .forcemerge({ index, max_num_segments: 1 }, { signal: done.signal, maxRetries: 0 })
+      .catch((error: unknown) => {
+        // A merge goes on after its response was lost or timed out.
+        if (!done.signal.aborted && !isRetryable(error)) rejection = error as Error;
+      });
   };
   await waitUntilDone(
     'the merge',
     async (signal) => {
+      if (rejection !== undefined) throw rejection;
       const { segments, merging, bytes, merges } = await readMerge(client, index, signal).catch(
         (error: unknown) => {
           // The node may have restarted and lost the request.
@@ -49,21 +59,54 @@ export async function seal(
       onBytes(Math.min(Math.max(0, bytes - unmerged), unmerged), unmerged);
       if (merging === 0) {
         if (isMerged(segments, total)) return { done: true, evidence: undefined };
-        await request(signal);
+        request();
         // Makes the result of a finished merge searchable.
         await client.indices.refresh({ index }, { signal });
       }
       return { done: false, evidence: { segments: segments.length, merging, bytes, merges } };
     },
     options,
-  );
+  ).finally(() => done.abort());
   stopped.throwIfAborted();
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
 }
 
+/** @throws {Error} if there are not `total` searchable documents: something else deletes or drops them. */
+export async function assertDocuments(
+  client: Client,
+  index: string,
+  total: number,
+  options: RetryOptions,
+): Promise<void> {
+  const count = await countDocuments(client, index, options);
+  if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
+}
+
+/** Documents in an index. */
+export async function countDocuments(client: Client, index: string, options: RetryOptions): Promise<number> {
+  const { count } = await retry(async (signal) => {
+    const counted = await client.count({ index }, { signal });
+    assertComplete(counted._shards);
+    return counted;
+  }, options);
+  return count;
+}
+
+/** @throws {RetryableError} if the response covers only some of the shards, or none. */
+function assertComplete({ failed, successful }: { failed: number; successful: number }): void {
+  if (failed > 0 || successful === 0) throw new RetryableError('not every shard of the index responded');
+}
+
 /** @throws {Error} if a shard has more than one segment: searches rely on the order of documents in a segment. */
-export async function assertOneSegment(client: Client, index: string, signal: AbortSignal): Promise<void> {
-  const searched = (await readSegments(client, index, signal)).filter(({ search }) => search);
+export async function assertOneSegment(
+  client: Client,
+  index: string,
+  shards: number,
+  options: RetryOptions,
+): Promise<void> {
+  const segments = await retry((signal) => readSegments(client, index, signal, shards), options);
+  const searched = segments.filter(({ search }) => search);
+  if (searched.length === 0) throw new Error(`${index} has no searchable segment after it was merged`);
   const perShard = new Map<string, number>();
   for (const { shard } of searched) perShard.set(shard, (perShard.get(shard) ?? 0) + 1);
   const most = Math.max(0, ...perShard.values());
@@ -73,9 +116,19 @@ export async function assertOneSegment(client: Client, index: string, signal: Ab
 /** A segment of one copy of a shard. */
 type Segment = estypes.IndicesSegmentsSegment & { shard: string };
 
-async function readSegments(client: Client, index: string, signal: AbortSignal): Promise<Segment[]> {
-  const { indices } = await client.indices.segments({ index }, { signal });
-  return Object.entries(indices[index]?.shards ?? {}).flatMap(([number, copies]) =>
+/** @param shards the number of shards that must respond. */
+async function readSegments(
+  client: Client,
+  index: string,
+  signal: AbortSignal,
+  shards = 1,
+): Promise<Segment[]> {
+  const { indices, _shards } = await client.indices.segments({ index }, { signal });
+  assertComplete(_shards);
+  const found = indices[index]?.shards ?? {};
+  // One without a node counts neither as failed nor as successful.
+  if (Object.keys(found).length < shards) throw new RetryableError('a shard of the index has no node');
+  return Object.entries(found).flatMap(([number, copies]) =>
     [copies]
       .flat()
       .flatMap(({ routing, segments }) =>

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../search/generation.js';
 import { loadingAliasOf } from '../search/index-names.js';
-import { assertOneSegment, type OnBytes } from './force-merge.js';
+import { assertDocuments, assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 
 /** The content of an index: the names of the files in `mappings/`. */
@@ -57,12 +57,12 @@ interface ReplicaOptions extends RetryOptions {
  */
 export async function waitForReplicas(
   client: Client,
-  index: string,
+  { index, shards }: Pick<NewIndex, 'index' | 'shards'>,
   replicas: string,
   options: ReplicaOptions,
 ): Promise<void> {
   await waitForCopies(client, index, replicas, options);
-  await assertOneSegment(client, index, options.signal);
+  await assertOneSegment(client, index, shards, options);
 }
 
 /**
@@ -76,15 +76,15 @@ export async function closeLoad(
   options: RetryOptions,
 ): Promise<void> {
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);
-  const count = await countDocuments(client, index, options);
-  if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
+  await assertDocuments(client, index, total, options);
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
 }
 
 /**
  * Sets the number of copies and the usual settings, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
- * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space.
+ * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space. {Error} if a copy of a shard
+ * has failed and was started again three times.
  */
 export async function waitForCopies(
   client: Client,
@@ -97,28 +97,75 @@ export async function waitForCopies(
     : { auto_expand_replicas: 'false', number_of_replicas: Number(replicas) };
   const settings = { ...copies, refresh_interval: '1s' };
   await retry((signal) => client.indices.putSettings({ index, settings }, { signal }), options);
+  const attempts = new CopyAttempts();
   await waitUntilDone(
     `copying the index (INDEX_REPLICAS=${replicas})`,
     async (signal) => {
-      if (await isGreen(client, index, signal)) return { done: true, evidence: undefined };
-      const { done, total, stages } = await readCopies(client, index, signal);
+      const failures = await readMissing(client, index, signal);
+      if (failures === undefined) return { done: true, evidence: undefined };
+      const { done, total, copies } = await readCopies(client, index, signal);
       options.onBytes(done, total);
-      return { done: false, evidence: { done, total, stages } };
+      attempts.add(copies, failures);
+      return { done: false, evidence: attempts.evidence };
     },
     options,
   );
 }
 
-/**
- * Whether every copy of the index exists: the request lists only shards that are not green. The cluster
- * health API would require the privilege to monitor the whole cluster.
- */
-async function isGreen(client: Client, index: string, signal: AbortSignal): Promise<boolean> {
-  const { indices } = await client.indices.shardStores({ index }, { signal });
-  return Object.keys(indices).length === 0;
+/** How often a copy may fail and begin anew: a node may restart, and be restarted once more. */
+const MAX_RESTARTS = 2;
+
+/** The copy of a shard to another node, as Elasticsearch reports it. */
+interface Copy {
+  shard: number;
+  startedAt: number;
+  /** Bytes, operations and stage: everything that changes while it advances. */
+  progress: string;
 }
 
-/** Bytes copied so far by all copies, and the stage of each. */
+/** The attempts to copy the shards of an index. Elasticsearch reports those that run or have succeeded. */
+class CopyAttempts {
+  /** By shard: the starts of its copies, and the highest number of copies at a time. */
+  readonly #shards = new Map<number, { starts: Set<number>; copies: number }>();
+  readonly #seen = new Set<string>();
+
+  /** Grows with everything that was not there before: a copy that begins anew repeats what it did. */
+  get evidence(): number {
+    return this.#seen.size;
+  }
+
+  /** @param failures types of the errors of copies, for the message. @throws {Error} if a copy was restarted too often. */
+  add(copies: readonly Copy[], failures: readonly string[]): void {
+    for (const { shard, startedAt, progress } of copies) {
+      const known = this.#shards.get(shard) ?? { starts: new Set(), copies: 0 };
+      this.#shards.set(shard, known);
+      known.starts.add(startedAt);
+      known.copies = Math.max(known.copies, copies.filter((copy) => copy.shard === shard).length);
+      this.#seen.add(`${shard} ${progress}`);
+      if (known.starts.size > known.copies + MAX_RESTARTS) {
+        const reasons = failures.length === 0 ? '' : `: ${failures.join(', ')}`;
+        throw new Error(`a copy of shard ${shard} failed ${MAX_RESTARTS + 1} times${reasons}`);
+      }
+    }
+  }
+}
+
+/**
+ * The types of errors of copies that do not exist yet; undefined if every copy exists: the request lists only shards that are
+ * not green. The cluster health API would require the privilege to monitor the whole cluster.
+ */
+async function readMissing(
+  client: Client,
+  index: string,
+  signal: AbortSignal,
+): Promise<string[] | undefined> {
+  const { indices } = await client.indices.shardStores({ index }, { signal });
+  if (Object.keys(indices).length === 0) return undefined;
+  const stores = Object.values(indices[index]?.shards ?? {}).flatMap((shard) => shard.stores);
+  return [...new Set(stores.flatMap(({ store_exception: error }) => error?.type ?? []))];
+}
+
+/** Bytes copied so far by all copies, and each copy. */
 async function readCopies(client: Client, index: string, signal: AbortSignal) {
   const found = await client.indices.recovery({ index }, { signal });
   const copies = (found[index]?.shards ?? []).filter(({ type }) => type === 'PEER');
@@ -127,12 +174,10 @@ async function readCopies(client: Client, index: string, signal: AbortSignal) {
   return {
     done: sum(({ index: files }) => files.size.recovered_in_bytes),
     total: sum(({ index: files }) => files.size.total_in_bytes),
-    stages: copies.map(({ stage, translog }) => `${stage} ${translog.recovered}`),
+    copies: copies.map(({ id, start_time_in_millis, stage, translog, index: files }): Copy => ({
+      shard: id,
+      startedAt: start_time_in_millis,
+      progress: `${stage} ${translog.recovered} ${files.size.recovered_in_bytes}`,
+    })),
   };
-}
-
-/** Documents in an index. */
-export async function countDocuments(client: Client, index: string, options: RetryOptions): Promise<number> {
-  const { count } = await retry((signal) => client.count({ index }, { signal }), options);
-  return count;
 }

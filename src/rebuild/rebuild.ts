@@ -148,7 +148,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   const changes =
     retention === 0 ? undefined : await recordChanges(deps, served, build, { ...step, retention });
   progress.enter('replicating');
-  await waitForReplicas(client, index, replicas, step);
+  await waitForReplicas(client, { index, shards }, replicas, step);
   signal.throwIfAborted();
   progress.enter('flipping');
   await flip(client, alias, served?.index, index, changes);

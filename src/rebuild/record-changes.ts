@@ -11,7 +11,7 @@ import {
 } from '../search/generation.js';
 import type { PackageEntry } from '../search/package-document.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../search/index-names.js';
-import { sendBulk } from './bulk-load.js';
+import { BULK_BYTES, sendBulk } from './bulk-load.js';
 import { compare } from './compare.js';
 import type { OnBytes } from './force-merge.js';
 import { closeLoad, createIndex, waitForCopies } from './indices.js';
@@ -22,9 +22,6 @@ const STALL_MS = 60_000;
 
 /** Timeout of all steps together, in milliseconds: many times what ten million names take. */
 const TIMEOUT_MS = 30 * 60_000;
-
-/** Characters of one bulk request. */
-const BULK_LENGTH = 1_000_000;
 
 /** The lineage of the first snapshot of a chain. */
 const NEW_CHAIN: Lineage = { ancestors: [], added: 0, removed: 0, updated: 0 };
@@ -158,16 +155,20 @@ async function writeChanges(
   const limit = Math.max(served.meta.total, meta.total) / 2;
   const counts: Counts = { added: 0, removed: 0, updated: 0 };
   let body = '';
+  let bytes = 0;
   const flush = async () => {
     if (body !== '') await sendBulk(client, changes, body, options);
     body = '';
+    bytes = 0;
   };
   const { has_package_no: hasPackageNo } = meta;
   for await (const differences of compare(exportPool, served, build, { ...options, hasPackageNo })) {
     for (const difference of differences) {
       counts[kindOf(difference)]++;
-      body += indexAction({ snapshot, ...difference }, meta.taken_at);
-      if (body.length >= BULK_LENGTH) await flush();
+      const action = indexAction({ snapshot, ...difference }, meta.taken_at);
+      body += action;
+      bytes += Buffer.byteLength(action);
+      if (bytes >= BULK_BYTES) await flush();
     }
     if (sum(counts) > limit) throw new NewChainError('more than half of all names changed');
   }

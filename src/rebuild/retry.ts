@@ -45,7 +45,7 @@ export interface RetryOptions {
 }
 
 /** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
-function isRetryable(error: unknown): error is Error {
+export function isRetryable(error: unknown): error is Error {
   if (error instanceof errors.ResponseError)
     return REBUILD_RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
   return (

@@ -8,7 +8,7 @@ import { runSearches } from '../search/msearch.js';
 import type { SearchBody } from '../search/queries.js';
 import { findGeneration, isReadable, type Generation } from '../search/generation.js';
 import { DatasetError } from './dataset-error.js';
-import { countDocuments } from './indices.js';
+import { countDocuments } from './force-merge.js';
 import { retry, type RetryOptions } from './retry.js';
 
 /** How many packages of the new index are searched for; at least 2. */

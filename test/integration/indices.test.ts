@@ -6,10 +6,10 @@ import { MAPPING_VERSION } from '../../src/search/generation.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/force-merge.js';
 import type { Row } from '../../src/rebuild/rows.js';
-import { createLogger } from '../../src/log.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { newSlug } from '../support/service.js';
+import { STEP } from '../support/step.js';
 
 describe("A build's index", () => {
   const index = newIndexName(newSlug(), new Date());
@@ -22,11 +22,7 @@ describe("A build's index", () => {
     mapping_version: MAPPING_VERSION,
     has_package_no: true,
   };
-  const step = {
-    signal: new AbortController().signal,
-    log: createLogger('silent', false),
-    onBytes: () => undefined,
-  };
+  const step = { ...STEP, onBytes: () => undefined };
   let client: Client;
 
   before(() => {
@@ -44,10 +40,12 @@ describe("A build's index", () => {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
     }
-    const failure = await waitForReplicas(client, index, '0', step).catch((error: unknown) => error);
+    const failure = await waitForReplicas(client, { index, shards: 1 }, '0', step).catch(
+      (error: unknown) => error,
+    );
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
     await seal(client, index, 2, step);
-    await waitForReplicas(client, index, '0', step);
+    await waitForReplicas(client, { index, shards: 1 }, '0', step);
   });
 
   it('is not recreated by a load that continues after its removal', async () => {

@@ -20,6 +20,17 @@ describe('GET /rebuild', function () {
     expect(new Set(answers.map(({ text }) => text)).size).to.equal(1);
   });
 
+  it('leaves no record of its merge in Elasticsearch', async () => {
+    const { elasticsearch } = suite.service;
+    const records = async () =>
+      (await elasticsearch.indices.exists({ index: '.tasks' }))
+        ? (await elasticsearch.count({ index: '.tasks' })).count
+        : 0;
+    const before = await records();
+    await suite.publish(old);
+    expect(await records()).to.equal(before);
+  });
+
   it('loads a changed CSV during a loop of searches, none of which fails or mixes snapshots', async () => {
     const added = packagesNamed(['brand-new-package']).map((entry) => ({ ...entry, no: 99_999 }));
     const changed = [...old.slice(10), ...added];

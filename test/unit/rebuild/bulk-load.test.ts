@@ -4,6 +4,7 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { ValidatedDataset } from '../../../src/rebuild/validate.js';
 import { createLogger } from '../../../src/log.js';
+import type { PackageEntry } from '../../../src/search/package-document.js';
 import { bulkLoad } from '../../../src/rebuild/bulk-load.js';
 import { RETRY_PAUSE_MS } from '../../../src/rebuild/retry.js';
 import type { Row } from '../../../src/rebuild/rows.js';
@@ -21,7 +22,9 @@ const DATASET: ValidatedDataset = {
   ordinalOf: (no) => no - 1,
 };
 
-const rows = () => streamOf(packages.map((entry): Row[] => [{ line: entry.no + 1, entry }]));
+const rowsOf = (entries: PackageEntry[]) =>
+  streamOf(entries.map((entry): Row[] => [{ line: entry.no + 1, entry }]));
+const rows = () => rowsOf(packages);
 
 const REJECTED = 'Elasticsearch rejected a document: ';
 const GOOD = { errors: false };
@@ -36,6 +39,7 @@ async function load(
     source = rows(),
     throttled = false,
     timeoutMs = 30_000,
+    stallMs = 300,
   } = {},
 ) {
   const bodies: string[] = [];
@@ -63,7 +67,7 @@ async function load(
   const counts: number[] = [];
   const failure = await bulkLoad(client, 'index', source, dataset, {
     throttled,
-    stallMs: 300,
+    stallMs,
     pauseMs: 50,
     log: createLogger('silent', false),
     signal,
@@ -94,6 +98,13 @@ describe('bulkLoad', () => {
     // The alias is deleted with its index.
     expect([...paths]).to.have.length(1);
     expect([...paths][0]).to.match(/^\/index-loading\/_bulk\?(.*&)?require_alias=true(&|$)/);
+  });
+
+  it('measures requests in bytes, not characters: proxies accept 1 MiB by default', async () => {
+    const wide = packagesNamed(packages.map((_entry, i) => `${'語'.repeat(165)}-${i}`));
+    const { bodies, failure } = await load(undefined, { source: rowsOf(wide) });
+    expect(failure).to.be.undefined;
+    for (const body of bodies) expect(Buffer.byteLength(body)).to.be.lessThan(2 ** 20);
   });
 
   it('skips bad rows and duplicates', async () => {
@@ -150,6 +161,14 @@ describe('bulkLoad', () => {
     expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
     expect(failure).to.have.nested.property('cause.message', 'why');
     expect(bodies.length, 'requests after the rejection').to.be.lessThan(5);
+  });
+
+  it('fails at once on a rejected document, even while another request is retried', async () => {
+    const began = performance.now();
+    const answer = (n: number) => (n === 2 ? refusal('document_parsing_exception') : 429);
+    const { failure } = await load(answer, { stallMs: 10_000 });
+    expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
+    expect(performance.now() - began).to.be.lessThan(5000);
   });
 
   it('fails if rows and dataset disagree, or if reading rows fails', async () => {

@@ -1,0 +1,45 @@
+import { rejects } from 'node:assert/strict';
+import type { RequestListener } from 'node:http';
+import { createRebuildClient } from '../../../src/clients/elasticsearch.js';
+import { waitForCopies } from '../../../src/rebuild/indices.js';
+import { withNodes } from '../../support/node-servers.js';
+import { STEP } from '../../support/step.js';
+
+const STORES = {
+  indices: { build: { shards: { 0: { stores: [{ store_exception: { type: 'corrupt_index' } }] } } } },
+};
+
+describe('waitForCopies', () => {
+  /** Waits for copies of an index with one shard. `copyAt(n)` is what Elasticsearch reports at poll n. */
+  function wait(copyAt: (poll: number) => { start: number; bytes: number }, stallMs: number): Promise<void> {
+    let polls = 0;
+    const node: RequestListener = ({ url = '' }, response) => {
+      const { start, bytes } = copyAt(polls);
+      if (url.includes('_recovery')) polls++;
+      const size = { recovered_in_bytes: bytes, total_in_bytes: 1000 };
+      const shard = { id: 0, type: 'PEER', stage: 'INDEX', start_time_in_millis: start, translog: { recovered: 0 }, index: { size } }; // prettier-ignore
+      const body = url.includes('_recovery') ? { build: { shards: [shard] } } : STORES;
+      response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
+    };
+    return withNodes([node], async (nodes) => {
+      const client = createRebuildClient({ nodes, apiKey: undefined });
+      const options = { ...STEP, stallMs, onBytes: () => undefined };
+      await waitForCopies(client, 'build', '1', options).finally(() => client.close());
+    });
+  }
+
+  it('fails if a copy begins anew for the third time, with the reason', async () => {
+    const message = 'a copy of shard 0 failed 3 times: corrupt_index';
+    await rejects(
+      wait((poll) => ({ start: poll, bytes: 10 }), 10_000),
+      { name: 'Error', message },
+    );
+  });
+
+  it('fails if a copy makes no progress, whatever it repeats', async () => {
+    await rejects(
+      wait((poll) => ({ start: 1, bytes: poll % 2 }), 400),
+      { name: 'StalledError' },
+    );
+  });
+});
