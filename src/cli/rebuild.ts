@@ -46,7 +46,7 @@ async function rebuild({ rebuildContext, secrets, signal }: CommandContext, forc
   const outcome = await answer.outcome;
   bar.end();
   if ('stopped' in outcome) {
-    console.error('stopped; the current snapshot stays in service');
+    console.error('stopped; what is served has not changed');
     return EXIT.stopped;
   }
   if ('failure' in outcome) {

@@ -5,14 +5,14 @@ import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
  * `npm run rollback`: switches to the previous generation at once; run again, it switches back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
-async function rollback({ rebuildContext: { client, lock, alias } }: CommandContext): Promise<Exit> {
+async function rollback({ rebuildContext: { client, lock, alias, log } }: CommandContext): Promise<Exit> {
   const held = await lock.acquire();
   if (held === undefined) {
     console.error('a rebuild is running: wait until it ends, or stop it');
     return EXIT.busy;
   }
   try {
-    console.log(`Serving ${await rollBack(client, alias, held.lost)} now.`);
+    console.log(`Serving ${await rollBack(client, alias, { signal: held.lost, log })} now.`);
     return EXIT.done;
   } finally {
     await held.release();

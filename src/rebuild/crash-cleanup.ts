@@ -12,13 +12,14 @@ export async function cleanUpAfterCrash(
   const { index, lockOwner, report } = worker;
   await generations.refresh();
   const isServed = index !== undefined && generations.current?.index === index;
+  const isUncertain = report.phase === 'flipping' && generations.engine !== 'present';
   const failure = isServed ? undefined : failed(error);
   if (isServed)
     log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');
   else {
     log.error(
       { err: error, index, phase: report.phase },
-      'the rebuild failed; the current snapshot stays in service',
+      `the rebuild failed; ${isUncertain ? 'it is unknown which snapshot is served' : 'what is served has not changed'}`,
     );
   }
   // Once the lock has expired, the status may belong to another rebuild.

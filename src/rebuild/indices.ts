@@ -19,26 +19,26 @@ export async function createIndex(
   client: Client,
   content: Content,
   { index, shards, meta }: NewIndex,
-  signal: AbortSignal,
+  options: RetryOptions,
 ): Promise<void> {
   const file = new URL(`../../mappings/${content}.json`, import.meta.url);
   const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as Required<
     Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
   >;
-  try {
-    await client.indices.create(
-      {
-        index,
-        settings: { ...settings, number_of_shards: shards },
-        mappings: { ...mappings, ...(meta === undefined ? {} : { _meta: meta }) },
-        aliases: { [loadingAliasOf(index)]: {} },
-      },
-      { signal },
-    );
-  } catch (error) {
-    // The client sends the request again if it lost the response. Nobody else creates an index of this name.
-    if (!isAlreadyCreated(error)) throw error;
-  }
+  const request = {
+    index,
+    settings: { ...settings, number_of_shards: shards },
+    mappings: { ...mappings, ...(meta === undefined ? {} : { _meta: meta }) },
+    aliases: { [loadingAliasOf(index)]: {} },
+  };
+  await retry(
+    (signal) =>
+      client.indices.create(request, { signal }).catch((error: unknown) => {
+        // An earlier attempt succeeded, and its response was lost. Nobody else creates an index of this name.
+        if (!isAlreadyCreated(error)) throw error;
+      }),
+    options,
+  );
 }
 
 function isAlreadyCreated(error: unknown): boolean {

@@ -1,3 +1,4 @@
+import { FlipError } from './aliases.js';
 import type { StatusStore } from './status-store.js';
 import { LockLostError, type HeldLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
@@ -44,13 +45,17 @@ async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOption
     return built;
   } catch (error) {
     const { phase } = options.progress.report;
-    if (options.signal.aborted && !held.lost.aborted) {
-      log.info({ phase }, 'the rebuild was stopped; the current snapshot stays in service');
+    const isUncertain = error instanceof FlipError;
+    if (options.signal.aborted && !held.lost.aborted && !isUncertain) {
+      log.info({ phase }, 'the rebuild was stopped; what is served has not changed');
       return { stopped: true };
     }
-    const outcome = failed(held.lost.aborted ? new LockLostError() : (error as Error));
+    const outcome = failed(held.lost.aborted && !isUncertain ? new LockLostError() : (error as Error));
     const { reason } = outcome.failure;
-    log.error({ err: error, reason, phase }, 'the rebuild failed; the current snapshot stays in service');
+    log.error(
+      { err: error, reason, phase },
+      `the rebuild failed${isUncertain ? '' : '; what is served has not changed'}`,
+    );
     return outcome;
   }
 }

@@ -136,7 +136,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   };
 
   progress.enter('creating');
-  await createIndex(client, 'packages', { index, shards, meta }, signal);
+  await createIndex(client, 'packages', { index, shards, meta }, step);
   progress.enter('loading', dataset.total);
   await bulkLoad(client, index, rows, dataset, { throttled: served !== undefined, ...step });
   progress.enter('merging');
@@ -151,7 +151,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   await waitForReplicas(client, { index, shards }, replicas, step);
   signal.throwIfAborted();
   progress.enter('flipping');
-  await flip(client, alias, served?.index, index, changes);
+  await flip(client, alias, { from: served?.index, build: index, changes }, step);
 }
 
 /**

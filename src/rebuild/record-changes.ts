@@ -82,7 +82,7 @@ export async function recordChanges(
     }
     if (!isReadable(served)) throw new NewChainError('another version wrote the previous generation');
     if (served.closed) throw new NewChainError('the index of the previous generation is closed');
-    await createIndex(client, 'changes', { index: changes, shards: 1 }, step.signal);
+    await createIndex(client, 'changes', { index: changes, shards: 1 }, step);
     const counts = await writeChanges(deps, served, build, changes, step);
     await closeLoad(client, changes, sum(counts), step);
     await waitForCopies(client, changes, build.replicas, step);

@@ -3,14 +3,18 @@ import { findGeneration, isReadable } from '../search/generation.js';
 import { swapWithPrevious } from './aliases.js';
 import { previousAliasOf } from '../search/index-names.js';
 import { LockLostError } from './lock.js';
+import type { RetryOptions } from './retry.js';
+
+/** Time without a response of Elasticsearch after which a rollback fails, in milliseconds. */
+const STALL_MS = 60_000;
 
 /**
  * Serves the previous generation; a second call reverses it. The caller must hold the lock.
- * @param lost aborts when the lock is lost.
+ * @param options with a signal that aborts when the lock is lost.
  * @returns the index that is served now.
  * @throws {Error} if there is no previous generation, this version cannot read it, or it is closed.
  */
-export async function rollBack(client: Client, alias: string, lost: AbortSignal): Promise<string> {
+export async function rollBack(client: Client, alias: string, options: RetryOptions): Promise<string> {
   const current = await findGeneration(client, alias);
   const previous = await findGeneration(client, previousAliasOf(alias));
   if (current === undefined) throw new Error('no generation is served yet');
@@ -21,7 +25,7 @@ export async function rollBack(client: Client, alias: string, lost: AbortSignal)
     );
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
-  if (lost.aborted) throw new LockLostError();
-  await swapWithPrevious(client, alias, current.index, previous.index);
+  if (options.signal.aborted) throw new LockLostError();
+  await swapWithPrevious(client, alias, current.index, previous.index, { stallMs: STALL_MS, ...options });
   return previous.index;
 }

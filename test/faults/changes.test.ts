@@ -16,6 +16,7 @@ import { followNext } from '../support/follow-next.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { REBUILD, useService } from '../support/service.js';
 import { workersOf } from '../support/worker-processes.js';
+import { STEP } from '../support/step.js';
 
 const RETENTION = 4;
 const STEPS = 5;
@@ -80,7 +81,7 @@ describe('A comparison that does not finish', function () {
     if (served?.meta === undefined) throw new Error('no generation is served');
     const index = newIndexName(alias, new Date());
     const build = { index, shards: 1, replicas: '0', meta: { ...served.meta, total: 0 } };
-    await createIndex(client, 'packages', build, step.signal);
+    await createIndex(client, 'packages', build, { ...step, log: createLogger('silent', false) });
     const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
     const reasons: string[] = [];
     const write = (line: string) => {
@@ -210,7 +211,7 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
   async function goBack(): Promise<void> {
     const { elasticsearch, alias } = suite.service;
     if (previous === undefined) return;
-    await rollBack(elasticsearch, alias, new AbortController().signal);
+    await rollBack(elasticsearch, alias, STEP);
     [current, previous] = [previous, current];
     expect(await refresh()).to.equal(current);
   }

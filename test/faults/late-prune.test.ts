@@ -1,7 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { createLogger } from '../../src/log.js';
 import { flip } from '../../src/rebuild/aliases.js';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { discard, listBuilds, prune } from '../../src/rebuild/prune.js';
@@ -13,6 +12,7 @@ import { useProxiedService } from '../support/proxied-service.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
 import { REBUILD, request, type Service } from '../support/service.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
+import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
 import { workersOf } from '../support/worker-processes.js';
 
@@ -116,7 +116,7 @@ describe('A discarded build', function () {
     const { alias, elasticsearch, server } = suite.service;
     const index = newIndexName(alias, new Date());
     const meta = server.generations.current?.meta ?? expect.fail('no generation is served');
-    await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, new AbortController().signal);
+    await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, STEP);
     return index;
   }
 
@@ -129,7 +129,7 @@ describe('A discarded build', function () {
     const deletion = suite.proxy.hold('before', (method) => method === 'DELETE');
     const discarded = discard(viaProxy, index);
     await deletion.arrived;
-    await rejects(flip(elasticsearch, alias, before[0], index));
+    await rejects(flip(elasticsearch, alias, { from: before[0], build: index }, STEP));
     deletion.release();
     await discarded;
     await viaProxy.close();
@@ -142,12 +142,7 @@ describe('A discarded build', function () {
     await suite.publish(packages);
     const [, previous = ''] = await served(suite.service);
     const index = await build();
-    const options = {
-      served: previous,
-      signal: new AbortController().signal,
-      log: createLogger('silent', false),
-    };
-    await prune(elasticsearch, alias, [index], options);
+    await prune(elasticsearch, alias, [index], { ...STEP, served: previous });
     expect(await suite.service.indices()).to.include(index);
     await discard(elasticsearch, index);
   });
@@ -156,11 +151,39 @@ describe('A discarded build', function () {
     const { alias, elasticsearch } = suite.service;
     const [current] = await served(suite.service);
     const index = await build();
-    await flip(elasticsearch, alias, current, index);
+    await flip(elasticsearch, alias, { from: current, build: index }, STEP);
     await discard(elasticsearch, index);
     expect(await served(suite.service)).to.deep.equal([index, current]);
     // Replaces the empty build.
     await suite.publish(packages);
+  });
+
+  it('is served if only the response to its flip was late: what is served decides', async () => {
+    const { alias } = suite.service;
+    const [current] = await served(suite.service);
+    const index = await build();
+    const impatient = new Client({ node: suite.proxy.url, requestTimeout: 500, maxRetries: 0 });
+    const late = suite.proxy.hold('after', isFlip);
+    await flip(impatient, alias, { from: current, build: index }, STEP);
+    late.release();
+    await impatient.close();
+    expect(await served(suite.service)).to.deep.equal([index, current]);
+    await suite.publish(packages);
+  });
+
+  it('may be served or not if Elasticsearch stops responding, which the error says', async () => {
+    const { alias, elasticsearch } = suite.service;
+    const before = await served(suite.service);
+    const index = await build();
+    const impatient = new Client({ node: suite.proxy.url, requestTimeout: 300, maxRetries: 0 });
+    const hang = suite.proxy.hang();
+    const options = { ...STEP, stallMs: 600, pauseMs: 50 };
+    const flipped = flip(impatient, alias, { from: before[0], build: index }, options);
+    await rejects(flipped, { name: 'FlipError' });
+    hang.release();
+    await impatient.close();
+    await discard(elasticsearch, index);
+    expect(await served(suite.service)).to.deep.equal(before);
   });
 
   it('is never the previous generation, even if the current index was deleted by hand', async () => {

@@ -47,7 +47,7 @@ describe('A step that outlasts the request timeout', function () {
       mapping_version: MAPPING_VERSION,
       has_package_no: true,
     };
-    await createIndex(client, 'packages', { index, shards: 1, meta }, step.signal);
+    await createIndex(client, 'packages', { index, shards: 1, meta }, step);
     // A segment each.
     for (let i = 0; i < total; i++)
       await client.index({ index, document: { name: `lib-${i}` }, refresh: true });

@@ -11,6 +11,7 @@ import { followNext, linksOf } from '../support/follow-next.js';
 import { scrape } from '../support/metrics.js';
 import { logLines, useService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
+import { STEP } from '../support/step.js';
 
 const CASE_VARIANTS = ['lib', 'LIB', 'Lib', 'li-b', 'LİB', 'lib\u{10FFFF}', '\uE000lib', '🚀-lib', '🚀-LIB', `lib${'x'.repeat(509)}`, '"lib', '<b>&amp;']; // prettier-ignore
 
@@ -157,7 +158,7 @@ describe('The chain of snapshots', function () {
     expect(await changesIndices()).to.have.length(3);
     const [found] = Object.values(await elasticsearch.indices.getMapping({ index: alias }));
     expect(found?.mappings._meta?.['lineage'].ancestors).to.deep.equal([ids[3], ids[2]]);
-    await rollBack(elasticsearch, alias, new AbortController().signal);
+    await rollBack(elasticsearch, alias, STEP);
     await server.generations.refresh();
     expect(currentId(suite.service)).to.equal(ids[3]);
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 200, 200, 200, 410]);

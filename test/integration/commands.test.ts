@@ -84,7 +84,7 @@ describe('The command line', function () {
       const stderr = 'a rebuild is running: wait until it ends, or stop it\n';
       expect(rollback).to.include({ code: 3, stderr });
       expect(await first.stop()).to.equal(130);
-      expect(first.stderr).to.equal('stopped; the current snapshot stays in service\n');
+      expect(first.stderr).to.equal('stopped; what is served has not changed\n');
     } finally {
       held.release();
       await first.stop();

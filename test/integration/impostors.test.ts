@@ -1,9 +1,13 @@
 import { expect } from 'chai';
 import { UNCACHED } from '../support/background-reader.js';
 import { packagesNamed } from '../support/datasets.js';
+import { isCreation, isFlip } from '../support/engine-proxy.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { waitFor } from '../support/wait-for.js';
+
+/** How long Elasticsearch rejects a request, in milliseconds: longer than the pause between two attempts. */
+const REJECTED_MS = 1500;
 
 describe('A proxy that responds in place of Elasticsearch', function () {
   this.timeout(60_000);
@@ -49,6 +53,30 @@ describe('A proxy that responds in place of Elasticsearch', function () {
       await becomes('ok');
       expect((await service.get('/search?q=al')).body.count).to.equal(1);
       expect(rebuilds.counts).to.deep.equal({ rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 });
+    });
+  }
+
+  for (const [what, status, matches] of [
+    ['is too busy to create an index', 429, isCreation],
+    ['has no master at the flip', 503, isFlip],
+  ] as const) {
+    it(`or an Elasticsearch that ${what} delays a rebuild, which succeeds`, async () => {
+      const { service, proxy } = suite;
+      let rejected = 0;
+      const stop = proxy.impersonate((_request, response) => {
+        rejected++;
+        response
+          .setHeader('X-Elastic-Product', 'Elasticsearch')
+          .setHeader('Content-Type', 'application/json');
+        response.writeHead(status).end(`{"error":{"type":"rejected_exception"},"status":${status}}`);
+      }, matches);
+      const before = await service.indices();
+      const rebuilt = service.rebuild('&force=true');
+      await waitFor(() => rejected > 0, 'a rejection');
+      setTimeout(stop, REJECTED_MS);
+      expect((await rebuilt).status).to.equal(202);
+      expect(service.server.rebuilds.lastFailure).to.equal(undefined);
+      expect(before).not.to.include(service.server.generations.current?.index);
     });
   }
 });

@@ -35,7 +35,7 @@ describe("A build's index", () => {
   });
 
   it('is rejected while a shard has more than one segment, and accepted once it is merged', async () => {
-    await createIndex(client, 'packages', { index, shards: 1, meta }, new AbortController().signal);
+    await createIndex(client, 'packages', { index, shards: 1, meta }, step);
     for (const no of [1, 2]) {
       const document = { no, ordinal: no - 1, name: `package-${no}`, version: 'latest', url: '', entry: '' };
       await client.index({ index, document, refresh: true });
@@ -50,7 +50,7 @@ describe("A build's index", () => {
 
   it('is not recreated by a load that continues after its removal', async () => {
     const removed = newIndexName(newSlug(), new Date());
-    await createIndex(client, 'packages', { index: removed, shards: 1, meta }, new AbortController().signal);
+    await createIndex(client, 'packages', { index: removed, shards: 1, meta }, step);
     await client.indices.delete({ index: removed });
     const rows = async function* (): AsyncGenerator<Row[]> {
       yield packagesNamed(['alpha', 'beta']).map((entry, i) => ({ line: i + 2, entry }));

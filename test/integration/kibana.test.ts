@@ -9,6 +9,7 @@ import { aliasOf, changesIndexOf, newIndexName } from '../../src/search/index-na
 import { packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
 import { SHARED_PACKAGES, useService, useSharedService, type Service } from '../support/service.js';
+import { STEP } from '../support/step.js';
 
 /** Types of fields that the operations of Lens require. */
 const WHOLE_NUMBERS = ['long', 'integer', 'short', 'byte'];
@@ -189,10 +190,10 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
 async function serveWithoutFacets({ elasticsearch, alias, server }: Service): Promise<void> {
   const { index, shards, meta } = server.generations.current as Generation;
   const older = newIndexName(alias, new Date());
-  await createIndex(elasticsearch, 'packages', { index: older, shards, meta }, new AbortController().signal);
+  await createIndex(elasticsearch, 'packages', { index: older, shards, meta }, STEP);
   const source = { index, _source: { excludes: Object.keys(kibanaFieldsOf('name')) } };
   await elasticsearch.reindex({ source, dest: { index: older }, refresh: true });
-  await flip(elasticsearch, alias, index, older);
+  await flip(elasticsearch, alias, { from: index, build: older }, STEP);
   await server.generations.refresh();
   expect(server.generations.current?.index).to.equal(older);
 }

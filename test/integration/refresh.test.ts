@@ -4,6 +4,7 @@ import { packagesNamed, toCsv } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
+import { STEP } from '../support/step.js';
 
 describe('A periodic refresh after a rollback', function () {
   this.timeout(60_000);
@@ -14,7 +15,7 @@ describe('A periodic refresh after a rollback', function () {
     const { dataset, service } = suite;
     await suite.publish(packagesNamed(['second']));
     // Before refreshes begin: one of them may hold the lock at any moment.
-    await rollBack(service.elasticsearch, service.alias, new AbortController().signal);
+    await rollBack(service.elasticsearch, service.alias, STEP);
     const builds = await service.indices();
     const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
     const name = async () => (await refreshing.get('/browse')).body.results[0].name as string;

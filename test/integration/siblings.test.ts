@@ -8,6 +8,7 @@ import { bundledPackages } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { BYPASS_SECRET, newSlug, REBUILD, useService, type SuiteService } from '../support/service.js';
+import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** End of the index name of a build that crashed long ago. */
@@ -66,7 +67,7 @@ describe('A registry next to siblings with similar names', function () {
       const crashed = `${alias}-${OLD_BUILD}`;
       await elasticsearch.indices.create({ index: crashed, aliases: { [`${crashed}-loading`]: {} } });
       await suite.publish(SECOND);
-      await rollBack(elasticsearch, alias, new AbortController().signal);
+      await rollBack(elasticsearch, alias, STEP);
       await suite.publish(FIRST);
       const names = Object.keys(await indicesOf(suite));
       const builds = names.filter((index) => isBuildOf(alias, index));
