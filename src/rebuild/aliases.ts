@@ -1,5 +1,5 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { loadingAliasOf, previousAliasOf } from '../search/index-names.js';
+import { isBuildOf, loadingAliasOf, previousAliasOf } from '../search/index-names.js';
 import { isRetryable, retry, type RetryOptions } from './retry.js';
 
 /**
@@ -16,6 +16,8 @@ export class FlipError extends Error {
 interface Flip {
   /** The index that is served; undefined before the first flip. */
   from: string | undefined;
+  /** The index that was served before it. */
+  previous?: string | undefined;
   /** The finished build. */
   build: string;
   /** The index of its changes, if there is one. */
@@ -23,29 +25,32 @@ interface Flip {
 }
 
 /**
- * Serves a finished build instead of `from`, which becomes the previous generation. Has no effect if the alias does not point
- * to `from`, or if the build or its changes were deleted. Retries while Elasticsearch is unavailable.
+ * Serves a finished build instead of `from`, which becomes the previous generation if it is a build of this registry: an
+ * operator may have moved the alias to another index. Has no effect if the alias does not point to `from`, or if the build or
+ * its changes were deleted. Retries while Elasticsearch is unavailable.
  * @throws {FlipError} {Error} if what is served has not changed.
  */
 export async function flip(
   client: Client,
   alias: string,
-  { from, build, changes }: Flip,
+  { from, previous, build, changes }: Flip,
   options: RetryOptions,
 ): Promise<void> {
   const name = previousAliasOf(alias);
   const finished = [build, ...(changes === undefined ? [] : [changes])].map((index): Action => ({
     remove: { index, alias: loadingAliasOf(index), must_exist: true },
   }));
-  const replaced: Action[] =
-    from === undefined
-      ? []
-      : [
-          { remove: { index: from, alias, must_exist: true } },
-          { remove: { index: `${alias}-*`, alias: name, must_exist: false } },
-          { add: { index: from, alias: name } },
-        ];
-  await moveAlias(client, alias, build, [...finished, ...replaced], options);
+  const replaced: Action[] = from === undefined ? [] : [{ remove: { index: from, alias, must_exist: true } }];
+  const isKept = from !== undefined && isBuildOf(alias, from);
+  const kept: Action[] = isKept
+    ? [
+        ...[`${alias}-*`, previous ?? from].map((index): Action => ({
+          remove: { index, alias: name, must_exist: false },
+        })),
+        { add: { index: from, alias: name } },
+      ]
+    : [];
+  await moveAlias(client, alias, build, [...finished, ...replaced, ...kept], options);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import type { GenerationMeta } from '../search/generation.js';
-import { loadingAliasOf } from '../search/index-names.js';
+import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../search/index-names.js';
 import { assertDocuments, assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 
@@ -14,7 +14,10 @@ interface NewIndex {
   meta?: GenerationMeta;
 }
 
-/** Creates an index from the file in `mappings/`, without replicas and refresh during the load. */
+/**
+ * Creates an index from the file in `mappings/`, without replicas and refresh during the load.
+ * @throws {Error} if an index template gives it an alias of the registry, which would be served at once.
+ */
 export async function createIndex(
   client: Client,
   content: Content,
@@ -39,6 +42,12 @@ export async function createIndex(
       }),
     options,
   );
+  const found = await retry((signal) => client.indices.getAlias({ index }, { signal }), options);
+  const alias = registryAliasOf(index);
+  const added = [alias, previousAliasOf(alias)].find((name) => name in (found[index]?.aliases ?? {}));
+  if (added !== undefined) {
+    throw new Error(`an index template adds the alias ${added} to new indices: remove it from the template`);
+  }
 }
 
 function isAlreadyCreated(error: unknown): boolean {

@@ -13,35 +13,26 @@ import {
  * `aliases.ts`.
  */
 
-/** Lists the builds of an alias: every index that a rebuild of this registry created, with the names of its aliases. */
-export async function listBuilds(
+/** Lists the indices that rebuilds of this registry created, builds and changes, with the names of their aliases. */
+export async function listIndices(
   client: Client,
   alias: string,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<Map<string, string[]>> {
-  const found = await client.indices.get({ index: `${alias}-*`, features: ['aliases'] }, { signal });
+  const request = { index: `${alias}-*`, features: ['aliases' as const] };
+  const found = await client.indices.get(request, signal === undefined ? {} : { signal });
   return new Map(
     Object.entries(found)
-      .filter(([index]) => isBuildOf(alias, index))
+      .filter(([index]) => isBuildOf(alias, index) || isChangesOf(alias, index))
       .map(([index, { aliases = {} }]) => [index, Object.keys(aliases)]),
   );
-}
-
-/** Lists the indices of changes of an alias. */
-export async function listChanges(client: Client, alias: string, signal?: AbortSignal): Promise<string[]> {
-  const index = changesIndexOf(alias, '*');
-  const found = await client.indices.get(
-    { index, features: ['aliases'] },
-    signal === undefined ? {} : { signal },
-  );
-  return Object.keys(found).filter((name) => isChangesOf(alias, name));
 }
 
 /** Deletes the index of a failed build, and that of its changes. @throws {Error} if either may be left. */
 export async function discardBuild(client: Client, alias: string, build: string): Promise<void> {
   const changes = changesIndexOf(alias, snapshotIdOf(build));
   await discard(client, build);
-  if ((await listChanges(client, alias)).includes(changes)) await discard(client, changes);
+  if ((await listIndices(client, alias)).has(changes)) await discard(client, changes);
 }
 
 /**

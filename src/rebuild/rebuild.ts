@@ -10,11 +10,17 @@ import {
 } from '../search/generation.js';
 import type { Logger } from '../log.js';
 import { flip } from './aliases.js';
-import { discardBuild, listBuilds, listChanges, prune } from './prune.js';
+import { discardBuild, listIndices, prune } from './prune.js';
 import { validateDataset, type ValidatedDataset } from './validate.js';
 import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
-import { changesIndexOf, newIndexName, previousAliasOf, snapshotIdOf } from '../search/index-names.js';
+import {
+  changesIndexOf,
+  isBuildOf,
+  newIndexName,
+  previousAliasOf,
+  snapshotIdOf,
+} from '../search/index-names.js';
 import { bulkLoad } from './bulk-load.js';
 import { seal } from './force-merge.js';
 import type { Built } from './outcome.js';
@@ -57,9 +63,16 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   progress.enter('downloading');
   const served = await findGeneration(client, alias, { signal });
   if (options.skipIf === 'served' && served !== undefined) return { index: undefined };
-  const outdated = await buildsToPrune(client, alias, served?.index, signal);
-  const recorded = await listChanges(client, alias, signal);
-  const snapshot = await downloadIfChanged(deps, options, served);
+  const previous = await findGeneration(client, previousAliasOf(alias), { signal });
+  if (served?.block !== undefined) {
+    throw new Error(`the served index has the block index.blocks.${served.block}: remove it`);
+  }
+  // Listed right after the lock is acquired: if this process is suspended and loses the lock, the list holds none of the indices
+  // that others create later.
+  const indices = await listIndices(client, alias, signal);
+  // After a rollback, the newest build is the previous one, whose dataset is not built again.
+  const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
+  const snapshot = await downloadIfChanged(deps, options, newest);
   if (snapshot === undefined) return { index: undefined };
   try {
     let hasPackageNo = false;
@@ -86,7 +99,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const index = newIndexName(alias, new Date());
     options.onIndex?.(index);
     try {
-      await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served });
+      await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served, previous });
     } catch (error) {
       await discardBuild(client, alias, index).catch((cause: unknown) => {
         log.error(
@@ -98,17 +111,30 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     }
 
     progress.enter('pruning');
-    const needed = changesNeeded(alias, index, served, config.changesRetention);
-    const unneeded = recorded.filter((changes) => !needed.has(changes));
-    await prune(client, alias, [...outdated, ...unneeded], { served: index, signal, log }).catch(
-      (error: unknown) => {
-        log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
-      },
+    // An operator may have moved the alias to another index, which does not become the previous generation.
+    const kept = served !== undefined && isBuildOf(alias, served.index) ? served : previous;
+    const needed = new Set([kept?.index, ...changesNeeded(alias, index, kept, config.changesRetention)]);
+    await pruneOrWarn(
+      deps,
+      [...indices.keys()].filter((name) => !needed.has(name)),
+      index,
+      signal,
     );
     return { index, skipped: dataset.skipped };
   } finally {
     await snapshot.close();
   }
+}
+
+async function pruneOrWarn(
+  { client, alias, log }: RebuildDeps,
+  indices: string[],
+  served: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await prune(client, alias, indices, { served, signal, log }).catch((error: unknown) => {
+    log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
+  });
 }
 
 interface BuildInput {
@@ -117,8 +143,9 @@ interface BuildInput {
   rows: AsyncIterable<Row[]>;
   dataset: ValidatedDataset;
   meta: GenerationMeta;
-  /** The generation served until the flip. */
+  /** The generation served until the flip, and the one before it. */
   served: FoundGeneration | undefined;
+  previous: FoundGeneration | undefined;
 }
 
 /** Creates an index, loads it, and flips the alias to it. */
@@ -126,7 +153,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   const { client, pool, alias, config, log } = deps;
   const { changesRetention: retention } = config;
   const { progress, signal } = options;
-  const { index, rows, dataset, meta, served } = input;
+  const { index, rows, dataset, meta, served, previous } = input;
   const { shards, replicas } = config.index;
   const step = {
     signal,
@@ -151,7 +178,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   await waitForReplicas(client, { index, shards }, replicas, step);
   signal.throwIfAborted();
   progress.enter('flipping');
-  await flip(client, alias, { from: served?.index, build: index, changes }, step);
+  await flip(client, alias, { from: served?.index, previous: previous?.index, build: index, changes }, step);
 }
 
 /**
@@ -159,18 +186,17 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
  * this release writes.
  */
 async function downloadIfChanged(
-  { client, alias, config }: RebuildDeps,
+  { config }: RebuildDeps,
   { skipIf, signal }: RebuildOptions,
-  served: FoundGeneration | undefined,
+  newest: FoundGeneration | undefined,
 ): Promise<Snapshot | undefined> {
-  const built = skipIf === 'unchanged' ? await newestGeneration(client, alias, served, signal) : undefined;
-  const hasAllFields = built?.meta !== undefined && built.meta.mapping_version >= MAPPING_VERSION;
-  const newest = hasAllFields ? built : undefined;
+  const hasAllFields = (newest?.meta?.mapping_version ?? 0) >= MAPPING_VERSION;
+  const built = skipIf === 'unchanged' && hasAllFields ? newest?.meta : undefined;
   const snapshot = await download(config.dataset.url, signal, {
     timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
-    known: newest?.meta?.dataset_validators,
+    known: built?.dataset_validators,
   });
-  if (snapshot === undefined || snapshot.digest !== newest?.meta?.dataset_digest) return snapshot;
+  if (snapshot === undefined || snapshot.digest !== built?.dataset_digest) return snapshot;
   await snapshot.close();
   return undefined;
 }
@@ -180,35 +206,6 @@ async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): 
     signal.throwIfAborted();
     yield item;
   }
-}
-
-/** The last generation built. After a rollback it is the previous one, whose dataset is not built again. */
-async function newestGeneration(
-  client: Client,
-  alias: string,
-  served: FoundGeneration | undefined,
-  signal: AbortSignal,
-): Promise<FoundGeneration | undefined> {
-  const previous = await findGeneration(client, previousAliasOf(alias), { signal });
-  return (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
-}
-
-/**
- * Builds to delete after the flip: leftovers of failed builds, and the generation before the current one.
- * They are listed right after the lock is acquired: if this process is suspended and loses the lock, the list
- * holds none of the builds that others create later.
- */
-async function buildsToPrune(
-  client: Client,
-  alias: string,
-  served: string | undefined,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const builds = await listBuilds(client, alias, signal);
-  const previous = previousAliasOf(alias);
-  return [...builds]
-    .filter(([index, aliases]) => index !== served && (served !== undefined || !aliases.includes(previous)))
-    .map(([index]) => index);
 }
 
 /** The indices of changes that the new generation needs, and the one before it for a rollback. */

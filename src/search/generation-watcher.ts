@@ -3,7 +3,13 @@ import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
 import { SearchRefusedError } from '../clients/search-pool.js';
-import { findGeneration, isReadable, withAncestors, type Generation } from './generation.js';
+import {
+  AmbiguousAliasError,
+  findGeneration,
+  isReadable,
+  withAncestors,
+  type Generation,
+} from './generation.js';
 import { previousAliasOf } from './index-names.js';
 
 /** Poll interval of the alias, in milliseconds: the longest delay before a replica sees a flip. */
@@ -14,7 +20,7 @@ const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
  * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, it
- * rejects the key, or the alias points to several indices. `unusable`: the alias points to an index that is
+ * rejects the key. `unusable`: the alias points to several indices, or to one that is
  * closed, or whose `_meta` this version cannot read, or Elasticsearch refuses to search it. In the last two states, the last known generation is kept.
  */
 export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
@@ -22,8 +28,7 @@ export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'un
 export type EngineState = (typeof ENGINE_STATES)[number];
 
 /** The message for `unreachable`. */
-const UNREACHABLE =
-  'Elasticsearch is unavailable at ELASTICSEARCH_URL, or the alias points to more than one index';
+const UNREACHABLE = 'Elasticsearch is unavailable at ELASTICSEARCH_URL';
 
 /** The messages for `unusable`. */
 const CLOSED = 'the index behind the alias is closed: open it, or rebuild';
@@ -157,6 +162,10 @@ export class GenerationWatcher {
     } catch (error) {
       if (error instanceof SearchRefusedError) {
         this.#enter('unusable', REFUSED, { err: error });
+        return;
+      }
+      if (error instanceof AmbiguousAliasError) {
+        this.#enter('unusable', error.message, { err: error });
         return;
       }
       const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');

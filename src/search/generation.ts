@@ -2,7 +2,7 @@ import { errors, type Client, type estypes, type TransportRequestOptions } from 
 import { z } from 'zod';
 import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
 import type { ChangeKind } from './change-record.js';
-import { SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
+import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 
 const count = z.int().nonnegative();
 
@@ -72,6 +72,9 @@ export interface Generation {
   meta: GenerationMeta;
 }
 
+/** The alias cannot be read as one generation, until an operator corrects it. */
+export class AmbiguousAliasError extends EngineUnavailableError {}
+
 /** The index an alias points to, whether or not this version can serve it. */
 export interface FoundGeneration {
   index: string;
@@ -83,6 +86,8 @@ export interface FoundGeneration {
   createdAt: number;
   /** Whether an operator closed the index: it cannot be searched. */
   closed: boolean;
+  /** The setting that keeps aliases from moving away from the index, if there is one. */
+  block: string | undefined;
 }
 
 /**
@@ -93,7 +98,8 @@ const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
 
 /**
  * The generation an alias points to, or undefined if there is none.
- * @throws {EngineUnavailableError} if Elasticsearch does not respond, or the alias points to more than one index.
+ * @throws {EngineUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points to more than
+ * one index, or an index has its name.
  */
 export async function findGeneration(
   client: Client,
@@ -105,9 +111,12 @@ export async function findGeneration(
   const [index, ...others] = Object.keys(found).sort().reverse();
   if (index === undefined) return undefined;
   if (others.length > 0) {
-    throw new EngineUnavailableError(
-      `the alias ${alias} points to more than one index: ${[index, ...others].join(', ')}`,
-    );
+    const cause = new Error([index, ...others].join(', '));
+    throw new AmbiguousAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
+  }
+  // Also called with the name of a build.
+  if (index === alias && builtAt(index) === undefined) {
+    throw new AmbiguousAliasError(`an index has the name of the alias ${alias}: rename or delete it`);
   }
   const { mappings, settings } = found[index] ?? {};
   return {
@@ -117,8 +126,12 @@ export async function findGeneration(
     meta: generationMeta.safeParse(mappings?._meta).data,
     createdAt: Number(settings?.index?.creation_date),
     closed: String(settings?.index?.verified_before_close) === 'true',
+    block: BLOCKS.find((name) => String(settings?.index?.blocks?.[name]) === 'true'),
   };
 }
+
+/** Blocks of the metadata, of which aliases are a part. Elasticsearch sets the second one on a full disk. */
+const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
 /** Requests only the fields of a generation, because every replica polls every second. */
 function lookAt(alias: string): estypes.IndicesGetRequest {
@@ -127,7 +140,7 @@ function lookAt(alias: string): estypes.IndicesGetRequest {
     features: ['mappings', 'settings'],
     filter_path: [
       '*.mappings._meta',
-      ...['number_of_shards', 'creation_date', 'verified_before_close'].map(
+      ...['number_of_shards', 'creation_date', 'verified_before_close', 'blocks'].map(
         (name) => `*.settings.index.${name}`,
       ),
       'error',

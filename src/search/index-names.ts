@@ -3,6 +3,8 @@ import { hash, randomBytes } from 'node:crypto';
 /** Suffix of a build's name after the alias: `<utc time>-<random>`. */
 const BUILD = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 const IS_BUILD = new RegExp(`^${BUILD}$`);
+/** What follows the alias in the name of any index. */
+const OF_REGISTRY = new RegExp(`(-changes)?-${BUILD}$`);
 
 /** The alias of a registry, used by readers. */
 export function aliasOf(slug: string): string {
@@ -22,6 +24,11 @@ export function loadingAliasOf(index: string): string {
 /** The index of the changes of a snapshot, compared with the previous one. */
 export function changesIndexOf(alias: string, snapshot: string): string {
   return `${alias}-changes-${snapshot}`;
+}
+
+/** The alias of the registry that a build, or the index of its changes, belongs to. */
+export function registryAliasOf(index: string): string {
+  return index.replace(OF_REGISTRY, '');
 }
 
 /** The name of a new index: `<alias>-<utc time>-<random>`, which sorts by time. */

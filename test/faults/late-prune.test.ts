@@ -3,8 +3,8 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { flip } from '../../src/rebuild/aliases.js';
 import { createIndex } from '../../src/rebuild/indices.js';
-import { discard, listBuilds, prune } from '../../src/rebuild/prune.js';
-import { newIndexName, previousAliasOf } from '../../src/search/index-names.js';
+import { discard, listIndices, prune } from '../../src/rebuild/prune.js';
+import { isBuildOf, newIndexName, previousAliasOf } from '../../src/search/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { isBulk, isFlip } from '../support/engine-proxy.js';
@@ -20,7 +20,7 @@ const PACKAGES = bundledPackages().slice(0, 400);
 
 /** The indices behind the alias and the alias of the previous generation. */
 async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {
-  const builds = [...(await listBuilds(elasticsearch, alias, new AbortController().signal))];
+  const builds = [...(await listIndices(elasticsearch, alias))].filter(([index]) => isBuildOf(alias, index));
   return [alias, previousAliasOf(alias)].map((name) => builds.find(([, names]) => names.includes(name))?.[0]);
 }
 

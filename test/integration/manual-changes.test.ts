@@ -1,0 +1,131 @@
+import { expect } from 'chai';
+import { aliasOf, previousAliasOf } from '../../src/search/index-names.js';
+import { rollBack } from '../../src/rebuild/rollback.js';
+import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { newSlug, startService, useService } from '../support/service.js';
+import { STEP } from '../support/step.js';
+import { waitFor } from '../support/wait-for.js';
+import { Client } from '@elastic/elasticsearch';
+
+describe('What an operator changes in Elasticsearch by hand', function () {
+  this.timeout(60_000);
+  const packages = packagesNamed(['alpha', 'beta']);
+  const suite = useService(() => packages);
+
+  /** The indices behind an alias. */
+  async function behind(name: string): Promise<string[]> {
+    return Object.keys(await suite.service.elasticsearch.indices.getAlias({ name }));
+  }
+
+  /** Requests a rebuild, which must fail and change nothing. @returns the reason. */
+  async function failure(): Promise<string> {
+    const { service } = suite;
+    const before = await service.indices();
+    await service.rebuild('&force=true');
+    expect(await service.indices()).to.deep.equal(before);
+    await waitFor(async () => (await service.get('/health')).status === 200, 'the service');
+    return service.server.rebuilds.lastFailure?.reason ?? '';
+  }
+
+  it('does not bring another index into rollbacks: the alias was moved to it', async () => {
+    const { elasticsearch, alias, slug } = suite.service;
+    const foreign = `${slug}-of-operator`;
+    await elasticsearch.indices.create({ index: foreign, settings: { number_of_replicas: 0 } });
+    await suite.publish(packages);
+    const [served = ''] = await behind(alias);
+    const [previous] = await behind(previousAliasOf(alias));
+    await elasticsearch.indices.updateAliases({
+      actions: [{ remove: { index: served, alias } }, { add: { index: foreign, alias } }],
+    });
+    await suite.publish(packages);
+    expect(await behind(previousAliasOf(alias))).to.deep.equal([previous]);
+    const [rebuilt] = await behind(alias);
+    await suite.publish(packages);
+    expect(await behind(previousAliasOf(alias))).to.deep.equal([rebuilt]);
+    expect(await rollBack(elasticsearch, alias, STEP)).to.equal(rebuilt);
+    expect(await elasticsearch.indices.exists({ index: foreign })).to.equal(true);
+    await elasticsearch.indices.delete({ index: foreign });
+  });
+
+  it('is found if an index template adds the alias to new builds', async () => {
+    const { elasticsearch, alias, slug } = suite.service;
+    for (const name of [alias, previousAliasOf(alias)]) {
+      await elasticsearch.indices.putIndexTemplate({
+        name: slug,
+        index_patterns: [`${alias}-*`],
+        template: { aliases: { [name]: {} } },
+      });
+      const reason = await failure().finally(() => elasticsearch.indices.deleteIndexTemplate({ name: slug }));
+      expect(reason).to.equal(
+        `an index template adds the alias ${name} to new indices: remove it from the template`,
+      );
+    }
+    await suite.publish(packages);
+    expect(await behind(alias)).to.have.length(1);
+  });
+
+  it('cannot change the results by an index template', async () => {
+    const { elasticsearch, alias, slug } = suite.service;
+    await elasticsearch.ingest.putPipeline({ id: slug, processors: [{ drop: {} }] });
+    await elasticsearch.indices.putIndexTemplate({
+      name: slug,
+      index_patterns: [`${alias}-*`],
+      template: {
+        settings: {
+          default_pipeline: slug,
+          final_pipeline: slug,
+          max_result_window: 1,
+          number_of_replicas: 5,
+        },
+      },
+    });
+    try {
+      await suite.publish(packages);
+      expect((await suite.service.get('/browse')).body.results).to.have.length(2);
+      expect((await suite.service.get('/search?q=et')).body.count).to.equal(1);
+    } finally {
+      await elasticsearch.indices.deleteIndexTemplate({ name: slug });
+      await elasticsearch.ingest.deletePipeline({ id: slug });
+    }
+  });
+
+  it('is found before the load if the served index is read-only', async () => {
+    const { elasticsearch, alias } = suite.service;
+    const [index = ''] = await behind(alias);
+    // Elasticsearch itself does not let `metadata` be removed by this request.
+    for (const block of ['read_only', 'read_only_allow_delete']) {
+      await elasticsearch.indices.putSettings({ index, settings: { [`index.blocks.${block}`]: true } });
+      const settings = { [`index.blocks.${block}`]: null };
+      const reason = await failure().finally(() => elasticsearch.indices.putSettings({ index, settings }));
+      expect(reason).to.equal(`the served index has the block index.blocks.${block}: remove it`);
+    }
+  });
+
+  it('is found before the download if an index has the name of an alias', async () => {
+    const slug = newSlug();
+    const alias = aliasOf(slug);
+    const client = new Client({ node: engines().elasticsearch.url });
+    const settings = { number_of_replicas: 0 };
+    await client.indices.create({ index: alias, settings });
+    const service = await startService({ DATASET_URL: 'file:///nowhere/names.csv' }, slug);
+    try {
+      const reason = `an index has the name of the alias ${alias}: rename or delete it`;
+      expectProblem(await service.get('/search?q=alpha'), 503, 'search_unavailable');
+      expect(service.server.generations.stateReason).to.equal(reason);
+      await service.rebuild();
+      expect(service.server.rebuilds.lastFailure?.reason).to.equal(reason);
+      await client.indices.delete({ index: alias });
+      await client.indices.create({ index: previousAliasOf(alias), settings });
+      await service.rebuild();
+      expect(service.server.rebuilds.lastFailure?.reason).to.contain(
+        `of the alias ${previousAliasOf(alias)}:`,
+      );
+    } finally {
+      await service.end();
+      await client.indices.delete({ index: [alias, previousAliasOf(alias)], ignore_unavailable: true });
+      await client.close();
+    }
+  });
+});
