@@ -59,6 +59,9 @@ const secret = z
     `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`,
   );
 
+/** The registry of the bundled sample. */
+export const DEFAULT_SLUG = 'registry';
+
 /** Letters, digits, `-` and `_`, in parts separated by dots. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d_-]*[a-z\d_])?)*$/i;
 
@@ -81,7 +84,7 @@ const slug = z
     (text) => !OF_DATA_STREAMS.test(text),
     'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
   )
-  .default('registry');
+  .default(DEFAULT_SLUG);
 
 const variables = z.object({
   PORT: wholeNumber(0, 65535).default(3000),
@@ -99,7 +102,7 @@ const variables = z.object({
   ELASTICSEARCH_API_KEY: apiKey.optional(),
   ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
   REDIS_URL: faultless(redisFault).optional(),
-  DATASET_URL: faultless(datasetFault).default(BUNDLED_DATASET),
+  DATASET_URL: faultless(datasetFault).optional(),
   REGISTRY_SLUG: slug,
   REGISTRY_SOURCE: z
     .string()
@@ -132,6 +135,9 @@ const variables = z.object({
   METRICS_PORT: wholeNumber(0, 65535).optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
+
+/** The names of all variables of the service. */
+export const VARIABLES = Object.keys(variables.shape);
 
 const kibanaVariables = z.object({
   KIBANA_URL: faultless(kibanaFault).default('http://127.0.0.1:5601'),
@@ -211,7 +217,9 @@ export function readConfig(env: Environment) {
     redisUrl: value.REDIS_URL,
     registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
     dataset: {
-      url: value.DATASET_URL,
+      url: value.DATASET_URL ?? BUNDLED_DATASET,
+      /** Whether it is the bundled one, which no other registry may serve. */
+      isSample: value.DATASET_URL === undefined,
       packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
       maxBadRows: value.DATASET_MAX_BAD_ROWS,
       downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,

@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import lockfile from 'proper-lockfile';
 import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../clients/connection-check.js';
 import { secretsIn } from '../config-secrets.js';
-import { ConfigError, readConfig, withoutEmpty, type Config } from '../config.js';
+import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../config.js';
 import { describeCrash, endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { createRedactor } from '../redact.js';
@@ -54,7 +54,7 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
   });
   await waitUntilReady(server, signal);
   bar.end();
-  printGreeting(server, addresses);
+  printGreeting(server, exportOf({ ...withoutEmpty(env), ...addresses }));
 }
 
 /** Starts the services whose addresses are not set. @returns their addresses, as variables. */
@@ -149,9 +149,19 @@ async function waitUntilReady({ generations, rebuilds }: RunningServer, signal: 
   }
 }
 
-function printGreeting({ url, generations }: RunningServer, addresses: Record<string, string>): void {
+/** The line for commands in another terminal, and a remark on the variables with secrets, which it leaves out. */
+function exportOf(env: NodeJS.ProcessEnv): string {
+  const given = VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const isSecret = ([name, value]: readonly [string, string]) => secretsIn({ [name]: value }).length > 0;
+  const quoted = (value: string) =>
+    /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
+  const line = given.filter((one) => !isSecret(one)).map(([name, value]) => `${name}=${quoted(value)}`);
+  const secret = given.filter(isSecret).map(([name]) => name);
+  return `export ${line.join(' ')}${secret.length === 0 ? '' : `\n  # as here: ${secret.join(', ')}`}`;
+}
+
+function printGreeting({ url, generations }: RunningServer, exported: string): void {
   const meta = generations.current?.meta;
-  const exported = Object.entries(addresses).map(([name, address]) => `${name}=${address}`);
   print(`
 The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${meta?.source}. Try:
 
@@ -159,7 +169,11 @@ The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${met
   curl '${url}/search?q=redis'
   curl '${url}/browse?page=1&limit=5'
   curl '${url}/health'
-${exported.length === 0 ? '' : `\nFor npm run rebuild and the other commands, in another terminal:\n\n  export ${exported.join(' ')}\n`}
+
+For npm run rebuild and the other commands, in another terminal:
+
+  ${exported}
+
 Ctrl-C stops everything that was started here.`);
 }
 

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../clients/search-pool.js';
-import type { Config } from '../config.js';
+import { DEFAULT_SLUG, type Config } from '../config.js';
 import {
   assertReadable,
   findGeneration,
@@ -12,6 +13,7 @@ import type { Logger } from '../log.js';
 import { flip } from './aliases.js';
 import { discardBuild, listIndices, prune } from './prune.js';
 import { validateDataset, type ValidatedDataset } from './validate.js';
+import { DatasetError } from './dataset-error.js';
 import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
 import {
@@ -40,6 +42,10 @@ export interface RebuildDeps {
   log: Logger;
 }
 
+/** Otherwise the bundled sample would replace the packages of a registry. */
+const NO_DATASET =
+  'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
+
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the previous one. */
   force: boolean;
@@ -63,6 +69,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   progress.enter('downloading');
   const served = await findGeneration(client, alias, { signal });
   if (options.skipIf === 'served' && served !== undefined) return { index: undefined };
+  if (config.dataset.isSample && config.registry.slug !== DEFAULT_SLUG) throw new DatasetError(NO_DATASET);
   const previous = await findGeneration(client, previousAliasOf(alias), { signal });
   if (served?.block !== undefined) {
     throw new Error(`the served index has the block index.blocks.${served.block}: remove it`);
@@ -75,6 +82,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const snapshot = await downloadIfChanged(deps, options, newest);
   if (snapshot === undefined) return { index: undefined };
   try {
+    const { isSample } = config.dataset;
+    const existing = served ?? previous;
+    if (isSample && existing !== undefined && !isOfSample(existing, snapshot))
+      throw new DatasetError(NO_DATASET);
     let hasPackageNo = false;
     const onHeader = (columns: readonly string[]) => (hasPackageNo = columns.includes(NUMBER_COLUMN));
     const { packageUrlTemplate } = config.dataset;
@@ -92,7 +103,9 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       dataset_digest: snapshot.digest,
       dataset_validators: snapshot.validators,
       mapping_version: MAPPING_VERSION,
+      built_with: builtWith(config),
       has_package_no: hasPackageNo,
+      is_sample: isSample,
     };
     assertReadable(meta);
 
@@ -181,24 +194,33 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   await flip(client, alias, { from: served?.index, previous: previous?.index, build: index, changes }, step);
 }
 
-/**
- * @returns undefined if `skipIf` is `unchanged` and the newest build has the same dataset and all fields that
- * this release writes.
- */
+/** @returns undefined if `skipIf` is `unchanged`, and the newest build is what a rebuild would build. */
 async function downloadIfChanged(
   { config }: RebuildDeps,
   { skipIf, signal }: RebuildOptions,
   newest: FoundGeneration | undefined,
 ): Promise<Snapshot | undefined> {
-  const hasAllFields = (newest?.meta?.mapping_version ?? 0) >= MAPPING_VERSION;
-  const built = skipIf === 'unchanged' && hasAllFields ? newest?.meta : undefined;
+  const isSameBuild = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
+  const { dataset_validators: known, dataset_digest: digest } = (isSameBuild ? newest.meta : undefined) ?? {};
   const snapshot = await download(config.dataset.url, signal, {
     timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
-    known: built?.dataset_validators,
+    known,
   });
-  if (snapshot === undefined || snapshot.digest !== built?.dataset_digest) return snapshot;
+  if (snapshot === undefined || snapshot.digest !== digest) return snapshot;
   await snapshot.close();
   return undefined;
+}
+
+/** Whether a generation was built from the bundled sample. Earlier releases did not record it. */
+function isOfSample({ meta }: FoundGeneration, { digest }: Snapshot): boolean {
+  return meta?.is_sample === true || meta?.dataset_digest === digest;
+}
+
+/** Everything but the dataset that a build depends on, as SHA-256. */
+function builtWith({ dataset, index, registry }: RebuildDeps['config']): string {
+  const { packageUrlTemplate, maxBadRows } = dataset;
+  const parts = [MAPPING_VERSION, packageUrlTemplate, maxBadRows, registry.source, index];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
 async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {

@@ -31,12 +31,16 @@ const generationMeta = z.object({
   source: z.string(),
   /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
+  /** SHA-256 of what the build depends on besides the dataset: settings and this version of the mapping. Hexadecimal. */
+  built_with: z.string().optional(),
   /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
   dataset_digest: z.string(),
   /** For conditional requests to the origin: its address as SHA-256, `ETag` and `Last-Modified`. */
   dataset_validators: z
     .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
     .optional(),
+  /** Whether the dataset is the bundled sample. */
+  is_sample: z.boolean().optional(),
   /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for builds that do not record it. */
   mapping_version: z.int().default(1),
   /** Whether the dataset has the column `package_no`. Otherwise a different number is not a change. */

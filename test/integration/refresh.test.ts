@@ -1,10 +1,32 @@
 import { expect } from 'chai';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { useService } from '../support/service.js';
+import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 import { STEP } from '../support/step.js';
+
+describe('A periodic refresh', function () {
+  this.timeout(60_000);
+  const suite = useService(() => packagesNamed(['alpha']));
+
+  it('rebuilds the same dataset once if what the build depends on has changed', async () => {
+    const { service } = suite;
+    const changed = {
+      REGISTRY_SOURCE: 'other.example',
+      PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
+    };
+    for (const env of [{}, changed]) {
+      const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...env };
+      const replica = await startService(variables, service.slug);
+      const { counts } = replica.server.rebuilds;
+      await waitFor(() => counts.unchanged > 1, 'refreshes without a build', 20_000);
+      expect(counts.rebuilt).to.equal(env === changed ? 1 : 0);
+      await replica.stop();
+    }
+    expect((await service.get('/stats')).body.source).to.equal('other.example');
+  });
+});
 
 describe('A periodic refresh after a rollback', function () {
   this.timeout(60_000);

@@ -188,6 +188,7 @@ describe('Look-alikes', function () {
     const found = await elasticsearch.indices.getMapping({ index });
     const _meta = { ...found[index]?.mappings._meta };
     delete _meta['mapping_version'];
+    delete _meta['built_with'];
     await elasticsearch.indices.putMapping({ index, _meta });
     const replica = await startReplica();
     const answer = await replica.get('/similar?name=redis');
