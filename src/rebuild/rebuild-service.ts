@@ -3,6 +3,7 @@ import { cleanUpAfterCrash } from './crash-cleanup.js';
 import { LockUnavailableError } from './lock.js';
 import type { Failure, Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
+import type { SeenDataset } from './rebuild.js';
 import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
 import { WorkerFailedError, WorkerProcess, type WORKER_LIMITS } from './worker-process.js';
@@ -48,6 +49,7 @@ export class RebuildService {
   #outcome: Promise<Outcome> | undefined;
   #lastFailure: Failure | undefined;
   #lastSuccess: Success | undefined;
+  #seen: SeenDataset | undefined;
   readonly counts: RebuildCounts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
   #isStopping = false;
 
@@ -85,7 +87,8 @@ export class RebuildService {
     const { status, lock } = this.context;
     // A worker that is still starting may find that another replica has the lock.
     await this.#worker?.answer.catch(() => undefined);
-    const lastFailure = status === undefined ? this.#lastFailure : await status.lastFailure();
+    const lastFailure = status === undefined ? this.lastFailure : await status.lastFailure();
+    const seen = status === undefined ? this.#seen : await status.seen();
     const isHeldElsewhere = this.progress === undefined && (await lock.isHeld());
     // Another request may have started one here in the meantime.
     const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
@@ -94,7 +97,13 @@ export class RebuildService {
     if (this.#isStopping) throw new WorkerFailedError('the server is stopping');
     const { config, log } = this.context;
     const { secrets, onProgress, workerLimits } = this.options;
-    const input = { config, options, startedAt: new Date(), logLevel: log.level, secrets };
+    const input = {
+      config,
+      options: { ...options, seen },
+      startedAt: new Date(),
+      logLevel: log.level,
+      secrets,
+    };
     const worker = new WorkerProcess(input, log, onProgress, workerLimits);
     this.#worker = worker;
     const outcome = this.#finish(worker);
@@ -141,6 +150,10 @@ export class RebuildService {
       const { index } = outcome;
       this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
       this.#lastFailure = undefined;
+      if (worker.seen !== undefined) {
+        this.#seen = worker.seen;
+        await this.context.status?.see(worker.seen);
+      }
       const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
       this.#lastSuccess = { at: new Date().toISOString(), seconds };
       await this.context.generations.refresh();

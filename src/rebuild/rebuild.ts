@@ -14,11 +14,13 @@ import { flip } from './aliases.js';
 import { discardBuild, listIndices, prune } from './prune.js';
 import { validateDataset, type ValidatedDataset } from './validate.js';
 import { DatasetError } from './dataset-error.js';
+import type { Validators } from './dataset-origin.js';
 import { download, type Snapshot } from './download.js';
 import { createIndex, waitForReplicas } from './indices.js';
 import {
   changesIndexOf,
   isBuildOf,
+  loadingAliasOf,
   newIndexName,
   previousAliasOf,
   snapshotIdOf,
@@ -38,13 +40,20 @@ export interface RebuildDeps {
   /** For reading whole generations. */
   exportPool: SearchPool;
   alias: string;
-  config: Pick<Config, 'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'registry'>;
+  config: Pick<Config, 'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'redisUrl' | 'registry'>;
   log: Logger;
 }
 
 /** Otherwise the bundled sample would replace the packages of a registry. */
 const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
+
+/** What a dataset's server said of a dataset. */
+export interface SeenDataset {
+  /** SHA-256 in hexadecimal. */
+  digest: string;
+  validators?: Validators | undefined;
+}
 
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the previous one. */
@@ -54,6 +63,10 @@ export interface RebuildOptions {
   progress: Progress;
   /** Stops the build before the flip. */
   signal: AbortSignal;
+  /** The latest validators of a dataset that was downloaded in vain: its bytes had not changed. */
+  seen?: SeenDataset | undefined;
+  /** Called with those of this download. */
+  onSeen?: (seen: SeenDataset) => void;
   /** Called before the index is created, so that it can be removed if this process is killed. */
   onIndex?: (index: string) => void;
 }
@@ -80,7 +93,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   // After a rollback, the newest build is the previous one, whose dataset is not built again.
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
   const snapshot = await downloadIfChanged(deps, options, newest);
-  if (snapshot === undefined) return { index: undefined };
+  if (snapshot === undefined) {
+    if (served !== undefined) await pruneOrWarn(deps, orphansIn(deps, indices), served.index, signal);
+    return { index: undefined };
+  }
   try {
     const { isSample } = config.dataset;
     const existing = served ?? previous;
@@ -197,16 +213,18 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
 /** @returns undefined if `skipIf` is `unchanged`, and the newest build is what a rebuild would build. */
 async function downloadIfChanged(
   { config }: RebuildDeps,
-  { skipIf, signal }: RebuildOptions,
+  { skipIf, seen, onSeen, signal }: RebuildOptions,
   newest: FoundGeneration | undefined,
 ): Promise<Snapshot | undefined> {
   const isSameBuild = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
   const { dataset_validators: known, dataset_digest: digest } = (isSameBuild ? newest.meta : undefined) ?? {};
   const snapshot = await download(config.dataset.url, signal, {
     timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
-    known,
+    known: seen?.digest === digest ? seen?.validators : known,
   });
   if (snapshot === undefined || snapshot.digest !== digest) return snapshot;
+  const { validators } = snapshot;
+  onSeen?.({ digest, validators });
   await snapshot.close();
   return undefined;
 }
@@ -228,6 +246,12 @@ async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): 
     signal.throwIfAborted();
     yield item;
   }
+}
+
+/** Indices of builds that were never served: killed processes have left them. Without Redis, another process may be loading one. */
+function orphansIn({ config }: RebuildDeps, indices: ReadonlyMap<string, string[]>): string[] {
+  if (config.redisUrl === undefined) return [];
+  return [...indices].flatMap(([index, aliases]) => (aliases.includes(loadingAliasOf(index)) ? index : []));
 }
 
 /** The indices of changes that the new generation needs, and the one before it for a rollback. */

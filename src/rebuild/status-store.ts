@@ -5,6 +5,8 @@ import { FAILURE_KINDS } from './failure-reason.js';
 import type { Failure } from './outcome.js';
 import { MAX_REASON_LENGTH } from './reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
+import type { SeenDataset } from './rebuild.js';
+import { validators } from '../search/generation.js';
 
 /** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
 const PUBLISH_MS = 500;
@@ -49,13 +51,19 @@ const failure: z.ZodType<Failure> = z.object({
   kind: z.enum(FAILURE_KINDS).optional(),
 });
 
+const seenDataset: z.ZodType<SeenDataset> = z.object({
+  digest: z.string(),
+  validators: validators.optional(),
+});
+
 /**
- * Shares the progress of the running rebuild and the last failure among all replicas, through Redis. Errors
+ * Shares the progress of the running rebuild, the last failure and the validators of the dataset among all replicas, through Redis. Errors
  * of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
  */
 export class StatusStore {
   readonly #progressKey: string;
   readonly #failureKey: string;
+  readonly #seenKey: string;
 
   constructor(
     private readonly redis: Redis,
@@ -64,6 +72,7 @@ export class StatusStore {
   ) {
     this.#progressKey = `${slug}:rebuild:progress`;
     this.#failureKey = `${slug}:rebuild:last-failure`;
+    this.#seenKey = `${slug}:rebuild:seen-dataset`;
   }
 
   /**
@@ -98,6 +107,15 @@ export class StatusStore {
         ? this.redis.del(this.#failureKey)
         : this.redis.set(this.#failureKey, shared(failed)),
     );
+  }
+
+  /** Stores what the dataset's server said of a dataset that was not built. */
+  async see(seen: SeenDataset): Promise<void> {
+    await this.#try(() => this.redis.set(this.#seenKey, shared(seen)));
+  }
+
+  seen(): Promise<SeenDataset | undefined> {
+    return this.#read(this.#seenKey, seenDataset);
   }
 
   lastFailure(): Promise<Failure | undefined> {

@@ -1,11 +1,11 @@
 import type { Config } from '../config.js';
 import type { Outcome } from './outcome.js';
 import type { ProgressReport } from './progress.js';
-import type { RebuildOptions } from './rebuild.js';
+import type { RebuildOptions, SeenDataset } from './rebuild.js';
 
 /** The messages between the server and its worker process, over the IPC channel of Node. */
 
-export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf'>;
+export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
 
 /** Everything a worker needs. */
 export interface WorkerInput {
@@ -38,6 +38,8 @@ export type MessageFromWorker =
   | { type: 'lock-unavailable' }
   /** A heartbeat, sent several times a second even without progress. */
   | { type: 'progress'; report: ProgressReport; usage: ResourceUsage }
+  /** The dataset has not changed, whatever its validators say. */
+  | { type: 'seen'; seen: SeenDataset }
   /** The worker is about to create this index. */
   | { type: 'index'; index: string }
   /** The worker has cleaned up and released the lock. */

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { forwardLine, type Logger } from '../log.js';
 import type { Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
+import type { SeenDataset } from './rebuild.js';
 import type { MessageFromWorker, MessageToWorker, ResourceUsage, WorkerInput } from './worker-messages.js';
 
 /** Bundled into one file by `npm run build:worker`, also for a server that runs from source. */
@@ -47,6 +48,7 @@ export class WorkerProcess {
   #usage: ResourceUsage | undefined;
   #index: string | undefined;
   #lockOwner: string | undefined;
+  #seen: SeenDataset | undefined;
 
   constructor(
     input: WorkerInput,
@@ -81,6 +83,7 @@ export class WorkerProcess {
         this.#report = message.report;
         onProgress?.(message.report);
       } else if (message.type === 'index') this.#index = message.index;
+      else if (message.type === 'seen') this.#seen = message.seen;
       else if (message.type === 'ended') end = { outcome: message.outcome };
       else {
         if (message.type === 'started') this.#lockOwner = message.lockOwner;
@@ -114,6 +117,11 @@ export class WorkerProcess {
   /** The index that it builds; undefined until it has a name. */
   get index(): string | undefined {
     return this.#index;
+  }
+
+  /** The dataset that it did not build, because its bytes had not changed. */
+  get seen(): SeenDataset | undefined {
+    return this.#seen;
   }
 
   /** Its id as the owner of the lock; undefined until it holds the lock. */

@@ -84,6 +84,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
       ...options,
       progress,
       signal: stopping.signal,
+      onSeen: (seen) => void send({ type: 'seen', seen }),
       onIndex: (index) => void send({ type: 'index', index }),
     });
     clearInterval(reporting);

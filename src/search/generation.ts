@@ -21,6 +21,13 @@ const lineage = z.object({
 
 export type Lineage = z.infer<typeof lineage>;
 
+/** For conditional requests to the origin of a dataset: its address as SHA-256, `ETag` and `Last-Modified`. */
+export const validators = z.object({
+  origin: z.string(),
+  etag: z.string().optional(),
+  lastModified: z.string().optional(),
+});
+
 /** Metadata of one build, stored in the index's `_meta`. */
 const generationMeta = z.object({
   /** Version of the fields that the service reads. Fields only for Kibana may change without a new one. */
@@ -35,10 +42,7 @@ const generationMeta = z.object({
   built_with: z.string().optional(),
   /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
   dataset_digest: z.string(),
-  /** For conditional requests to the origin: its address as SHA-256, `ETag` and `Last-Modified`. */
-  dataset_validators: z
-    .object({ origin: z.string(), etag: z.string().optional(), lastModified: z.string().optional() })
-    .optional(),
+  dataset_validators: validators.optional(),
   /** Whether the dataset is the bundled sample. */
   is_sample: z.boolean().optional(),
   /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for builds that do not record it. */

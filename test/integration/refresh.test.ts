@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { createIndex } from '../../src/rebuild/indices.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
+import { newIndexName } from '../../src/search/index-names.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -10,8 +12,11 @@ describe('A periodic refresh', function () {
   this.timeout(60_000);
   const suite = useService(() => packagesNamed(['alpha']));
 
-  it('rebuilds the same dataset once if what the build depends on has changed', async () => {
+  it('rebuilds the same dataset once if what the build depends on has changed, and removes orphans', async () => {
     const { service } = suite;
+    const { meta } = service.server.generations.current ?? expect.fail('no generation is served');
+    const orphan = newIndexName(service.alias, new Date(0));
+    await createIndex(service.elasticsearch, 'packages', { index: orphan, shards: 1, meta }, STEP);
     const changed = {
       REGISTRY_SOURCE: 'other.example',
       PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
@@ -22,6 +27,7 @@ describe('A periodic refresh', function () {
       const { counts } = replica.server.rebuilds;
       await waitFor(() => counts.unchanged > 1, 'refreshes without a build', 20_000);
       expect(counts.rebuilt).to.equal(env === changed ? 1 : 0);
+      expect(await service.indices()).not.to.include(orphan);
       await replica.stop();
     }
     expect((await service.get('/stats')).body.source).to.equal('other.example');

@@ -33,6 +33,9 @@ export const MAX_CONNECTIONS = 300;
 /** Variants may be smaller than the one before. */
 const FORCED = '&force=true';
 
+/** Keys in Redis that outlive a rebuild. */
+const KEPT_KEYS = /:limit:|:seen-dataset$/;
+
 /** Snapshots whose changes are kept: the 30 before the served one. */
 const MOST_CHANGES = 31;
 
@@ -334,7 +337,7 @@ export class Stack {
     const aliases = Object.entries(found).flatMap(([index, { aliases: own = {} }]) =>
       Object.keys(own).filter((name) => name !== kept.get(index)),
     );
-    const keys = (await redis.keys(`${slug}*`)).filter((key) => !key.includes(':limit:'));
+    const keys = (await redis.keys(`${slug}*`)).filter((key) => !KEPT_KEYS.test(key));
     const files = await Promise.all(replicas.map(({ temporaryFolder }) => readdir(temporaryFolder)));
     return [
       ...indices.map((name) => `index ${name}`),
