@@ -54,6 +54,11 @@ export function runCommand(
     // The command itself prints failures in one line.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
     const log = createLogger(level, process.stdout.isTTY, { secrets });
+    if (config.redisUrl === undefined) {
+      console.error(
+        'REDIS_URL is not set: nothing keeps this command from running during a rebuild of a server',
+      );
+    }
     await checkElasticsearch(config.elasticsearch);
     const rebuildContext = await createRebuildContext(config, log, 'no lock can be acquired');
     const { generations } = rebuildContext;

@@ -177,20 +177,23 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
       'Duration of the last rebuild of this process that built an index',
       () => rebuilds.lastSuccess?.seconds,
     ),
-    gauge(
-      'rebuild_last_success_timestamp_seconds',
-      'When the last rebuild of this process succeeded, with or without changes',
-      () => toSeconds(rebuilds.lastSuccess?.at),
-    ),
+    {
+      type: 'gauge',
+      name: 'rebuild_last_success_timestamp_seconds',
+      help: 'When a rebuild of any replica or command last succeeded, with or without changes',
+      read: async () => {
+        const { succeededAt } = await rebuilds.lastResult();
+        return succeededAt === undefined ? [] : [[toSeconds(succeededAt)]];
+      },
+    },
     {
       type: 'gauge',
       name: 'rebuild_last_failure_timestamp_seconds',
-      help: 'When the last rebuild of this process failed, and the kind of its reason; absent after a success',
+      help: 'When the last rebuild of any replica or command failed, and the kind of its reason; absent after a success',
       labels: ['reason'],
-      read: () => {
-        const { lastFailure } = rebuilds;
-        if (lastFailure === undefined) return [];
-        return [[toSeconds(lastFailure.at), lastFailure.kind ?? 'other']];
+      read: async () => {
+        const { failure } = await rebuilds.lastResult();
+        return failure === undefined ? [] : [[toSeconds(failure.at), failure.kind ?? 'other']];
       },
     },
   ];

@@ -15,7 +15,7 @@ export interface Collector {
   name: string;
   help: string;
   labels?: readonly string[];
-  read: () => Sample[];
+  read: () => Sample[] | Promise<Sample[]>;
 }
 
 /**
@@ -68,11 +68,12 @@ export class Metrics {
       help,
       labelNames: labels,
       registers: [this.#registry],
-      collect() {
+      async collect() {
+        const samples = await read();
         this.reset();
         // Without labels, `reset` sets the value to zero instead of removing it.
         if (labels.length === 0) this.remove();
-        for (const [value, ...values] of read()) {
+        for (const [value, ...values] of samples) {
           this.inc(Object.fromEntries(labels.map((label, i) => [label, values[i]])), value);
         }
       },

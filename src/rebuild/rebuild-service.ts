@@ -28,6 +28,14 @@ export interface Success {
   seconds: number | undefined;
 }
 
+/** How the last rebuild ended. */
+export interface LastResult {
+  /** Undefined after a success. */
+  failure: Failure | undefined;
+  /** When one last succeeded, even if nothing had changed (ISO 8601). */
+  succeededAt: string | undefined;
+}
+
 /** The result of a request for a rebuild. */
 export type StartResult = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
@@ -76,6 +84,17 @@ export class RebuildService {
   /** The last rebuild of this process that succeeded. */
   get lastSuccess(): Success | undefined {
     return this.#lastSuccess;
+  }
+
+  /** The last result of any replica or command; without Redis, of this process. */
+  async lastResult(): Promise<LastResult> {
+    const { status } = this.context;
+    if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
+    // Those of this process, if Redis does not respond.
+    const succeededAt = (await status.lastSuccess()) ?? this.#lastSuccess?.at;
+    const failure = (await status.lastFailure()) ?? this.#lastFailure;
+    const isOver = failure !== undefined && succeededAt !== undefined && failure.at < succeededAt;
+    return { failure: isOver ? undefined : failure, succeededAt };
   }
 
   /**

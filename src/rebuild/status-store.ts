@@ -51,6 +51,8 @@ const failure: z.ZodType<Failure> = z.object({
   kind: z.enum(FAILURE_KINDS).optional(),
 });
 
+const success = z.object({ at: z.iso.datetime() });
+
 const seenDataset: z.ZodType<SeenDataset> = z.object({
   digest: z.string(),
   validators: validators.optional(),
@@ -64,6 +66,7 @@ export class StatusStore {
   readonly #progressKey: string;
   readonly #failureKey: string;
   readonly #seenKey: string;
+  readonly #successKey: string;
 
   constructor(
     private readonly redis: Redis,
@@ -72,6 +75,7 @@ export class StatusStore {
   ) {
     this.#progressKey = `${slug}:rebuild:progress`;
     this.#failureKey = `${slug}:rebuild:last-failure`;
+    this.#successKey = `${slug}:rebuild:last-success`;
     this.#seenKey = `${slug}:rebuild:seen-dataset`;
   }
 
@@ -100,13 +104,22 @@ export class StatusStore {
     return this.#read(this.#progressKey, progressReport);
   }
 
-  /** Stores why the last rebuild failed; undefined after one that succeeded. */
+  /** Stores why the last rebuild failed, or that it succeeded if that is undefined. */
   async end(failed: Failure | undefined): Promise<void> {
     await this.#try<unknown>(() =>
       failed === undefined
-        ? this.redis.del(this.#failureKey)
+        ? this.redis
+            .multi()
+            .del(this.#failureKey)
+            .set(this.#successKey, shared({ at: new Date().toISOString() }))
+            .exec()
         : this.redis.set(this.#failureKey, shared(failed)),
     );
+  }
+
+  /** When a rebuild last succeeded (ISO 8601). */
+  async lastSuccess(): Promise<string | undefined> {
+    return (await this.#read(this.#successKey, success))?.at;
   }
 
   /** Stores what the dataset's server said of a dataset that was not built. */

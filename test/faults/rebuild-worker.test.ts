@@ -127,6 +127,15 @@ describe('The process of a rebuild', function () {
     expect((await own.get('/health')).body.total_packages).to.equal(OTHERS.length);
   });
 
+  it('is the only one, however many requests arrive at once, also without Redis', async () => {
+    const own = await startService({ DATASET_URL: origin.url, REDIS_URL: '' }, suite.service.slug);
+    replica = own;
+    const before = workersOf();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => own.get(REBUILD)));
+    expect(answers.map(({ status }) => status).sort()).to.deep.equal([202, 503, 503, 503, 503]);
+    expect(workersOf().filter((pid) => !before.includes(pid))).to.have.length(1);
+  });
+
   it('may fail to start: /rebuild reports it, and the server keeps running', async () => {
     const { execPath } = process;
     const { rebuilds } = suite.service.server;
