@@ -47,6 +47,9 @@ const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one line of ASCII cha
 /** Maximum secret length in UTF-16 code units. Even at nine encoded bytes each, it fits a request head. */
 const MAX_SECRET_LENGTH = 1024;
 
+/** At least eight characters, which do not begin like those of the example files, which everybody knows. */
+const OWN_SECRET = /^(?!change[-_ ]?me).{8}/isu;
+
 /**
  * A secret that clients send in a query string. A line end usually comes from a file or a manifest; U+FFFD
  * stands for bytes that are not UTF-8.
@@ -57,6 +60,10 @@ const secret = z
     (text) =>
       text.length <= MAX_SECRET_LENGTH && !/[\p{Cc}\uFFFD]/u.test(text) && trimWhiteSpace(text) === text,
     `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`,
+  )
+  .regex(
+    OWN_SECRET,
+    'must be a secret of your own of at least 8 characters, not beginning with change-me: openssl rand -hex 32 makes one',
   );
 
 /** The registry of the bundled sample. */

@@ -8,15 +8,16 @@ import { LoadGenerator } from '../support/load-generator.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { waitFor } from '../support/wait-for.js';
 
-/** As in deploy/example.env. */
-const SECRET = 'change-me';
-/** As in deploy/sibling.env. */
-const SIBLING_SECRET = 'change-me-too';
+const SECRET = 'secret-for-tests';
+/** As in sibling-dataset.yml. */
+const SIBLING_SECRET = 'another-secret-for-tests';
 /**
  * The tests send more requests than a client may, so limits are off. The optimizing compiler takes a third of the
  * processor time of a short run; this variable is where Compose passes options to the JVM.
  */
 const SETTINGS = {
+  REBUILD_SECRET: SECRET,
+  BYPASS_SECRET: SECRET,
   RATE_LIMIT_POINTS: '0',
   ELASTICSEARCH_HEAP: '512m -XX:TieredStopAtLevel=1',
   ELASTICSEARCH_MEMORY: '1g',
