@@ -6,6 +6,7 @@ import {
   NotElasticsearchError,
   type ElasticsearchAccess,
 } from './elasticsearch.js';
+import { describeRedisError, probeWrites, UNPRIVILEGED } from './redis.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
@@ -66,9 +67,16 @@ function describeUnknown(nodes: readonly string[], apiKey: string | undefined): 
     : 'Elasticsearch requires authentication: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
 }
 
-/** Checks that Redis responds at `REDIS_URL`. @throws {ConnectionCheckError} */
-export async function checkRedis(url: string): Promise<void> {
+/** The error of a host with several addresses has an empty message: its parts have one each. */
+function reasonOf(error: Error): string {
+  const parts = error instanceof AggregateError ? (error.errors as Error[]) : [error];
+  return parts.map(({ message }) => message).join('; ');
+}
+
+/** Checks that Redis responds at `REDIS_URL`, and accepts writes. @throws {ConnectionCheckError} */
+export async function checkRedis(url: string, slug: string): Promise<void> {
   const redis = new Redis(url, {
+    ...UNPRIVILEGED,
     lazyConnect: true,
     connectTimeout: REDIS_TIMEOUT_MS,
     commandTimeout: REDIS_TIMEOUT_MS,
@@ -76,17 +84,21 @@ export async function checkRedis(url: string): Promise<void> {
     retryStrategy: () => null,
   });
   // More specific than the error that `connect` rejects with.
-  let reason: string | undefined;
-  redis.on('error', (error: Error) => (reason ??= error.message));
+  let refusal: Error | undefined;
+  redis.on('error', (error: Error) => (refusal ??= error));
   try {
     await redis.connect();
-    await redis.ping();
     // ioredis connects even if the database does not exist.
-    if (reason !== undefined) throw new Error(reason);
+    if (refusal !== undefined) throw refusal;
+    await probeWrites(redis, slug);
   } catch (error) {
+    const cause = refusal ?? (error as Error);
+    const described = describeRedisError(cause, redis);
     throw new ConnectionCheckError(
-      `Redis does not respond at REDIS_URL (${reason ?? (error as Error).message}): start it, or correct the address`,
-      { cause: error },
+      cause.name === 'ReplyError'
+        ? described
+        : `${described} at REDIS_URL (${reasonOf(cause)}): start it, or correct the address`,
+      { cause },
     );
   } finally {
     redis.disconnect();

@@ -65,7 +65,7 @@ async function startServices(
 ): Promise<Record<string, string>> {
   const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
   if (elasticsearch !== undefined) await checkElasticsearch(draft.elasticsearch);
-  if (redis !== undefined) await checkRedis(redis);
+  if (redis !== undefined) await checkRedis(redis, draft.registry.slug);
   if (elasticsearch !== undefined && redis !== undefined) return {};
 
   const paths = findPaths(env);

@@ -33,7 +33,7 @@ export function toProblem(error: unknown): Problem {
     return new Problem('search_unavailable', { detail, headers: retryAfter(1), cause: error });
   }
   if (error instanceof LockUnavailableError) {
-    const detail = 'no rebuild can start: Redis, which holds the rebuild lock, does not respond';
+    const detail = `no rebuild can start: ${error.message}`;
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }
   if (error instanceof WorkerFailedError) {

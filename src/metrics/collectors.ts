@@ -1,3 +1,4 @@
+import { probeWrites } from '../clients/redis.js';
 import type { SearchLimiters } from '../search/catalog.js';
 import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watcher.js';
 import type { ResponseCache } from '../http/response-cache.js';
@@ -14,7 +15,7 @@ interface Watched {
   connections: ConnectionLimits;
   limiters: SearchLimiters;
   cache: ResponseCache;
-  rateLimiter: Pick<RateLimiterDeps, 'redis' | 'stats'>;
+  rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
   generations: GenerationWatcher;
   rebuilds: RebuildService;
 }
@@ -79,7 +80,7 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
-function ofLimits({ redis, stats }: Watched['rateLimiter']): Collector[] {
+function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
   return [
     counter(
       'limit_requests_total',
@@ -98,8 +99,13 @@ function ofLimits({ redis, stats }: Watched['rateLimiter']): Collector[] {
     ),
     gauge(
       'redis_connected',
-      '1 while Redis is connected; absent if none is configured',
-      () => redis && (redis.status === 'ready' ? 1 : 0),
+      '1 while Redis is connected and accepts writes; absent if none is configured',
+      () =>
+        redis &&
+        probeWrites(redis, slug).then(
+          () => 1,
+          () => 0,
+        ),
     ),
   ];
 }
@@ -203,13 +209,13 @@ function counter(name: string, help: string, labels: string[], read: () => Sampl
   return { type: 'counter', name, help, labels, read };
 }
 
-function gauge(name: string, help: string, read: () => number | undefined): Collector {
+function gauge(name: string, help: string, read: () => number | undefined | Promise<number>): Collector {
   return {
     type: 'gauge',
     name,
     help,
-    read: () => {
-      const value = read();
+    read: async () => {
+      const value = await read();
       return value === undefined ? [] : [[value]];
     },
   };

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { Mutex } from 'redis-semaphore';
+import { describeRedisError } from '../clients/redis.js';
 import type { Logger } from '../log.js';
 
 type MutexOptions = ConstructorParameters<typeof Mutex>[2];
@@ -10,13 +11,9 @@ const LOCK_MS = 10_000;
 /** Renewals within that time. Two in a row may fail; with a third, the lock is lost. */
 const RENEWALS = 4;
 
-/** Redis is configured and does not respond: it is unknown whether another replica is rebuilding. */
+/** Redis is configured and cannot be used: it is unknown whether another replica is rebuilding. The message says why. */
 export class LockUnavailableError extends Error {
   override readonly name = 'LockUnavailableError';
-}
-
-function throwUnavailable(cause: unknown): never {
-  throw new LockUnavailableError('Redis does not respond', { cause });
 }
 
 /** The lock expired or was taken over before the work was done. */
@@ -72,7 +69,7 @@ export class RedisLock implements RebuildLock {
       await this.#mutex({ identifier: mutex.identifier, acquiredExternally: true })
         .release()
         .catch(() => undefined);
-      throwUnavailable(error);
+      return this.#throwUnavailable(error);
     });
     if (!acquired) return undefined;
 
@@ -116,12 +113,16 @@ export class RedisLock implements RebuildLock {
   }
 
   async isHeld(): Promise<boolean> {
-    return (await this.redis.exists(this.#key).catch(throwUnavailable)) === 1;
+    return (await this.redis.exists(this.#key).catch(this.#throwUnavailable)) === 1;
   }
 
   async isHeldBy(owner: string): Promise<boolean> {
-    return (await this.redis.get(this.#key).catch(throwUnavailable)) === owner;
+    return (await this.redis.get(this.#key).catch(this.#throwUnavailable)) === owner;
   }
+
+  readonly #throwUnavailable = (cause: unknown): never => {
+    throw new LockUnavailableError(describeRedisError(cause, this.redis), { cause });
+  };
 
   /** @returns false if another owner has the lock, or it has expired. */
   #renew(identifier: string): Promise<boolean> {

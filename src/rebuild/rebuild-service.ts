@@ -99,7 +99,7 @@ export class RebuildService {
 
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
-   * @throws {LockUnavailableError} if Redis does not respond: it is unknown whether one is running.
+   * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
    * @throws {WorkerFailedError} if the worker could not be started, which counts as a failed rebuild.
    */
   async start(options: StartOptions): Promise<StartResult> {
@@ -134,7 +134,7 @@ export class RebuildService {
     });
     if (answer === 'started') return { accepted: true, outcome, progress: worker.report, lastFailure };
     this.#worker = undefined;
-    if (answer === 'lock-unavailable') throw new LockUnavailableError('Redis does not respond');
+    if (answer instanceof LockUnavailableError) throw answer;
     return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
   }
 

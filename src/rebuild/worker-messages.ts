@@ -34,8 +34,8 @@ export type MessageFromWorker =
   | { type: 'started'; lockOwner: string }
   /** Another rebuild holds the lock. */
   | { type: 'busy' }
-  /** Redis does not respond: the state of the lock is unknown. */
-  | { type: 'lock-unavailable' }
+  /** The state of the lock is unknown. */
+  | { type: 'lock-unavailable'; reason: string }
   /** A heartbeat, sent several times a second even without progress. */
   | { type: 'progress'; report: ProgressReport; usage: ResourceUsage }
   /** The dataset has not changed, whatever its validators say. */

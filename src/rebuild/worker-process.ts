@@ -2,6 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { forwardLine, type Logger } from '../log.js';
+import { LockUnavailableError } from './lock.js';
 import type { Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { SeenDataset } from './rebuild.js';
@@ -26,7 +27,7 @@ export const WORKER_LIMITS = {
 const SILENCE_CHECKS = 30;
 
 /** The first response of a worker. After `started`, it holds the lock until `ended`. */
-export type WorkerAnswer = 'started' | 'busy' | 'lock-unavailable';
+export type WorkerAnswer = 'started' | 'busy' | LockUnavailableError;
 
 /** How a worker ended: after a rebuild, without the lock, or unexpectedly. */
 export type WorkerEnd = { outcome: Outcome } | { error: WorkerFailedError } | { isRefused: true };
@@ -88,7 +89,7 @@ export class WorkerProcess {
       else {
         if (message.type === 'started') this.#lockOwner = message.lockOwner;
         else end = { isRefused: true };
-        answer(message.type);
+        answer(message.type === 'lock-unavailable' ? new LockUnavailableError(message.reason) : message.type);
       }
     });
     this.ended = exitOf(child).then(

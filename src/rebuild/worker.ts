@@ -92,7 +92,7 @@ async function run({ config, options, startedAt, logLevel, secrets }: WorkerInpu
     await send({ type: 'ended', outcome });
   } catch (error) {
     if (!(error instanceof LockUnavailableError)) throw error;
-    await send({ type: 'lock-unavailable' });
+    await send({ type: 'lock-unavailable', reason: error.message });
   } finally {
     await context.close();
   }

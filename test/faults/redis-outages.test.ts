@@ -1,8 +1,8 @@
 import { rejects } from 'node:assert/strict';
+import { checkRedis } from '../../src/clients/connection-check.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
-import { createRedis } from '../../src/clients/redis.js';
 import { readConfig } from '../../src/config.js';
 import { createLogger } from '../../src/log.js';
 import { RedisLock, type HeldLock } from '../../src/rebuild/lock.js';
@@ -14,6 +14,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
+import { scrape } from '../support/metrics.js';
 import { newSlug, REBUILD, startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -64,22 +65,72 @@ describe('With a Redis that fails,', function () {
       await expectRebuilt();
     });
 
-    it('is connected to anew if it becomes a replica, as after a failover', async () => {
-      const client = await createRedis(engine().url, log, '');
-      const administrator = new Redis(engine().url);
-      const id = await client.client('ID');
-      await administrator.replicaof('127.0.0.1', 1);
-      try {
-        await rejects(client.set('key', 1), /READONLY/);
-        const isNew = async () => client.status === 'ready' && (await client.client('ID')) !== id;
-        await waitFor(isNew, 'another connection');
-      } finally {
-        await administrator.replicaof('NO', 'ONE');
-      }
-      expect(await client.set('key', 1)).to.equal('OK');
-      client.disconnect();
-      administrator.disconnect();
-    });
+    /** States in which Redis cannot be used, as operators cause them, and what is said of each. */
+    type Act = (redis: Redis) => Promise<unknown>;
+    const unusable: [reason: string, begin: Act, end: Act][] = [
+      [
+        'Redis is a read-only replica',
+        (redis) => redis.replicaof('127.0.0.1', 1),
+        (redis) => redis.replicaof('NO', 'ONE'),
+      ],
+      [
+        'Redis is full, and its maxmemory-policy evicts nothing',
+        (redis) => redis.config('SET', 'maxmemory', 1),
+        (redis) => redis.config('SET', 'maxmemory', 0),
+      ],
+      [
+        'Redis requires a password in REDIS_URL',
+        async (redis) => {
+          await redis.config('SET', 'requirepass', 'secret-for-tests');
+          await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        },
+        (redis) => redis.config('SET', 'requirepass', ''),
+      ],
+      [
+        'Redis does not allow its user all that the service needs',
+        (redis) => redis.call('ACL', 'SETUSER', 'default', '-set'),
+        (redis) => redis.call('ACL', 'SETUSER', 'default', '+set'),
+      ],
+    ];
+    for (const [reason, begin, end] of unusable) {
+      it(`says why, and counts by itself until that ends: ${reason}`, async () => {
+        const env = { REDIS_URL: engine().url, RATE_LIMIT_POINTS: '3', METRICS_PORT: '0' };
+        const replica = await startService(env, suite.service.slug);
+        const isConnected = async () => (await scrape(replica.server.metricsUrl)).sum('redis_connected');
+        expect(await isConnected()).to.equal(1);
+        const administrator = new Redis(engine().url);
+        await administrator.ping();
+        await begin(administrator);
+        try {
+          for (let i = 0; i < 3; i++) {
+            expect(await isConnected(), 'also on a new connection').to.equal(0);
+            expect((await replica.get('/stats')).status).to.equal(200);
+          }
+          expectProblem(await replica.get('/stats'), 429, 'rate_limited');
+          for (let i = 0; i < 10; i++) {
+            expectProblem(await replica.get('/rebuild?secret=wrong'), 403, 'forbidden');
+          }
+          expectProblem(await replica.get(REBUILD), 429, 'rate_limited');
+          // At first, a connection that was closed is not made again yet.
+          const refused = async () => (await suite.service.get(REBUILD)).body.detail as unknown;
+          await waitFor(async () => (await refused()) === `no rebuild can start: ${reason}`, reason);
+          await rejects(checkRedis(engine().url, suite.service.slug), { message: reason });
+        } finally {
+          await end(administrator);
+        }
+        await waitFor(async () => (await isConnected()) === 1, 'a usable Redis');
+        expectProblem(await replica.get(REBUILD), 429, 'rate_limited');
+        await administrator.flushdb();
+        const isShared = async () => {
+          await replica.get('/stats');
+          return (await administrator.keys(`${replica.slug}:limit:reading:*`)).length === 1;
+        };
+        await waitFor(isShared, 'a shared limit');
+        administrator.disconnect();
+        await replica.stop();
+        await expectRebuilt();
+      });
+    }
 
     for (const [what, whileDown] of [
       ['Redis was restarted without it', () => Promise.resolve()],

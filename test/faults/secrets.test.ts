@@ -99,7 +99,7 @@ describe('Secrets', function () {
     } finally {
       await redis.config('SET', 'requirepass', REDIS_PASSWORD);
     }
-    expect(program.stdout).to.match(/"level":[45]0,.*"msg":"Redis does not respond/);
+    expect(program.stdout).to.match(/"level":[45]0,.*"msg":"Redis does not accept the user or the password/);
     await program.prints(/Redis responds again/, 10_000);
     expect(await program.stop()).to.equal(0);
   });

@@ -138,12 +138,12 @@ describe('On startup,', function () {
           /^ELASTICSEARCH_URL points to another product: set it to an Elasticsearch of version 9$/,
         ],
         [
-          () => checkRedis(`redis://${address.host}`),
+          () => checkRedis(`redis://${address.host}`, 'registry'),
           /^Redis does not respond at REDIS_URL \(.+\): start it/,
         ],
         [
-          () => checkRedis(`${engines().redis.url}/99`),
-          /^Redis does not respond at REDIS_URL \(ERR DB index is out of range\): start it, or correct the address$/,
+          () => checkRedis(`${engines().redis.url}/99`, 'registry'),
+          /^Redis does not have the database in REDIS_URL$/,
         ],
       ] as const) {
         await rejects(check, { name: 'ConnectionCheckError', message });

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { rollBack } from '../../src/rebuild/rollback.js';
@@ -7,9 +8,19 @@ import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { BYPASS_SECRET, newSlug, REBUILD, useService, type SuiteService } from '../support/service.js';
+import { scrape } from '../support/metrics.js';
+import {
+  BYPASS_SECRET,
+  newSlug,
+  REBUILD,
+  startService,
+  useService,
+  type SuiteService,
+} from '../support/service.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
+
+const GUIDE = new URL('../../docs/deployment.md', import.meta.url);
 
 /** End of the index name of a build that crashed long ago. */
 const OLD_BUILD = '20200101t000000z-0123abcd';
@@ -180,19 +191,29 @@ describe('Two registries on the same engines', function () {
     });
   }
 
-  it('use no key in Redis that does not start with the slug', async () => {
-    const { service, dataset } = both.first;
+  it('need only the keys and commands of Redis that docs/deployment.md grants to a user', async () => {
+    const { dataset } = both.first;
     const ip = '198.51.103.1';
     const administrator = new Redis(redis().url);
-    // Redis denies all other keys, also to connections that exist, and logs each attempt.
-    await administrator.call('ACL', 'SETUSER', 'default', 'resetkeys', `~${service.slug}:*`);
+    const [, granted = ''] = /^ACL (SETUSER .*)$/m.exec(readFileSync(GUIDE, 'utf8')) ?? [];
+    const rule = granted.replace('~registry:', `~${slug}:`).split(' ');
+    await administrator.call('ACL', ...rule);
+    const [, name = '', , password = ''] = rule;
+    const url = redis().url.replace('//', `//${name}:${password.slice(1)}@`);
+    const service = await startService({ ...env(), DATASET_URL: dataset.url, REDIS_URL: url }, slug);
     for (const path of ['/stats', '/debug-ip', '/rebuild?secret=wrong']) await service.get(path, as(ip));
-    expect((await service.rebuild()).status).to.equal(202);
+    expect((await service.rebuild('&force=true')).status).to.equal(202);
     await dataset.write('');
     expect((await service.rebuild()).status).to.equal(202);
+    const metrics = await scrape(service.server.metricsUrl);
+    expect(metrics.sum('redis_connected')).to.equal(1);
+    expect(metrics.sum('limit_fallbacks_total')).to.equal(0);
+    await service.stop();
+    // Redis logs whatever it denies.
     expect(await administrator.call('ACL', 'LOG')).to.deep.equal([]);
-    const names = [`limit:debug:${ip}`, `limit:reading:${ip}`, `limit:secrets:${ip}`, 'rebuild:last-failure'];
-    expect(await administrator.keys('*')).to.include.members(names.map((name) => `${service.slug}:${name}`));
+    const limits = ['debug', 'reading', 'secrets'].map((budget) => `${slug}:limit:${budget}:${ip}`);
+    const results = ['failure', 'success'].map((result) => `${slug}:rebuild:last-${result}`);
+    expect(await administrator.keys('*')).to.include.members([...limits, ...results]);
     administrator.disconnect();
   });
 });

@@ -34,7 +34,7 @@ export const MAX_CONNECTIONS = 300;
 const FORCED = '&force=true';
 
 /** Keys in Redis that outlive a rebuild. */
-const KEPT_KEYS = /:limit:|:(last-success|seen-dataset)$/;
+const KEPT_KEYS = /:limit:|:(last-success|seen-dataset|probe)$/;
 
 /** Snapshots whose changes are kept: the 30 before the served one. */
 const MOST_CHANGES = 31;

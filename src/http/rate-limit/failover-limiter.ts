@@ -5,6 +5,7 @@ import {
   RateLimiterRes,
   type RateLimiterAbstract,
 } from 'rate-limiter-flexible';
+import { describeRedisError } from '../../clients/redis.js';
 import type { Logger } from '../../log.js';
 
 /** Timeout of one rate-limit check on Redis, in milliseconds. */
@@ -100,19 +101,24 @@ export class FailoverLimiter {
   async peek(key: string): Promise<RateLimitState> {
     const deadline = performance.now() + REDIS_TIMEOUT_MS;
     const state = await this.#withFailover(deadline, (limiter) => limiter.get(key));
-    return { consumed: state?.consumedPoints ?? 0, msBeforeNext: state?.msBeforeNext ?? 0 };
+    // A Redis that is full or a replica can be read, but points are counted in this process.
+    const local = await this.#memory.get(key);
+    const most = (local?.consumedPoints ?? 0) > (state?.consumedPoints ?? 0) ? local : state;
+    return { consumed: most?.consumedPoints ?? 0, msBeforeNext: most?.msBeforeNext ?? 0 };
   }
 
   async #withFailover<T>(deadline: number, check: (limiter: RateLimiterAbstract) => Promise<T>): Promise<T> {
-    if (this.#shared === undefined) return check(this.#memory);
+    if (this.#shared === undefined || this.#redis === undefined) return check(this.#memory);
     try {
       const state = await withDeadline(check(this.#shared), deadline);
       this.#isRedisUp = true;
       return state;
     } catch (error) {
       this.stats.fallbacks++;
-      if (this.#isRedisUp)
-        this.#log.warn({ err: error, budget: this.policy.name }, 'Redis does not respond: counting locally');
+      if (this.#isRedisUp) {
+        const reason = describeRedisError(error, this.#redis);
+        this.#log.warn({ err: error, budget: this.policy.name }, `${reason}: counting locally`);
+      }
       this.#isRedisUp = false;
       return check(this.#memory);
     }

@@ -42,7 +42,9 @@ describe('A Redis that does not respond', () => {
     });
     const reasons = lines.map(({ err }) => err?.message).filter((reason) => reason?.startsWith('WRONGPASS'));
     expect(reasons).to.deep.equal(['WRONGPASS first', 'WRONGPASS second']);
-    expect(lines[0]?.msg).to.equal('Redis does not respond: counting locally until it does');
+    expect(lines[0]?.msg).to.equal(
+      'Redis does not accept the user or the password in REDIS_URL: counting locally',
+    );
   });
 
   it('is logged if connections are closed without an error', async () => {
