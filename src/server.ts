@@ -139,8 +139,8 @@ function createServers(
   { log, secrets, onRebuild, timeouts }: ServerOptions,
   stopping: AbortSignal,
 ) {
-  const { config, generations, reader, redis } = rebuildContext;
-  const { nodes, apiKey } = config.elasticsearch;
+  const { config, generations, reader, client, redis } = rebuildContext;
+  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, { onSearch: metrics?.observeSearch });
@@ -177,6 +177,10 @@ function createServers(
     timeouts,
   );
   const { connections } = server;
-  metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds }));
+  const keys = [
+    { name: 'reading', client: reader, apiKey },
+    { name: 'rebuilding', client, apiKey: rebuildApiKey },
+  ];
+  metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds, keys }));
   return { server, metricsServer: metrics && createMetricsServer(metrics, log), rebuilds, pool };
 }

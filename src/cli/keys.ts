@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Client, estypes } from '@elastic/elasticsearch';
+import { idOfKey } from '../clients/api-keys.js';
 import {
   createAdministratorClient,
   describeAuthError,
@@ -75,7 +76,7 @@ async function makeKeys(client: Client, kinds: Kind[], expiration: string | unde
 async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {
   const valid = await validKeys(client, kinds);
   const kept = kinds.map(({ name, variable }) => {
-    const key = valid.find((one) => one.name === name && one.id === idOf(env[variable] ?? ''));
+    const key = valid.find((one) => one.name === name && one.id === idOfKey(env[variable] ?? ''));
     if (key === undefined)
       throw new ConfigError(`${variable} must be a valid key of this registry: nothing was revoked`);
     return key;
@@ -90,11 +91,6 @@ async function validKeys(client: Client, kinds: Kind[]): Promise<estypes.Securit
     kinds.map(({ name }) => client.security.getApiKey({ name, active_only: true })),
   );
   return found.flatMap(({ api_keys: keys }) => keys);
-}
-
-/** A key is `<id>:<secret>` in base64. */
-function idOf(key: string): string {
-  return Buffer.from(key, 'base64').toString().split(':')[0] ?? '';
 }
 
 async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {

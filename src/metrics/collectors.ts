@@ -1,3 +1,5 @@
+import type { Client } from '@elastic/elasticsearch';
+import { expirationOfKey } from '../clients/api-keys.js';
 import { probeWrites } from '../clients/redis.js';
 import type { SearchLimiters } from '../search/catalog.js';
 import { ENGINE_STATES, type GenerationWatcher } from '../search/generation-watcher.js';
@@ -18,6 +20,8 @@ interface Watched {
   rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
   generations: GenerationWatcher;
   rebuilds: RebuildService;
+  /** The API keys, each with a client that uses it. */
+  keys: readonly { name: string; client: Client; apiKey: string | undefined }[];
 }
 
 /** The collectors of all counters and states of the service. */
@@ -28,6 +32,7 @@ export function collectors({
   rateLimiter,
   generations,
   rebuilds,
+  keys,
 }: Watched): Collector[] {
   return [
     ...ofConnections(connections),
@@ -36,6 +41,7 @@ export function collectors({
     ...ofLimits(rateLimiter),
     ...ofGeneration(generations),
     ...ofRebuilds(rebuilds),
+    ofKeys(keys),
   ];
 }
 
@@ -203,6 +209,22 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
       },
     },
   ];
+}
+
+function ofKeys(keys: Watched['keys']): Collector {
+  return {
+    type: 'gauge',
+    name: 'api_key_expiration_timestamp_seconds',
+    help: 'When an API key of the service expires; absent if it does not, or Elasticsearch does not say',
+    labels: ['key'],
+    read: async () => {
+      const samples = keys.map(async ({ name, client, apiKey }): Promise<Sample[]> => {
+        const expiration = await expirationOfKey(client, apiKey);
+        return expiration === undefined ? [] : [[expiration / 1000, name]];
+      });
+      return (await Promise.all(samples)).flat();
+    },
+  };
 }
 
 function counter(name: string, help: string, labels: string[], read: () => Sample[]): Collector {

@@ -10,6 +10,7 @@ import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { keepSecret } from '../support/secret-scanner.js';
+import { scrape } from '../support/metrics.js';
 import { isolatedNodes, type IsolatedNodes } from '../support/isolated-nodes.js';
 import { spawnReplica } from '../support/replicas.js';
 import { runCommand, SpawnedCli } from '../support/spawn-cli.js';
@@ -59,11 +60,11 @@ describe('An Elasticsearch with security', function () {
     for (const index of others) {
       await administrator.index({ index, document: { name: 'secret' }, refresh: true });
     }
-    keys = readKeys((await runKeys()).stdout);
+    keys = readKeys((await runKeys(['--expiration', '30d'])).stdout);
   });
   const suite = useService(
     () => PACKAGES,
-    () => ({ ELASTICSEARCH_URL: engine.url, ...keys, ...UNCACHED }),
+    () => ({ ELASTICSEARCH_URL: engine.url, METRICS_PORT: '0', ...keys, ...UNCACHED }),
     { slug, auth: AUTH },
   );
   const reading = useBackgroundReader(suite, [PACKAGES.length]);
@@ -217,6 +218,14 @@ describe('An Elasticsearch with security', function () {
     const { body } = await suite.service.get(`/changes?since=${from}`);
     expect(body).to.deep.include({ from, to, count: 1 });
     expect((await fetch(`${suite.service.url}/changes.atom`)).status).to.equal(200);
+  });
+
+  it('tells the keys when they expire', async () => {
+    const metrics = await scrape(suite.service.server.metricsUrl);
+    for (const key of ['reading', 'rebuilding']) {
+      const [sample] = metrics.all('api_key_expiration_timestamp_seconds', { key });
+      expect(sample?.value, key).to.be.closeTo(Date.now() / 1000 + 30 * 86_400, 3600);
+    }
   });
 
   it('allows a rollback by the command line with them', async () => {
