@@ -17,7 +17,13 @@ export class ProgressBar {
   #phaseBegan = 0;
   #isClosed = false;
 
-  constructor(private readonly terminal: NodeJS.WriteStream) {}
+  /** @param signal closes it when it aborts, at once: a second Ctrl-C ends the process without another chance. */
+  constructor(
+    private readonly terminal: NodeJS.WriteStream,
+    signal: AbortSignal,
+  ) {
+    signal.addEventListener('abort', () => this.close());
+  }
 
   readonly show = (report: ProgressReport): void => {
     // A rebuild that is being stopped still reports. A bar would keep the process alive.

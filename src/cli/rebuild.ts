@@ -13,8 +13,6 @@ import { ProgressBar } from './progress-bar.js';
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
-const bar = new ProgressBar(process.stdout);
-
 /** @returns undefined if they are invalid, after printing why. */
 function readArguments(): { dataset?: string | undefined; force: boolean } | undefined {
   try {
@@ -35,6 +33,7 @@ function urlOf(dataset: string): string {
 }
 
 async function rebuild({ rebuildContext, secrets, signal }: CommandContext, force: boolean): Promise<Exit> {
+  const bar = new ProgressBar(process.stdout, signal);
   const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: bar.show });
   signal.addEventListener('abort', () => void rebuilds.stop());
   const answer = await rebuilds.start({ force });

@@ -6,6 +6,9 @@ import { run } from './run.js';
 
 const UNPACK_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack';
 
+/** Maven is installed and cannot fetch an artifact. */
+export class DownloadError extends SetupError {}
+
 interface Artifact {
   /** `group:name:version:packaging` */
   coordinates: string;
@@ -20,7 +23,7 @@ interface Artifact {
 /**
  * Unpacks a part of a Maven artifact into `folder`, unless that exists. The download is not kept.
  * @param pick returns the unpacked path that becomes `folder`.
- * @throws {SetupError} if Maven is not installed or cannot fetch the artifact.
+ * @throws {SetupError} if Maven is not installed; a DownloadError if it cannot fetch the artifact.
  */
 export async function unpackOnce(
   artifact: Artifact,
@@ -62,7 +65,7 @@ export async function unpackOnce(
     if (code === 'ENOENT') throw new SetupError('Maven (mvn) is not installed');
     const reason =
       /\[ERROR\] (.*)/.exec(`${message}\n${String((error as { stdout?: string }).stdout)}`)?.[1] ?? message;
-    throw new SetupError(`Maven could not fetch ${artifact.title}: ${reason}`, { cause: error });
+    throw new DownloadError(`Maven could not fetch ${artifact.title}: ${reason}`, { cause: error });
   } finally {
     clearInterval(meter);
     await rm(scratch, { recursive: true, force: true });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chownSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The folders of the services' programs and data, and the user that runs them. */
@@ -24,18 +24,34 @@ const NAME = 'package-registry-search';
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * The files of an ordinary user are in the home folder, by the XDG rules; those of root are readable for
- * other users.
+ * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths; those of root
+ * are readable for other users.
  * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
  */
-export function findPaths(env: NodeJS.ProcessEnv): Paths {
+export function findPaths(env: NodeJS.ProcessEnv, isRoot = process.getuid?.() === 0): Paths {
   const clone = createHash('sha256').update(CLONE).digest('hex').slice(0, 12);
-  if (process.getuid?.() === 0) {
+  if (isRoot) {
     return { programs: `/var/cache/${NAME}`, data: `/var/lib/${NAME}/${clone}`, runAs: nobody() };
   }
-  const cache = env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
-  const data = env['XDG_DATA_HOME'] ?? join(homedir(), '.local', 'share');
+  const cache = absolute(env['XDG_CACHE_HOME']) ?? resolve(homedir(), '.cache');
+  const data = absolute(env['XDG_DATA_HOME']) ?? resolve(homedir(), '.local', 'share');
   return { programs: join(cache, NAME), data: join(data, NAME, clone), runAs: undefined };
+}
+
+function absolute(path = ''): string | undefined {
+  return isAbsolute(path) ? path : undefined;
+}
+
+/**
+ * Why a file or folder of the services cannot be used, such as a read-only one, in one line for the terminal. Undefined
+ * if the error is not one of the file system.
+ */
+export function describeFileError(error: unknown): string | undefined {
+  const { code, syscall = '', path, message } = error as NodeJS.ErrnoException;
+  // The error of a full disk has no path.
+  if ((path === undefined && code !== 'ENOSPC') || syscall.startsWith('spawn')) return undefined;
+  const others = process.getuid?.() === 0 ? '' : ', or set XDG_DATA_HOME and XDG_CACHE_HOME to other folders';
+  return `the files of Elasticsearch and Redis cannot be written (${message}): correct that${others}`;
 }
 
 /** Creates a folder that the services may write to. */

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { startElasticsearchProcess } from './elasticsearch.js';
 import { SetupError, type Service, type Log } from './service.js';
 import type * as Docker from './docker.js';
+import { DownloadError } from './maven.js';
 import { makeFolder, type Paths } from './paths.js';
 import { startRedisProcess } from './redis.js';
 import { ProcessError } from './managed-process.js';
@@ -90,11 +91,20 @@ async function startFromDockerOrMaven(
   } catch (error) {
     // A program that did not become ready has already given the reason.
     if (!(error instanceof SetupError) || error instanceof ProcessError) throw error;
-    throw new SetupError(
-      `${name} could not be started: ${error.message}. Install Docker, or Maven and a JDK 21+, or set ${variable} to a running one.`,
-      { cause: error },
-    );
+    throw couldNotStart(name, variable, error);
   }
+}
+
+/** Why an engine could not be started, and what to do about it. */
+export function couldNotStart(name: string, variable: string, cause: SetupError): SetupError {
+  const remedy =
+    cause instanceof DownloadError
+      ? "Check the network and the proxy in Maven's settings"
+      : 'Install Docker, or Maven and a JDK 21+';
+  return new SetupError(
+    `${name} could not be started: ${cause.message}. ${remedy}, or set ${variable} to a running one.`,
+    { cause },
+  );
 }
 
 function firstLine(error: unknown): string {

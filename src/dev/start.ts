@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
-import lockfile from 'proper-lockfile';
+import { setImmediate, setTimeout as pause } from 'node:timers/promises';
 import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../clients/connection-check.js';
 import { secretsIn } from '../config-secrets.js';
 import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../config.js';
@@ -14,7 +13,8 @@ import { SetupError } from './service.js';
 import { startElasticsearch, startRedis } from './services.js';
 import { ProgressBar } from '../cli/progress-bar.js';
 import { onStopSignal } from '../cli/signals.js';
-import { findPaths } from './paths.js';
+import { lockFolder } from './lock-folder.js';
+import { describeFileError, findPaths } from './paths.js';
 
 /**
  * `npm start`: runs the whole service on a bare machine. Stops what it started on Ctrl-C, SIGTERM and
@@ -30,13 +30,14 @@ const print = (line: string) => console.log(line);
 /** Cleanup steps, run in reverse order. */
 const cleanups: (() => Promise<void>)[] = [];
 
-async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
+async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise<void> {
+  const { signal } = stopping;
   // Validates the whole configuration before anything is started.
   const draft = readConfig({ ELASTICSEARCH_URL: 'http://127.0.0.1', ...withoutEmpty(env) });
   await assertPortFree('PORT', draft.port, draft.host);
   if (draft.metricsPort !== undefined) await assertPortFree('METRICS_PORT', draft.metricsPort, draft.host);
 
-  const addresses = await startServices(env, draft, signal);
+  const addresses = await startServices(env, draft, stopping);
   signal.throwIfAborted();
 
   const config = readConfig({
@@ -44,10 +45,15 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
     ...withoutEmpty(env),
     ...addresses,
   });
-  const bar = new ProgressBar(process.stdout);
+  const bar = new ProgressBar(process.stdout, signal);
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
-  const server = await startServer(config, { log, secrets, onRebuild: bar.show });
+  const server = await startServer(config, { log, secrets, onRebuild: bar.show }).catch((error: unknown) => {
+    const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
+    // Another program has taken the port since it was checked.
+    if (syscall !== 'listen' || port === undefined) throw error;
+    throw cannotListen(port === config.metricsPort ? 'METRICS_PORT' : 'PORT', port, config.host, error);
+  });
   cleanups.push(async () => {
     bar.close();
     await server.stop();
@@ -61,7 +67,7 @@ async function start(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void>
 async function startServices(
   env: NodeJS.ProcessEnv,
   draft: Config,
-  signal: AbortSignal,
+  stopping: AbortController,
 ): Promise<Record<string, string>> {
   const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
   if (elasticsearch !== undefined) await checkElasticsearch(draft.elasticsearch);
@@ -69,7 +75,8 @@ async function startServices(
   if (elasticsearch !== undefined && redis !== undefined) return {};
 
   const paths = findPaths(env);
-  await lockFolder(paths.data);
+  cleanups.push(await lockFolder(paths.data, print, (lost) => stopping.abort(lost)));
+  const { signal } = stopping;
   const options = {
     paths,
     folder: paths.data,
@@ -98,22 +105,6 @@ async function startService(name: string, start: () => ReturnType<typeof startRe
   return engine.url;
 }
 
-/** Allows only one `npm start` at a time to use the data. */
-async function lockFolder(folder: string): Promise<void> {
-  mkdirSync(folder, { recursive: true });
-  const lock = () => lockfile.lock(folder, { stale: 10_000, retries: 0 });
-  const release = await lock()
-    .catch(async () => {
-      print('Waiting for another `npm start` of this folder to stop …');
-      // Longer than the lock of a killed process takes to go stale.
-      return lockfile.lock(folder, { stale: 10_000, retries: { retries: 12, factor: 1, minTimeout: 1000 } });
-    })
-    .catch(() => {
-      throw new SetupError('another `npm start` of this folder is running: stop it first');
-    });
-  cleanups.push(release);
-}
-
 function volumeOf(folder: string): string {
   return `package-registry-search-${basename(folder)}`;
 }
@@ -124,28 +115,34 @@ async function assertPortFree(variable: string, port: number, host: string): Pro
     probe.listen(port, host);
     await once(probe, 'listening');
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new SetupError(
-      code === 'EADDRINUSE'
-        ? `port ${port} of ${host} is taken by another program: stop it, or use a free port with ${variable}=0 npm start`
-        : `the service cannot listen (${message}): set ${variable} and HOST to a port and an address of this machine`,
-    );
+    throw cannotListen(variable, port, host, error);
   }
   probe.close();
   await once(probe, 'close');
 }
 
+function cannotListen(variable: string, port: number, host: string, error: unknown): SetupError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new SetupError(
+    code === 'EADDRINUSE'
+      ? `port ${port} of ${host} is taken by another program: stop it, or use a free port with ${variable}=0 npm start`
+      : `the service cannot listen (${message}): set ${variable} and HOST to a port and an address of this machine`,
+    { cause: error },
+  );
+}
+
 async function waitUntilReady({ generations, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
   let deadline = Date.now() + LOAD_START_TIMEOUT_MS;
-  while (generations.engine !== 'present') {
+  for (;;) {
     signal.throwIfAborted();
+    if (generations.engine === 'present') return;
     if (rebuilds.lastFailure !== undefined) {
       throw new SetupError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
     if (generations.stateReason !== undefined) throw new SetupError(generations.stateReason);
     if (rebuilds.progress !== undefined) deadline = Date.now() + LOAD_START_TIMEOUT_MS;
     if (Date.now() > deadline) throw new SetupError('the snapshot was not loaded in time');
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await pause(100, undefined, { signal });
   }
 }
 
@@ -190,17 +187,28 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const complain = (message: string) => console.error(redact(message));
   const stopping = new AbortController();
   onStopSignal(() => {
-    print('\nStopping …');
     stopping.abort();
+    print('\nStopping …');
+  });
+  let isReady = false;
+  process.stdout.on('error', ({ message }) => {
+    // Once it serves, it is better to go on without output.
+    if (!isReady) stopping.abort(new SetupError(`standard output cannot be written: ${message}`));
   });
   try {
-    await start(env, stopping.signal);
+    await start(env, stopping);
+    // The error of a write follows it.
+    await setImmediate();
+    isReady = true;
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
-  } catch (error) {
-    if (!stopping.signal.aborted) {
+    stopping.signal.throwIfAborted();
+  } catch (thrown) {
+    const { aborted } = stopping.signal;
+    const error: unknown = aborted ? stopping.signal.reason : thrown;
+    if (!aborted || error instanceof SetupError) {
       const expected =
         error instanceof SetupError || error instanceof ConfigError || error instanceof ConnectionCheckError;
-      complain(expected ? `\n${error.message}` : describeCrash(error, secrets));
+      complain(expected ? `\n${error.message}` : (describeFileError(error) ?? describeCrash(error, secrets)));
       process.exitCode = 1;
     }
   } finally {

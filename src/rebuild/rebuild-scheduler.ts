@@ -55,7 +55,7 @@ export class RebuildScheduler {
       const answer = await this.rebuilds.start(options);
       return answer.accepted && 'failure' in (await answer.outcome);
     } catch (error) {
-      this.log.error({ err: error }, 'the rebuild could not be started');
+      if (!this.#isStopped) this.log.error({ err: error }, 'the rebuild could not be started');
       return true;
     }
   }

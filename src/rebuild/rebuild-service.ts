@@ -6,7 +6,7 @@ import { Progress, type ProgressReport } from './progress.js';
 import type { SeenDataset } from './rebuild.js';
 import type { RebuildContext } from './rebuild-context.js';
 import type { ResourceUsage, StartOptions } from './worker-messages.js';
-import { WorkerFailedError, WorkerProcess, type WORKER_LIMITS } from './worker-process.js';
+import { WorkerFailedError, WorkerProcess, type WorkerEnd, type WORKER_LIMITS } from './worker-process.js';
 
 /** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
 const ATTEMPTS = 5;
@@ -129,7 +129,7 @@ export class RebuildService {
     this.#outcome = outcome;
     const answer = await worker.answer.catch(async (error: unknown) => {
       // The failure must be recorded first.
-      await outcome;
+      if ('stopped' in (await outcome)) return 'started' as const;
       throw error;
     });
     if (answer === 'started') return { accepted: true, outcome, progress: worker.report, lastFailure };
@@ -160,7 +160,7 @@ export class RebuildService {
     const began = performance.now();
     const end = await worker.ended;
     if ('isRefused' in end) return { index: undefined };
-    const outcome = 'outcome' in end ? end.outcome : await cleanUpAfterCrash(worker, end.error, this.context);
+    const outcome = await this.#outcomeOf(end, worker);
     if ('stopped' in outcome) this.counts.stopped++;
     else if ('failure' in outcome) {
       this.counts.failed++;
@@ -179,5 +179,12 @@ export class RebuildService {
     }
     this.#worker = undefined;
     return outcome;
+  }
+
+  async #outcomeOf(end: Exclude<WorkerEnd, { isRefused: true }>, worker: WorkerProcess): Promise<Outcome> {
+    if ('outcome' in end) return end.outcome;
+    // A terminal sends Ctrl-C to the worker, too, and ends it if it is still starting.
+    if (this.#isStopping && worker.lockOwner === undefined) return { stopped: true };
+    return cleanUpAfterCrash(worker, end.error, this.context);
   }
 }

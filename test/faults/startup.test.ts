@@ -1,13 +1,16 @@
 import { rejects } from 'node:assert/strict';
+import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { expect } from 'chai';
 import getPort from 'get-port';
-import { run } from '../../src/dev/run.js';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { runCommand, SpawnedCli } from '../support/spawn-cli.js';
+import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
+import { inRunFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -55,14 +58,35 @@ describe('On startup,', function () {
     });
 
     it('exits with one line if its log cannot be written', async () => {
-      const full = run('sh', ['-c', `exec ${process.execPath} dist/main.js > /dev/full`], {
-        env: environment(),
-      });
-      const message = 'the log cannot be written to standard output: ENOSPC: no space left on device, write';
-      await rejects(full, (error: { code: number; stderr: string }) => {
-        expect(error).to.include({ code: 1, stderr: `${message}\n` });
-        return true;
-      });
+      for (const [script, reason] of [
+        ['"$@" > /dev/full; echo "exit $?"', 'ENOSPC: no space left on device'],
+        ['exec 3>&1; { "$@" 3>&-; echo "exit $?" >&3; } | :', 'EPIPE: broken pipe'],
+      ] as const) {
+        const { stdout, stderr } = await runCommand('main', environment(), [], inShell(script));
+        expect(stderr).to.equal(`the log cannot be written to standard output: ${reason}, write\n`);
+        expect(stdout).to.equal('exit 1\n');
+      }
+    });
+
+    it('serves and stops without a log: closed from the start, cut off, or on a disk that becomes full', async () => {
+      const file = inRunFolder('log');
+      for (const script of ['exec "$@" >&-', 'exec "$@"', `ulimit -f 8; exec "$@" > ${file}`]) {
+        const port = String(await getPort());
+        const program = new SpawnedCli(
+          'main',
+          { ...environment(), PORT: port, LOG_LEVEL: 'debug' },
+          [],
+          inShell(script),
+        );
+        const isUp = async () => (await fetch(`http://127.0.0.1:${port}/ping`)).ok;
+        await waitFor(() => isUp().catch(() => false), 'the server', 30_000);
+        program.closeOutput();
+        // Each of them is logged.
+        for (let i = 0; i < 100; i++) expect(await isUp()).to.equal(true);
+        expect(await program.stop(), script).to.equal(0);
+        expect(program.stderr).to.equal('');
+      }
+      expect((await stat(file)).size).to.equal(8 * 512);
     });
 
     it('accepts no connections before Elasticsearch responds, logs JSON lines, and stops on SIGTERM', async () => {
@@ -85,7 +109,29 @@ describe('On startup,', function () {
     });
   });
 
+  describe('node dist/cli/health-check.js', () => {
+    it('asks the server at the address that the server itself would listen on', async () => {
+      for (const given of [
+        { HOST: '127.0.0.77', PORT: '' },
+        { HOST: '127.0.0.78', PORT: '6000' },
+      ]) {
+        const env = { ...environment(), ...given };
+        const check = () => runCommand('cli/health-check', env);
+        const { code, stdout, stderr } = await check();
+        expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
+        expect(stderr).to.match(/^connect ECONNREFUSED \S+\n$/);
+        const program = new SpawnedCli('main', env);
+        await program.url();
+        expect(await check()).to.deep.equal({ code: 0, stdout: '', stderr: '' });
+        expect(await program.stop()).to.equal(0);
+      }
+    });
+  });
+
   describe('npm start', () => {
+    const isTaken = (variable: string) =>
+      new RegExp(`^port \\d+ of 127\\.0\\.0\\.1 is taken by another program: .* ${variable}=0 npm start$`);
+
     it('uses the given addresses, loads the snapshot, and prints the address of the API', async () => {
       const program = new SpawnedCli('dev/start', environment());
       const [, url] = await program.prints(
@@ -101,8 +147,6 @@ describe('On startup,', function () {
     });
 
     it('exits with one line if it cannot start', async () => {
-      const isTaken = (variable: string) =>
-        new RegExp(`^port \\d+ of 127\\.0\\.0\\.1 is taken by another program: .* ${variable}=0 npm start$`);
       for (const [env, line] of [
         [{ PORT: address.port }, isTaken('PORT')],
         [{ METRICS_PORT: address.port }, isTaken('METRICS_PORT')],
@@ -129,6 +173,31 @@ describe('On startup,', function () {
         expect(stderr.trim().split('\n')).to.have.length(1);
         expect(code).to.equal(1);
       }
+    });
+
+    it('exits with one line if its output cannot be written', async () => {
+      const full = inShell('exec "$@" > /dev/full');
+      const { code, stderr } = await runCommand('dev/start', environment(), [], full);
+      expect(stderr.trim()).to.equal(
+        'standard output cannot be written: ENOSPC: no space left on device, write',
+      );
+      expect(code).to.equal(1);
+    });
+
+    it('exits with one line if its port is taken while it starts', async () => {
+      const proxy = await EngineProxy.start(engines().elasticsearch.url);
+      const first = proxy.hold('before', () => true);
+      const port = await getPort();
+      const env = { ...environment(), ELASTICSEARCH_URL: proxy.url, PORT: String(port) };
+      const program = new SpawnedCli('dev/start', env);
+      await first.arrived;
+      const other = createServer().listen(port, '127.0.0.1');
+      await once(other, 'listening');
+      first.release();
+      expect(await program.exit()).to.equal(1);
+      expect(program.stderr.trim()).to.match(isTaken('PORT'));
+      other.close();
+      await proxy.close();
     });
 
     it('would exit if something else responds, or Redis has no such database', async () => {

@@ -6,6 +6,20 @@ import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Makes the command that is run out of the one that would be. */
+type Wrap = (command: readonly string[]) => string[];
+
+/** Runs a command, which is `"$@"`, in a script of the shell. */
+export function inShell(script: string): Wrap {
+  return (command) => ['sh', '-c', script, 'sh', ...command];
+}
+
+/** Runs a command on a pseudo-terminal. Its standard error is part of its output. */
+export const onTerminal: Wrap = (command) => {
+  const quoted = command.map((word) => `'${word}'`).join(' ');
+  return ['script', '--quiet', '--return', '--command', `echo "pid $$"; exec ${quoted}`, '/dev/null'];
+};
+
 /** One of the project's commands, built by `npm run build` and run in a child process. */
 export class SpawnedCli {
   stdout = '';
@@ -17,13 +31,21 @@ export class SpawnedCli {
    * @param name of its file in `dist`, such as `cli/rebuild`, or a path of TypeScript that is not built.
    * @param env the whole environment except PATH and HOME.
    */
-  constructor(name: string, env: Record<string, string>, args: string[] = []) {
+  constructor(
+    name: string,
+    env: Record<string, string>,
+    args: string[] = [],
+    wrap: Wrap = (command) => [...command],
+  ) {
     const { PATH, HOME } = process.env;
-    this.#child = spawn(process.execPath, [...programOf(name), ...args], {
+    const [file = '', ...rest] = wrap([process.execPath, ...programOf(name), ...args]);
+    this.#child = spawn(file, rest, {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [wrap === onTerminal ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     });
+    // The program may have ended when something is typed.
+    this.#child.stdin?.on('error', () => undefined);
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     this.#child.once('close', () => {
@@ -62,8 +84,21 @@ export class SpawnedCli {
     return this.#child.exitCode;
   }
 
+  /** Sends a signal to the program itself, also on a terminal. */
   signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+    const [, pid] = /^pid (\d+)/.exec(this.stdout) ?? [];
+    if (pid === undefined) this.#child.kill(signal);
+    else process.kill(Number(pid), signal);
+  }
+
+  /** Types on its terminal. */
+  type(text: string): void {
+    this.#child.stdin?.write(text);
+  }
+
+  /** Ends the reader of its standard output. */
+  closeOutput(): void {
+    this.#child.stdout?.destroy();
   }
 
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {

@@ -9,10 +9,11 @@ describe('ProgressBar', () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const report = { phase: 'loading', rows: 1, total: 10, startedAt: new Date(0).toISOString() } as const;
     const before = timers();
-    const bar = new ProgressBar(terminal as unknown as WriteStream);
+    const stopping = new AbortController();
+    const bar = new ProgressBar(terminal as unknown as WriteStream, stopping.signal);
     bar.show(report);
     expect(timers()).to.equal(before + 1);
-    bar.close();
+    stopping.abort();
     const { writableLength } = terminal;
     bar.show({ ...report, rows: 2 });
     bar.show({ ...report, phase: 'merging' });

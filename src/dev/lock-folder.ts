@@ -1,0 +1,46 @@
+import { mkdirSync } from 'node:fs';
+import lockfile from 'proper-lockfile';
+import { SetupError, type Log } from './service.js';
+
+/** A killed process stops renewing its lock. In milliseconds. */
+const STALE_MS = 10_000;
+
+/**
+ * Creates a folder, and allows only one `npm start` at a time to use it.
+ * @param onLost is called if the lock is lost later, such as by deleting the folder.
+ * @param waitMs how long to wait for another one to stop: by default longer than the lock of a killed one lasts.
+ * @returns a function that releases the lock.
+ * @throws {SetupError} if it is locked; the error of the file system if it cannot be written.
+ */
+export async function lockFolder(
+  folder: string,
+  log: Log,
+  onLost: (reason: SetupError) => void,
+  waitMs = STALE_MS + 2000,
+): Promise<() => Promise<void>> {
+  mkdirSync(folder, { recursive: true });
+  const lock = (retries: number) =>
+    lockfile.lock(folder, {
+      stale: STALE_MS,
+      onCompromised: ({ message }) => onLost(new SetupError(`the lock of ${folder} is lost: ${message}`)),
+      retries: { retries, factor: 1, minTimeout: waitMs / Math.max(1, retries) },
+    });
+  try {
+    return await lock(0).catch((error: unknown) => {
+      if (!isLocked(error)) throw error;
+      log('Waiting for another `npm start` of this folder to stop …');
+      return lock(12);
+    });
+  } catch (error) {
+    if (!isLocked(error)) throw error;
+    // A lock that a killed process left does not expire in time if the clock was set back since.
+    throw new SetupError(
+      `another \`npm start\` of this folder is running: stop it first, or delete ${folder}.lock if there is none`,
+      { cause: error },
+    );
+  }
+}
+
+function isLocked(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ELOCKED';
+}
