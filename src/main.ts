@@ -3,6 +3,7 @@ import { ConfigError, readConfig } from './config.js';
 import { describeCrash, endOnCrash } from './uncaught-errors.js';
 import { createLogger } from './log.js';
 import { startServer } from './server.js';
+import { ignoreHangup } from './cli/signals.js';
 
 /** The server process. Stops on SIGTERM and SIGINT, also while it starts. */
 async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise<void> {
@@ -16,6 +17,7 @@ async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise
   };
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets, onError });
   log.info('starting');
+  ignoreHangup();
   // The first process of a container ignores signals without a handler.
   const signal = firstSignal();
   const server = await startServer(config, { log, secrets });

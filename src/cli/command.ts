@@ -27,13 +27,21 @@ export interface CommandContext {
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
-  // The reader of a pipe may end, as with `| head -1`: what was begun goes on.
-  process.stdout.on('error', () => undefined);
+  const redact = createRedactor(secrets);
+  let isUnwritten = false;
+  // What was begun goes on. The reader of a pipe may end, as with `| head -1`; on a full disk, output is missing.
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE' || isUnwritten) return;
+    isUnwritten = true;
+    process.exitCode ||= EXIT.failed;
+    console.error(`standard output cannot be written: ${message}`);
+  });
   try {
-    process.exitCode = await command();
+    const exit = await command();
+    process.exitCode ||= exit;
   } catch (error) {
     process.exitCode = error instanceof ConfigError ? EXIT.misused : EXIT.failed;
-    const reason = createRedactor(secrets)((error as Error).message);
+    const reason = redact((error as Error).message);
     console.error(
       error instanceof LockUnavailableError ? `${reason}: the rebuild lock cannot be acquired` : reason,
     );

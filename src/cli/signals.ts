@@ -1,13 +1,25 @@
+import { isatty } from 'node:tty';
+
 /**
  * npm forwards a Ctrl-C to its child, although the terminal has sent it to both: a second signal within this
  * time is a duplicate. In milliseconds.
  */
 const SAME_MS = 500;
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/**
+ * Ignores SIGHUP if no terminal can have sent it, as `nohup` would: Node undoes what `nohup` has set, but not that it
+ * disconnects a process from the terminal.
+ * @returns whether there is a terminal.
+ */
+export function ignoreHangup(): boolean {
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  if (!hasTerminal) process.on('SIGHUP', () => undefined);
+  return hasTerminal;
+}
 
 /**
- * Calls `stop` on the first stop signal. A second one ends the process at once.
+ * Calls `stop` on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. A second one ends the process at
+ * once.
  * @returns a function that removes the handlers.
  */
 export function onStopSignal(stop: () => void): () => void {
@@ -18,8 +30,9 @@ export function onStopSignal(stop: () => void): () => void {
       stop();
     } else if (Date.now() - stoppedAt > SAME_MS) process.exit(130);
   };
-  for (const signal of SIGNALS) process.on(signal, take);
+  const signals = ['SIGINT', 'SIGTERM', ...(ignoreHangup() ? (['SIGHUP'] as const) : [])] as const;
+  for (const signal of signals) process.on(signal, take);
   return () => {
-    for (const signal of SIGNALS) process.off(signal, take);
+    for (const signal of signals) process.off(signal, take);
   };
 }

@@ -104,4 +104,6 @@ process.on('message', (message: MessageToWorker) => {
   else void run(message.input).then(() => process.exit(0));
 });
 process.on('disconnect', stop);
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
+// The process that started this one decides whether the end of a terminal stops it (see `nohup`), and says so.
+process.on('SIGHUP', () => undefined);

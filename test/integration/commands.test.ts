@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { PackageEntry } from '../../src/search/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
-import { runCommand, SpawnedCli } from '../support/spawn-cli.js';
+import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { environmentOf, newSlug, useService, type Service } from '../support/service.js';
 
 /** The names that a service serves right after a command. */
@@ -48,6 +48,37 @@ describe('The command line', function () {
     expect(await served(suite.service)).to.deep.equal(old);
     expect(await runCommand('cli/rollback', env)).to.include({ code: 0, stderr: '' });
     expect(await served(suite.service)).to.deep.equal(changed);
+  });
+
+  it('completes a rebuild without output: quietly if nobody reads it, with a line if a disk is full', async () => {
+    const env = { ...suite.service.env, DATASET_URL: suite.dataset.url };
+    const full = 'standard output cannot be written: ENOSPC: no space left on device, write\n';
+    for (const [script, code, line] of [
+      ['exec 3>&1; { "$@" 3>&-; echo "exit $?" >&3; } | head -1 > /dev/null', 0, ''],
+      ['"$@" > /dev/full; echo "exit $?"', 1, full],
+    ] as const) {
+      const [oldest] = await suite.service.indices();
+      const { stdout, stderr } = await runCommand('cli/rebuild', env, ['--force'], inShell(script));
+      expect({ stdout, stderr }).to.deep.equal({ stdout: `exit ${code}\n`, stderr: line });
+      expect(await suite.service.indices()).not.to.include(oldest);
+    }
+  });
+
+  it('continues without its terminal after nohup', async () => {
+    const held = heldBack(() => toCsv(packagesNamed(['held'])));
+    const origin = await datasetServer(held.listener);
+    const args = ['--force', '--dataset', origin.url];
+    // In a process group of its own, as an interactive shell starts it.
+    const program = new SpawnedCli('cli/rebuild', suite.service.env, args, inShell('exec nohup setsid "$@"'));
+    try {
+      await program.prints(/downloading/, 20_000);
+      process.kill(-(program.pid ?? 0), 'SIGHUP');
+    } finally {
+      held.release();
+    }
+    expect(await program.exit()).to.equal(0);
+    await origin.close();
+    expect(await served(suite.service)).to.deep.equal(['held']);
   });
 
   it('prints its usage, and variables that are missing', async () => {
