@@ -173,7 +173,11 @@ describe('npm run dataset:debian', () => {
 
     for (const [what, content, reason] of [
       ['without numbers', 'name,version,url\na,1,\n', 'the header has no column `package_no`'],
-      ['with a bad row', 'package_no,name\n1,a\nx,b\n', 'line 3: package_no "x" is not a whole number from 1 to 9007199254740991 in plain digits'],
+      [
+        'with a bad row',
+        'package_no,name\n1,a\nx,b\n',
+        'line 3: package_no "x" is not a whole number from 1 to 9007199254740991 in plain digits',
+      ],
       ['with a duplicate name', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" occurs twice'],
       ['with a duplicate number', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 occurs twice'],
     ] as const) {
