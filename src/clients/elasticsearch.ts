@@ -9,6 +9,7 @@ import {
   type ConnectionRequestParams,
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
+import { messageOf } from '../error-message.js';
 import { NODE_BACKOFF_MS } from './search-pool.js';
 
 /** The addresses of Elasticsearch, and the API key. */
@@ -115,13 +116,25 @@ export class NotElasticsearchError extends errors.ConnectionError {
 
 /** Counts a response of anything else as a failure of the node: a proxy's 404 does not mean that an index is absent. */
 class ElasticsearchConnection extends UndiciConnection {
+  /** Why the last connection could not be opened. */
+  #failure: Error | undefined;
+
+  constructor(options: ConstructorParameters<typeof UndiciConnection>[0]) {
+    super(options);
+    this.pool.on('connectionError', (_origin, _targets, error) => (this.#failure = error));
+  }
+
   override async request(
     params: ConnectionRequestParams,
     options: ConnectionRequestOptions,
   ): Promise<ConnectionRequestResponse>;
   override async request(params: ConnectionRequestParams, options: never): Promise<never>;
   override async request(params: ConnectionRequestParams, options: ConnectionRequestOptions) {
-    const response = await super.request(params, options);
+    const response = await super.request(params, options).catch((error: unknown) => {
+      // Of a host with several addresses, the client keeps only the empty message.
+      if ((error as Error).message !== '' || this.#failure === undefined) throw error;
+      throw new errors.ConnectionError(messageOf(this.#failure));
+    });
     if (isFromElasticsearch(response.statusCode, response.headers)) return response;
     throw new NotElasticsearchError(response.statusCode);
   }

@@ -28,9 +28,12 @@ const TURN_CHARACTERS = 8 * 1024;
 const SCAN_TURN_CHARACTERS = 128 * 1024;
 
 const LF = 0x0a;
+const CR = 0x0d;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BYTE_ORDER_MARK = '\uFEFF';
+
+const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 
 /**
  * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad
@@ -93,7 +96,8 @@ class RecordReader {
     yield* this.#closeOpenRecords();
     if (this.#restBytes > 0) {
       this.#line++;
-      this.#refuse(this.#line, 'the last record does not end with a line end, so the file may be cut off');
+      const cutOff = 'the last record does not end with a line end, so the file may be cut off';
+      this.#refuse(this.#line, this.#hasBareReturns() ? BARE_RETURNS : cutOff);
     }
     yield this.#take();
   }
@@ -105,8 +109,15 @@ class RecordReader {
     return records;
   }
 
+  /** Whether the text after the last line feed has a carriage return, other than one of a CRLF that is cut in two. */
+  #hasBareReturns(): boolean {
+    const at = Buffer.concat(this.#rest).indexOf(CR);
+    return at !== -1 && at < this.#restBytes - 1;
+  }
+
   #refuseLength(line: number): never {
-    throw new DatasetError(`line ${line}: longer than ${MAX_LINE_BYTES} bytes, so this is not CSV`);
+    const tooLong = `longer than ${MAX_LINE_BYTES} bytes, so this is not CSV`;
+    throw new DatasetError(`line ${line}: ${this.#hasBareReturns() ? BARE_RETURNS : tooLong}`);
   }
 
   /** @param block whole lines, so no character is split. */

@@ -13,7 +13,10 @@ import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
-/** Addresses of a host, IPv6 and IPv4, that may be slow or unreachable before its response is late. */
+/**
+ * Addresses of a host that are tried one after the other, IPv6 and IPv4 in turn, within the time for its response. The last one
+ * has what others have left.
+ */
 const ADDRESSES = 3;
 
 /** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */

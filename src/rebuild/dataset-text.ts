@@ -6,16 +6,18 @@ import { limitBytes } from './transfer-limits.js';
 
 /** Bytes of text per chunk. Parsing and indexing one chunk blocks the event loop for some milliseconds. */
 const CHUNK_BYTES = 16 * 1024;
-/** First bytes of gzip files. */
-const GZIP = 0x1f8b;
-/** First bytes of files in other formats, in hexadecimal, and the reason for the operator. */
-const OTHER_FORMATS: [start: string, reason: string][] = [
-  ['504b0304', 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
-  ['fd377a58', 'this is compressed by xz: compress it with gzip'],
-  ['28b52ffd', 'this is compressed by zstd: compress it with gzip'],
-  ['425a68', 'this is compressed by bzip2: compress it with gzip'],
-  ['fffe', 'this is UTF-16: save it as UTF-8'],
-  ['feff', 'this is UTF-16: save it as UTF-8'],
+/** Bytes that tell formats apart. */
+const START_BYTES = 4;
+/** First bytes of gzip files, in hexadecimal. */
+const GZIP = /^1f8b/;
+/** Those of other formats, and the reason for the operator. UTF-16 may have no byte order mark. */
+const OTHER_FORMATS: [start: RegExp, reason: string][] = [
+  [/^(504b0304|d0cf11e0)/, 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
+  [/^fd377a58/, 'this is compressed by xz: compress it with gzip'],
+  [/^28b52ffd/, 'this is compressed by zstd: compress it with gzip'],
+  [/^04224d18/, 'this is compressed by lz4: compress it with gzip'],
+  [/^425a683/, 'this is compressed by bzip2: compress it with gzip'],
+  [/^(fffe|feff|00|..00)/, 'this is UTF-16 or UTF-32: save it as UTF-8'],
 ];
 
 /**
@@ -25,11 +27,24 @@ const OTHER_FORMATS: [start: string, reason: string][] = [
  * @throws {DatasetError} for other formats, damaged or truncated gzip, and text that is too large.
  */
 export async function* readText(file: FileHandle, maxBytes: number): AsyncGenerator<Buffer> {
-  const { buffer: start } = await file.read({ buffer: Buffer.alloc(4), position: 0 });
-  const other = OTHER_FORMATS.find(([bytes]) => start.toString('hex').startsWith(bytes));
-  if (other !== undefined) throw new DatasetError(other[1]);
-  const isGzip = start.readUInt16BE() === GZIP;
-  yield* isGzip ? limitBytes(maxBytes, gunzip(file)) : chunksOf(file);
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(START_BYTES), position: 0 });
+  const start = buffer.subarray(0, bytesRead);
+  if (isGzip(start)) yield* limitBytes(maxBytes, gunzip(file));
+  else {
+    assertText(start);
+    yield* chunksOf(file);
+  }
+}
+
+function isGzip(start: Buffer): boolean {
+  return GZIP.test(start.toString('hex', 0, START_BYTES));
+}
+
+/** @throws {DatasetError} if text begins with the first bytes of another format. */
+function assertText(start: Buffer): void {
+  const bytes = start.toString('hex', 0, START_BYTES);
+  const [, reason] = OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? [];
+  if (reason !== undefined) throw new DatasetError(reason);
 }
 
 async function* gunzip(file: FileHandle): AsyncGenerator<Buffer> {
@@ -39,8 +54,9 @@ async function* gunzip(file: FileHandle): AsyncGenerator<Buffer> {
   let isFirst = true;
   try {
     for await (const chunk of decompressed as AsyncIterable<Buffer>) {
-      if (isFirst && chunk.length > 1 && chunk.readUInt16BE() === GZIP) {
-        throw new DatasetError('the gzip contains another gzip: compress the CSV once');
+      if (isFirst) {
+        if (isGzip(chunk)) throw new DatasetError('the gzip contains another gzip: compress the CSV once');
+        assertText(chunk);
       }
       isFirst = false;
       yield chunk;

@@ -2,6 +2,7 @@ import { createHash, randomUUID, type Hash } from 'node:crypto';
 import { open, unlink, writeFile, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '../error-message.js';
 import { DatasetError } from './dataset-error.js';
 import {
   firstPlausibleDate,
@@ -104,12 +105,20 @@ function tooLate(timeoutMs: number): DatasetError {
   );
 }
 
-/** If this process is killed, nothing is left: at most an empty file, between the two calls. */
+/**
+ * If this process is killed, nothing is left: at most an empty file, between the two calls. So nothing has to be cleaned up in a
+ * folder that other processes may use, too.
+ */
 async function openNamelessFile(): Promise<FileHandle> {
   const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
-  const file = await open(path, 'wx+', 0o600);
-  await unlink(path);
-  return file;
+  try {
+    const file = await open(path, 'wx+', 0o600);
+    await unlink(path);
+    return file;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new DatasetError(`no file can be created in the temporary folder (TMPDIR): ${code}`, { cause });
+  }
 }
 
 /** @param file the downloaded one. */
@@ -119,14 +128,10 @@ async function dateOf({ lastModified, fileTime }: DatasetOrigin, file: FileHandl
   return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
 }
 
-/**
- * Node's message for a connection that closes during the response is only "aborted", and that of a host with several addresses
- * is empty: its parts have one each.
- */
+/** Node's message for a connection that closes during the response is only "aborted". */
 function describe(error: Error): string {
   if (error.message === 'aborted') return 'the connection was closed before the end';
-  const parts = error instanceof AggregateError ? (error.errors as Error[]) : [error];
-  return [...new Set(parts.map((part) => redactAddresses(part)))].join('; ');
+  return messageOf(error, redactAddresses);
 }
 
 async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {

@@ -1,5 +1,6 @@
 import { errors } from '@elastic/elasticsearch';
 import { describeAuthError } from '../clients/elasticsearch.js';
+import { messageOf } from '../error-message.js';
 import { DatasetError } from './dataset-error.js';
 import { truncateReason } from './reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
@@ -45,19 +46,19 @@ function describe(error: Error): string {
     error instanceof errors.ConnectionError ||
     error instanceof errors.NoLivingConnectionsError ||
     error instanceof errors.TimeoutError;
-  return silent ? 'Elasticsearch does not respond' : redactAddresses(error);
+  return silent ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);
 }
 
 /** What Elasticsearch or a library said of an error: the messages that `publicReason` omits, in one line. */
 export function detailsOf(error: Error): string {
   const messages: string[] = [];
   for (let at: unknown = error; at instanceof Error && messages.length < MAX_CAUSES; at = at.cause) {
-    messages.push(at instanceof errors.ResponseError ? reasonIn(at) : at.message);
+    messages.push(at instanceof errors.ResponseError ? reasonIn(at) : messageOf(at));
   }
   const shown = publicReason(error);
   return truncateReason(
     [...new Set(messages)]
-      .filter((text) => text !== shown)
+      .filter((text) => text !== '' && text !== shown)
       .join(': ')
       .replace(/\s+/g, ' '),
   );

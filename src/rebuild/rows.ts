@@ -118,7 +118,7 @@ class RowParser {
     if (no === undefined) {
       return {
         line,
-        reason: `package_no ${quote(text(this.#no))} is not a whole number from 1 to ${Number.MAX_SAFE_INTEGER} in plain digits`,
+        reason: `package_no ${quote(text(this.#no))} is not a number from 1 to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`,
       };
     }
     const name = text(this.#name);

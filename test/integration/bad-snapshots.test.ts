@@ -21,7 +21,7 @@ const bad: [what: string, listener: RequestListener, reason: string][] = [
   [
     'with a row that has 800,000 digits',
     answer(`${CSV}${NINES},a,1,https://registry.example/a\n`),
-    `line ${OLD.length + 2}: package_no "${NINES.slice(0, 64)}"… is not a whole number from 1 to 9007199254740991 in plain digits`,
+    `line ${OLD.length + 2}: package_no "${NINES.slice(0, 64)}"… is not a number from 1 to 9007199254740991 in digits without leading zeros`,
   ],
   [
     'that takes too long',

@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
+import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { createAdministratorClient, createReadClient } from '../../../src/clients/elasticsearch.js';
 import { EngineUnavailableError } from '../../../src/clients/search-pool.js';
 import { findGeneration } from '../../../src/search/generation.js';
+import { withAddresses } from '../../support/addresses.js';
 import { withNodes } from '../../support/node-servers.js';
 
 const answers: RequestListener = (_request, response) => {
@@ -58,6 +60,14 @@ describe('The client for reads', () => {
       [true, true, false],
     ];
     await Promise.all(cases.map(read));
+  });
+
+  it('says why none of the addresses of a node responds', async () => {
+    const client = createReadClient({ nodes: ['http://elasticsearch.example:1'], apiKey: undefined });
+    const message = 'connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1';
+    const request = () => client.info({}, { retryBackoff: () => 0 });
+    await rejects(withAddresses(['127.0.0.1', '127.0.0.2'], request), { name: 'ConnectionError', message });
+    await client.close();
   });
 
   it('asks another node if something other than Elasticsearch responds', async () => {

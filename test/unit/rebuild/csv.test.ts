@@ -38,6 +38,7 @@ const CARRIAGE_RETURN = 'a carriage return outside quotes';
 const NOT_UTF8 = 'not valid UTF-8';
 const NEVER_CLOSED = 'a quote is opened and never closed';
 const NOT_CLOSED_SOON = 'a quote is opened and not closed within 100 lines or 1048576 bytes';
+const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 const UNTERMINATED = 'the last record does not end with a line end, so the file may be cut off';
 
 describe('readCsv', () => {
@@ -65,6 +66,8 @@ describe('readCsv', () => {
     ['the lines after each of two unclosed quotes', 'a,"b\nc\nd,"e\nf\n', [BAD_QUOTING, ['c'], NEVER_CLOSED, ['f']]],
     ['an unterminated record after an unclosed quote as invalid', '"a\nb\nc"', [NEVER_CLOSED, ['b'], UNTERMINATED]],
     ['an unterminated header as invalid', 'h', [UNTERMINATED]],
+    ['lines that end with CR alone as one that is invalid', 'h\r1\r2\r', [BARE_RETURNS]],
+    ['the same after a header that ends with LF', 'h\n1\r2', [['h'], BARE_RETURNS]],
   ]; // prettier-ignore
   for (const [what, csv, expected] of texts) {
     it(`reads ${what}`, async () => {
@@ -164,6 +167,7 @@ describe('readCsv', () => {
       const expected = { name: 'DatasetError', message };
       await rejects(recordsOf(...chunksOf(Buffer.from(tooLong), CHUNK)), expected);
       await rejects(recordsOf(`${tooLong}\n`), expected);
+      await rejects(recordsOf('h\r', longest, longest), { message: `line 1: ${BARE_RETURNS}` });
     });
 
     it('buffers at most 1 MiB inside quotes', async () => {

@@ -1,16 +1,16 @@
 import { rejects } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import dns from 'node:dns';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
 import type { OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { createLogger } from '../../../src/log.js';
@@ -19,6 +19,7 @@ import { download, type Snapshot } from '../../../src/rebuild/download.js';
 import { publicReason } from '../../../src/rebuild/failure-reason.js';
 import { readRows } from '../../../src/rebuild/rows.js';
 import { validateDataset } from '../../../src/rebuild/validate.js';
+import { withAddresses } from '../../support/addresses.js';
 import { datasetServer, trickled, type DatasetServer } from '../../support/dataset-server.js';
 
 const CSV = 'name,url\né日本🚀,https://registry.example/a\n';
@@ -341,12 +342,23 @@ describe('download', () => {
     });
 
     it('says why none of the addresses of a host responds', async () => {
-      const { lookup } = dns;
-      const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
-      dns.lookup = ((_host: string, _options: object, done: (error: null, found: object[]) => void) =>
-        done(null, addresses)) as unknown as typeof lookup;
-      const outcome = outcomeOf('http://registry.example:1/').finally(() => (dns.lookup = lookup));
+      const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () =>
+        outcomeOf('http://registry.example:1/'),
+      );
       expect(await outcome).to.equal(`${FAILED} connect ECONNREFUSED (address hidden)`);
+    });
+
+    it('waits for a slow address of a host, although another one is unreachable', async () => {
+      const busy = await busyServer(CSV);
+      const url = `http://registry.example:${busy.port}/`;
+      try {
+        const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () => textOf(url));
+        // Longer than the 250 ms after which Node itself would try the next address.
+        setTimeout(busy.release, 500);
+        expect(await outcome).to.equal(CSV);
+      } finally {
+        await busy.close();
+      }
     });
 
     const http = 'HTTP/1.1 200 OK\r\n';
@@ -421,12 +433,13 @@ describe('download', () => {
       ['without the last byte of its gzip', answer(gzipSync(CSV).subarray(0, -1)), 'the gzip is cut off or damaged: unexpected end of file'],
       ['that is empty', answer(''), 'the dataset is empty'],
       ['that is gzip of nothing', answer(gzipSync('')), 'the dataset is empty'],
+      ['with lines that end with CR', answer(CSV.replaceAll('\n', '\r')), 'line 1 (the header): lines end with CR alone: end them with LF or CRLF'],
       ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the gzip contains another gzip: compress the CSV once'],
       ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: this is an HTML page'],
-      ...(['xz', 'zstd', 'bzip2'] as const).map((by, i): Bad =>
-        [`that is compressed by ${by}`, answer(Buffer.from(['fd377a585a', '28b52ffd', '425a6839'][i] ?? '', 'hex')), `this is compressed by ${by}: compress it with gzip`]),
-      ...(['utf16le', 'utf16be'] as const).map((encoding): Bad =>
-        [`in ${encoding}`, answer(encoding === 'utf16le' ? Buffer.from(`\ufeff${CSV}`, 'utf16le') : Buffer.from(`\ufeff${CSV}`, 'utf16le').swap16()), 'this is UTF-16: save it as UTF-8']),
+      ...Object.entries({ xz: 'fd377a585a', zstd: '28b52ffd', bzip2: '425a6839', lz4: '04224d18' }).map(([by, start]): Bad =>
+        [`that is compressed by ${by}`, answer(Buffer.from(start, 'hex')), `this is compressed by ${by}: compress it with gzip`]),
+      ...[`\ufeff${CSV}`, CSV].map((body) => Buffer.from(body, 'utf16le')).flatMap((body) => [body, Buffer.from(body).swap16(), gzipSync(body)]).map((body, i): Bad =>
+        [`in UTF-16, form ${i}`, answer(body), 'this is UTF-16 or UTF-32: save it as UTF-8']),
       ['that is a spreadsheet', answer('PK\x03\x04, and so on'), 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
       ...[204, 206, 304, 400, 403, 404, 410, 500, 503].map((code): Bad =>
         [`with status ${code}`, answer([204, 304].includes(code) ? undefined : CSV, code), `${SERVER} responded with ${code} instead of 200`]),
@@ -539,8 +552,12 @@ describe('download', () => {
 
   it('is in a file without a name until it is closed, so that a killed process leaves nothing', async () => {
     const url = await fileOf(CSV);
+    // Another process that shares the folder may have just created it.
+    const ofOthers = `package-registry-search-${randomUUID()}`;
+    await writeFile(join(scratch, ofOthers), '');
     const [first, second] = [await snapshotOf(url), await snapshotOf(url)];
-    expect(await readdir(scratch)).to.deep.equal([]);
+    expect(await readdir(scratch)).to.deep.equal([ofOthers]);
+    await rm(join(scratch, ofOthers));
     expect(await openFiles()).to.equal(2);
     for (let i = 0; i < 2; i++) {
       await first.close();
@@ -548,7 +565,44 @@ describe('download', () => {
     }
     for (let i = 0; i < 2; i++) expect(await text(second.read())).to.equal(CSV);
   });
+
+  it('fails with a reason that names TMPDIR if there is no temporary folder', async () => {
+    env['TMPDIR'] = join(scratch, 'missing');
+    const outcome = outcomeOf(await fileOf(CSV)).finally(() => (env['TMPDIR'] = scratch));
+    expect(await outcome).to.equal('no file can be created in the temporary folder (TMPDIR): ENOENT');
+  });
 });
+
+/** A server on 127.0.0.1 whose queue of connections is full until `release`: the kernel drops the next one, which is tried again. */
+async function busyServer(
+  body: string,
+): Promise<{ port: number; release: () => void; close: () => Promise<void> }> {
+  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const code = `
+    const { parentPort, workerData: { body, gate } } = require('node:worker_threads');
+    const server = require('node:http').createServer((_request, response) => response.end(body));
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port);
+      Atomics.wait(gate, 0, 0);
+    });`;
+  const worker = new Worker(code, { eval: true, workerData: { body, gate } });
+  const [port] = (await once(worker, 'message')) as [number];
+  const waiting = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+  await Promise.all(waiting.map((socket) => once(socket, 'connect')));
+  const release = () => {
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+  };
+  return {
+    port,
+    release,
+    close: async () => {
+      release();
+      for (const socket of waiting) socket.destroy();
+      await worker.terminate();
+    },
+  };
+}
 
 /** Files of downloads that this process has open. */
 async function openFiles(): Promise<number> {

@@ -85,6 +85,11 @@ describe('The reason of a failure', () => {
   it('has details for operators: what Elasticsearch or a library said, in one line', () => {
     const cause = new Error('no space\n on node es-1.internal');
     expect(detailsOf(new Error('a step failed', { cause }))).to.equal('no space on node es-1.internal');
+    const refused = [new Error('refused by ::1'), new Error('refused by 127.0.0.1')];
+    const failed = new EngineUnavailableError('the connection failed', {
+      cause: new AggregateError(refused),
+    });
+    expect(detailsOf(failed)).to.equal('refused by ::1; refused by 127.0.0.1');
     const body = { error: { type: 'validation_exception', reason: 'too many shards' } };
     const response = { statusCode: 400, body, headers: {}, warnings: null, meta: {} } as DiagnosticResult;
     expect(detailsOf(new errors.ResponseError(response))).to.equal('too many shards');

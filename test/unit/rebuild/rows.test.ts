@@ -20,7 +20,7 @@ const BASE = 'https://registry.example/';
 const TEMPLATE = `${BASE}{name}`;
 const ALPHA: PackageEntry = { no: 7, name: 'alpha', version: '1.2', url: `${BASE}a` };
 const HEADER = 'package_no,name,version,url\n';
-const NOT_A_NUMBER = 'is not a whole number from 1 to 9007199254740991 in plain digits';
+const NOT_A_NUMBER = 'is not a number from 1 to 9007199254740991 in digits without leading zeros';
 
 /** A dataset of one package, with some of its fields replaced. */
 function csvWith(fields: Partial<Record<keyof PackageEntry, string>>): string {
@@ -137,7 +137,7 @@ describe('readRows', () => {
     }
 
     const badNumbers = ['', '0', '-1', '+1', '1.0', '1e3', '0x1', ' 1', '1 ', '007', '٣', '9007199254740992'];
-    it('with a number that is not a positive integer', async () => {
+    it('with a number that is too large, or not written in plain digits', async () => {
       for (const no of badNumbers) {
         expect(await readRow(csvWith({ no }))).to.equal(`package_no "${no}" ${NOT_A_NUMBER}`);
       }
