@@ -32,9 +32,7 @@ export class ProgressBar {
     const quantity = this.terminal.isTTY ? quantityOf(report) : undefined;
     if (quantity === undefined) return;
     this.#bar ??= this.#start(report.phase, quantity);
-    const seconds = Math.max(0.001, (Date.now() - this.#phaseBegan) / 1000);
-    const rate = Math.round(quantity.done / seconds).toLocaleString('en');
-    this.#bar.update(quantity.done, { rate });
+    this.#bar.update(quantity.done, { speed: speedOf(quantity, Date.now() - this.#phaseBegan) });
   };
 
   /** Ends the bar and restores the terminal. */
@@ -59,13 +57,22 @@ export class ProgressBar {
   #start(phase: string, { total, unit }: Quantity): SingleBar {
     const bar = new SingleBar({
       stream: this.terminal,
-      format: `Snapshot: ${phase} {bar} {percentage}% | {value} of {total} ${unit} | {rate}/s | {eta_formatted} left`,
+      format: `Snapshot: ${phase} {bar} {percentage}% | {value} of {total} ${unit}{speed}`,
       barsize: 30,
       gracefulExit: false,
     });
-    bar.start(total, 0, { rate: '0' });
+    bar.start(total, 0, { speed: '' });
     return bar;
   }
+}
+
+/** Rate and remaining time since the phase began; nothing while that is unknown, as in a merge that stalls. */
+function speedOf({ done, total }: Quantity, ms: number): string {
+  const rate = (done * 1000) / Math.max(1, ms);
+  if (rate < 0.5) return '';
+  const left = Math.ceil((total - done) / rate);
+  const time = left < 60 ? `${left} s` : `${Math.ceil(left / 60)} min`;
+  return ` | ${Math.round(rate).toLocaleString('en')}/s | ${time} left`;
 }
 
 function quantityOf({ phase, rows, total, bytes = 0, totalBytes = 0 }: ProgressReport): Quantity | undefined {

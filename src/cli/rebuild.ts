@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { datasetFault } from '../config-urls.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { RebuildService } from '../rebuild/rebuild-service.js';
 import { ProgressBar } from './progress-bar.js';
@@ -16,9 +17,12 @@ const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 /** @returns undefined if they are invalid, after printing why. */
 function readArguments(): { dataset?: string | undefined; force: boolean } | undefined {
   try {
-    return parseArgs({
+    const { values } = parseArgs({
       options: { dataset: { type: 'string' }, force: { type: 'boolean', default: false } },
-    }).values;
+    });
+    const fault = values.dataset === undefined ? undefined : datasetFault(urlOf(values.dataset));
+    if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault}`);
+    return values;
   } catch (error) {
     console.error(`${(error as Error).message}\n${USAGE}`);
     process.exitCode = EXIT.misused;
@@ -28,7 +32,7 @@ function readArguments(): { dataset?: string | undefined; force: boolean } | und
 
 /** A path is relative to the folder where npm was called. */
 function urlOf(dataset: string): string {
-  if (/^(https?|file):/.test(dataset)) return dataset;
+  if (/^(file:|[\w+.-]+:\/\/)/i.test(dataset)) return dataset;
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
 }
 

@@ -62,7 +62,7 @@ export const PROBLEMS = {
   ),
   rebuilding: type(
     503,
-    'a rebuild is running; the current snapshot stays in service',
+    'a rebuild is running; until it is complete, what is served does not change',
     'a rebuild is running',
     { 'Retry-After': '5' },
   ),

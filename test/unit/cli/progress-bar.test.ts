@@ -1,9 +1,32 @@
 import { PassThrough } from 'node:stream';
 import type { WriteStream } from 'node:tty';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ProgressBar } from '../../../src/cli/progress-bar.js';
 
 describe('ProgressBar', () => {
+  it('shows rate and remaining time of a merge once it advances', async () => {
+    const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 200 });
+    const report = {
+      phase: 'merging',
+      rows: 0,
+      totalBytes: 4e9,
+      startedAt: new Date(0).toISOString(),
+    } as const;
+    const shown = (bytes: number) => {
+      bar.show({ ...report, bytes });
+      bar.end();
+      return String(terminal.read());
+    };
+    const bar = new ProgressBar(terminal as unknown as WriteStream);
+    for (let i = 0; i < 20; i++) bar.show({ ...report, bytes: 0 });
+    expect(shown(0))
+      .to.match(/ 0 of 4,?000 MB(?! \|)/)
+      .and.not.match(/left|\/s/);
+    await pause(5);
+    expect(shown(2e9)).to.match(/2000 of 4000 MB \| [\d,]+\/s \| \d+ s left/);
+  });
+
   it('shows nothing and keeps no process alive after it was closed, although a stopping rebuild still reports', () => {
     const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 80 });
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
