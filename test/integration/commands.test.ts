@@ -34,8 +34,14 @@ describe('The command line', function () {
     );
     expect(await served(suite.service)).to.deep.equal(old);
 
-    const built = await runCommand('cli/rebuild', env, [...args, '--force']);
-    expect(built).to.include({ code: 0, stderr: '' });
+    // Lines 3 to 13 are invalid.
+    await suite.dataset.write(toCsv(packagesNamed(changed)) + 'x\n'.repeat(11));
+    const tolerant = { ...env, DATASET_MAX_BAD_ROWS: '11' };
+    const built = await runCommand('cli/rebuild', tolerant, [...args, '--force']);
+    expect(built.code).to.equal(0);
+    const skipped = Array.from({ length: 10 }, (_, i) => `line ${i + 3}: 1 fields instead of 4`);
+    const summary = '11 invalid rows were skipped, the first 10 of them:';
+    expect(built.stderr.trimEnd().split('\n')).to.deep.equal([summary, ...skipped]);
     // Each phase is a line without a terminal.
     const lines = built.stdout.trim().split('\n');
     expect(lines).to.include('Snapshot: loading …');
@@ -83,13 +89,16 @@ describe('The command line', function () {
 
   it('prints its usage, and variables that are missing', async () => {
     const { env } = suite.service;
-    const [misused, unknown, incomplete] = await Promise.all([
+    const [misused, misspelt, unknown, incomplete] = await Promise.all([
       runCommand('cli/rebuild', env, ['file.csv']),
+      runCommand('cli/rebuild', env, ['--dataset', 'ftp://registry.example/names.csv']),
       runCommand('cli/keys', env, ['--password', 'change-me']),
       runCommand('cli/rollback', { ...env, ELASTICSEARCH_URL: '' }),
     ]);
     expect(misused.code).to.equal(2);
     expect(misused.stderr).to.contain('usage: npm run rebuild');
+    expect(misspelt.code).to.equal(2);
+    expect(misspelt.stderr).to.match(/^--dataset, if it is a URL, must be http.*\nusage: /);
     expect(unknown.code).to.equal(2);
     expect(unknown.stderr).to.contain('usage: npm run --silent keys').and.not.contain('change-me');
     const stderr = 'ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n';

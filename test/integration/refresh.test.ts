@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { newIndexName } from '../../src/search/index-names.js';
+import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { startService, useService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -9,7 +10,7 @@ import { useReplicaStarter } from '../support/replica-starter.js';
 import { STEP } from '../support/step.js';
 
 describe('A periodic refresh', function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   const suite = useService(() => packagesNamed(['alpha']));
 
   it('rebuilds the same dataset once if what the build depends on has changed, and removes orphans', async () => {
@@ -32,6 +33,34 @@ describe('A periodic refresh', function () {
     }
     expect((await service.get('/stats')).body.source).to.equal('other.example');
   });
+
+  for (const [what, env] of [
+    ['with Redis', {}],
+    ['without Redis', { REDIS_URL: '' }],
+  ] as const) {
+    it(`downloads equal bytes with new validators once, ${what}`, async () => {
+      let headers: Record<string, string> = { ETag: '"one"' };
+      let sent = 0;
+      const origin = await datasetServer((request, response) => {
+        const condition = request.headers['if-none-match'] ?? request.headers['if-modified-since'];
+        const isKnown = condition !== undefined && Object.values(headers).includes(condition);
+        if (!isKnown) sent++;
+        response.writeHead(isKnown ? 304 : 200, headers).end(isKnown ? '' : toCsv(packagesNamed(['alpha'])));
+      });
+      const replica = await startService({ DATASET_URL: origin.url, REBUILD_INTERVAL_SECONDS: '1', ...env });
+      const { counts } = replica.server.rebuilds;
+      const forms: Record<string, string>[] = [headers, { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' }];
+      for (const [i, form] of forms.entries()) {
+        headers = form;
+        const before = counts.unchanged;
+        await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 60_000);
+        expect(sent).to.equal(i + 1);
+      }
+      expect(counts.rebuilt).to.equal(1);
+      await replica.end();
+      await origin.close();
+    });
+  }
 });
 
 describe('A periodic refresh after a rollback', function () {
