@@ -1,5 +1,6 @@
 import { errors } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
+import { messageOf } from '../error-message.js';
 import {
   createReadClient,
   describeConnectionError,
@@ -67,12 +68,6 @@ function describeUnknown(nodes: readonly string[], apiKey: string | undefined): 
     : 'Elasticsearch requires authentication: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
 }
 
-/** The error of a host with several addresses has an empty message: its parts have one each. */
-function reasonOf(error: Error): string {
-  const parts = error instanceof AggregateError ? (error.errors as Error[]) : [error];
-  return parts.map(({ message }) => message).join('; ');
-}
-
 /** Checks that Redis responds at `REDIS_URL`, and accepts writes. @throws {ConnectionCheckError} */
 export async function checkRedis(url: string, slug: string): Promise<void> {
   const redis = new Redis(url, {
@@ -97,7 +92,7 @@ export async function checkRedis(url: string, slug: string): Promise<void> {
     throw new ConnectionCheckError(
       cause.name === 'ReplyError'
         ? described
-        : `${described} at REDIS_URL (${reasonOf(cause)}): start it, or correct the address`,
+        : `${described} at REDIS_URL (${messageOf(cause)}): start it, or correct the address`,
       { cause },
     );
   } finally {
