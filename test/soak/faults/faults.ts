@@ -44,6 +44,16 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     'a rollback is suspended before it takes effect',
     'the rebuild process cannot be started',
     'larger than allowed, or than the free disk',
+    'becomes a replica; full; wants another password',
+    'a user with the rights in the guide alone',
+  ]),
+  ...reason('concerns no replica that serves', [
+    'standard output is on a full disk, at the start',
+    'it becomes full, or its reader ends, later',
+    'Ctrl-C or SIGTERM at any moment of `npm start`',
+    'a second Ctrl-C while it stops',
+    'the terminal of `npm start` is closed',
+    'a command or server runs under `nohup`',
   ]),
   ...reason('takes ten minutes', ['no node can hold a copy']),
 ]);

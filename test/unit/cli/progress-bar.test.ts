@@ -18,7 +18,7 @@ describe('ProgressBar', () => {
       bar.end();
       return String(terminal.read());
     };
-    const bar = new ProgressBar(terminal as unknown as WriteStream);
+    const bar = new ProgressBar(terminal as unknown as WriteStream, new AbortController().signal);
     for (let i = 0; i < 20; i++) bar.show({ ...report, bytes: 0 });
     expect(shown(0))
       .to.match(/ 0 of 4,?000 MB(?! \|)/)

@@ -176,7 +176,7 @@ describe('npm run dataset:debian', () => {
       [
         'with a bad row',
         'package_no,name\n1,a\nx,b\n',
-        'line 3: package_no "x" is not a whole number from 1 to 9007199254740991 in plain digits',
+        'line 3: package_no "x" is not a number from 1 to 9007199254740991 in digits without leading zeros',
       ],
       ['with a duplicate name', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" occurs twice'],
       ['with a duplicate number', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 occurs twice'],
