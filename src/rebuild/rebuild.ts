@@ -45,7 +45,7 @@ export interface RebuildDeps {
 }
 
 /** Otherwise the bundled sample would replace the packages of a registry. */
-const NO_DATASET =
+export const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
 
 /** What a dataset's server said of a dataset. */

@@ -1,11 +1,11 @@
 import { rejects } from 'node:assert/strict';
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
-import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
@@ -13,6 +13,7 @@ import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
+import { workersOf } from '../support/worker-processes.js';
 
 type Environment = Record<string, string>;
 
@@ -109,6 +110,24 @@ describe('On startup,', function () {
     });
   });
 
+  it("Node's options apply to the rebuild process, too", async () => {
+    const origin = heldBack(() => toCsv(packagesNamed(['alpha'])));
+    const server = await datasetServer(origin.listener);
+    const env = { ...environment(), DATASET_URL: server.url };
+    const program = new SpawnedCli(
+      'main',
+      env,
+      [],
+      inShell('node=$1; shift; exec $node --use-openssl-ca "$@"'),
+    );
+    const workers = () => workersOf(program.pid);
+    await waitFor(() => workers().length === 1, 'the rebuild process', 30_000);
+    expect(await readFile(`/proc/${workers()[0]}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
+    origin.release();
+    expect(await program.stop()).to.equal(0);
+    await server.close();
+  });
+
   describe('node dist/cli/health-check.js', () => {
     it('asks the server at the address that the server itself would listen on', async () => {
       for (const given of [
@@ -132,13 +151,24 @@ describe('On startup,', function () {
     const isTaken = (variable: string) =>
       new RegExp(`^port \\d+ of 127\\.0\\.0\\.1 is taken by another program: .* ${variable}=0 npm start$`);
 
-    it('uses the given addresses, loads the snapshot, and prints the address of the API', async () => {
-      const program = new SpawnedCli('dev/start', environment());
+    it('uses the given addresses, loads the snapshot, and prints the addresses for clients and commands', async () => {
+      const env = {
+        ...environment(),
+        REGISTRY_SOURCE: "registry.example's",
+        REBUILD_SECRET: 'not-for-terminals',
+      };
+      const program = new SpawnedCli('dev/start', env);
       const [, url] = await program.prints(
-        /The API is at (\S+), with 2 packages of registry\.example\./,
+        /The API is at (\S+), with 2 packages of registry\.example's\./,
         30_000,
       );
       expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
+      const [, exported = '', hidden] = await program.prints(/(export .*)\n {2}# as here: (.*)\n/, 30_000);
+      expect(hidden).to.equal('REBUILD_SECRET');
+      const { stdout } = await runCommand('main', {}, [], () => ['sh', '-c', `${exported}; env`]);
+      const { REBUILD_SECRET: _, ...others } = env;
+      for (const [name, value] of Object.entries(others))
+        expect(stdout.split('\n')).to.include(`${name}=${value}`);
       // npm forwards the Ctrl-C that the terminal has already sent to both, so there are two signals.
       program.signal('SIGINT');
       expect(await program.stop('SIGINT')).to.equal(0);

@@ -1,5 +1,11 @@
+import { rejects } from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
+import { DEFAULT_SLUG, readConfig } from '../../src/config.js';
+import { createLogger } from '../../src/log.js';
+import { Progress } from '../../src/rebuild/progress.js';
+import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
+import { NO_DATASET, rebuild } from '../../src/rebuild/rebuild.js';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
@@ -83,6 +89,20 @@ describe('A bad snapshot', function () {
     );
     expect(await total()).to.equal(OLD.length);
     expect(await rebuildFrom(half, '&force=true')).to.equal(undefined);
+    expect(await total()).to.equal(HALF.length);
+  });
+
+  it('that is the bundled sample, because DATASET_URL is not set any more, is rejected even with force=true', async () => {
+    const { alias, env } = suite.service;
+    // Only a registry with the slug of the sample may be built from it; this one has another alias.
+    const config = readConfig({ ...env, REGISTRY_SLUG: DEFAULT_SLUG });
+    const context = await createRebuildContext(config, createLogger('silent', false), '');
+    const { signal } = new AbortController();
+    const attempt = rebuild(
+      { ...context, alias },
+      { force: true, progress: new Progress(new Date()), signal },
+    );
+    await rejects(attempt, { name: 'DatasetError', message: NO_DATASET }).finally(() => context.close());
     expect(await total()).to.equal(HALF.length);
   });
 

@@ -3,6 +3,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD, startService } from '../support/service.js';
+import { NO_DATASET } from '../../src/rebuild/rebuild.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe('A cold start', function () {
@@ -36,6 +37,18 @@ describe('A cold start', function () {
       origin.release();
       await service.end();
       await dataset.close();
+    }
+  });
+
+  it('without DATASET_URL serves no sample under the name of another registry', async () => {
+    const service = await startService({});
+    try {
+      await waitFor(() => service.server.rebuilds.lastFailure !== undefined, 'the first build to be refused');
+      expect(service.server.rebuilds.lastFailure?.reason).to.equal(NO_DATASET);
+      expectProblem(await service.get('/search?q=alpha'), 503, 'initializing');
+      expect(await service.indices()).to.deep.equal([]);
+    } finally {
+      await service.end();
     }
   });
 

@@ -136,8 +136,10 @@ describe('Metrics', () => {
     };
     const rules = groups.flatMap((group) => group.rules);
     expect(rules.length).to.be.greaterThan(10);
-    // This one is present only after a failure, which another test covers.
-    const names = (await look()).names.add('registry_search_rebuild_last_failure_timestamp_seconds');
+    // Present only after a failure, and with keys that expire, which other tests cover.
+    const names = (await look()).names
+      .add('registry_search_rebuild_last_failure_timestamp_seconds')
+      .add('registry_search_api_key_expiration_timestamp_seconds');
     const headings = new Set([...file('runbook.md').matchAll(/^## (\w+)$/gm)].map(([, heading]) => heading));
     for (const { alert, expr, annotations } of rules) {
       for (const [name] of expr.matchAll(/\b(registry_search|nodejs)_\w+/g))
