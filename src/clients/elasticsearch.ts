@@ -86,9 +86,20 @@ function reasonOf({ body }: errors.ResponseError): string {
 /** Status of a request that is too large, also for a proxy: sending it again does not help. */
 const TOO_LARGE = 413;
 
-/** Whether a response comes from Elasticsearch, and not from a proxy: by a header that all of its responses have but this one. */
-export function isFromElasticsearch(status: number, headers: Readonly<Record<string, unknown>>): boolean {
-  return headers['x-elastic-product'] === 'Elasticsearch' || status === TOO_LARGE;
+/** What Elasticsearch rejects for want of credentials or privileges. */
+const REFUSAL = '"type":"security_exception"';
+
+/** Whether a response comes from Elasticsearch, and not from a proxy: by a header that all others of its responses have. */
+export function isFromElasticsearch(
+  status: number,
+  headers: Readonly<Record<string, unknown>>,
+  body: string,
+): boolean {
+  return (
+    headers['x-elastic-product'] === 'Elasticsearch' ||
+    status === TOO_LARGE ||
+    (status >= 400 && body.includes(REFUSAL))
+  );
 }
 
 /** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */
@@ -135,8 +146,9 @@ class ElasticsearchConnection extends UndiciConnection {
       if ((error as Error).message !== '' || this.#failure === undefined) throw error;
       throw new errors.ConnectionError(messageOf(this.#failure));
     });
-    if (isFromElasticsearch(response.statusCode, response.headers)) return response;
-    throw new NotElasticsearchError(response.statusCode);
+    const { statusCode, headers, body } = response;
+    if (isFromElasticsearch(statusCode, headers, String(body))) return response;
+    throw new NotElasticsearchError(statusCode);
   }
 }
 

@@ -299,7 +299,7 @@ function exchange(
   onLate: () => number,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
-    let isElasticsearch = false;
+    let headers: Readonly<Record<string, unknown>> = {};
     let controller: Dispatcher.DispatchController | undefined;
     let expired: NodeUnavailableError | undefined;
     let status = 0;
@@ -329,16 +329,17 @@ function exchange(
         // The request was still waiting for a connection.
         if (expired !== undefined) controller.abort(expired);
       },
-      onResponseStart: (_controller, statusCode, headers) => {
+      onResponseStart: (_controller, statusCode, received) => {
         status = statusCode;
-        isElasticsearch = isFromElasticsearch(statusCode, headers);
+        headers = received;
       },
       onResponseData: (_controller, chunk) => {
         chunks.push(chunk);
       },
       onResponseEnd: () => {
         clearTimeout(timer);
-        if (isElasticsearch) resolve({ status, text: Buffer.concat(chunks).toString() });
+        const text = Buffer.concat(chunks).toString();
+        if (isFromElasticsearch(status, headers, text)) resolve({ status, text });
         else reject(new NodeUnavailableError(`something other than Elasticsearch responded with ${status}`));
       },
       onResponseError: (_controller, error) => {

@@ -13,6 +13,11 @@ export class FlipError extends Error {
   override readonly name = 'FlipError';
 }
 
+const UNKNOWN = 'Elasticsearch stopped responding during the flip: it is unknown which snapshot is served';
+
+/** How long a flip that succeeded waits to see what is served, in milliseconds. */
+const LOOK_MS = 60_000;
+
 interface Flip {
   /** The index that is served; undefined before the first flip. */
   from: string | undefined;
@@ -99,13 +104,18 @@ async function moveAlias(
       throw new Error('another rebuild or a rollback changed what is served meanwhile', { cause });
     }
     if (!isRetryable(cause) && !options.signal.aborted) throw cause;
-    const message =
-      'Elasticsearch stopped responding during the flip: it is unknown which snapshot is served';
-    throw new FlipError(message, { cause });
+    throw new FlipError(UNKNOWN, { cause });
   }
-  const served = await retry((signal) => client.indices.getAlias({ name: alias }, { signal }), options);
+  // Not by the signal of the step: the alias has moved, even if the lock has been lost since.
+  const look = { ...options, signal: AbortSignal.timeout(LOOK_MS) };
+  const served = await retry((signal) => client.indices.getAlias({ name: alias }, { signal }), look).catch(
+    (cause: unknown) => {
+      throw new FlipError(UNKNOWN, { cause });
+    },
+  );
   const others = Object.keys(served).filter((index) => index !== to);
-  if (others.length > 0) {
+  // Without it, a later rebuild has replaced it: this process may have been suspended.
+  if (to in served && others.length > 0) {
     const cause = new Error(others.join(', '));
     throw new FlipError(`the new snapshot is served, but ${alias} points to other indices, too`, { cause });
   }

@@ -69,9 +69,7 @@ describe('A step that outlasts the request timeout', function () {
 
   it('does not depend on the response to its request: a merge', async () => {
     const merge = proxy.hold('after', isMerge);
-    const began = performance.now();
     await seal(impatient, index, total, step);
-    expect(performance.now() - began, 'milliseconds').to.be.at.least(REQUEST_MS);
     merge.release();
     const { indices } = await client.indices.segments({ index });
     const [copy] = [indices[index]?.shards['0'] ?? []].flat();

@@ -70,8 +70,23 @@ describe('The client for reads', () => {
     await client.close();
   });
 
+  it('takes a refused key for a response of Elasticsearch, which has no product header then', async () => {
+    for (const status of [401, 403]) {
+      const refuses: RequestListener = (_request, response) => {
+        response.removeHeader('X-Elastic-Product');
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.end('{"error":{"type":"security_exception","reason":"unable to authenticate"}}');
+      };
+      await withNodes([refuses], async (nodes) => {
+        const client = createReadClient({ nodes, apiKey: 'key' });
+        await rejects(client.info(), { name: 'ResponseError', statusCode: status });
+        await client.close();
+      });
+    }
+  });
+
   it('asks another node if something other than Elasticsearch responds', async () => {
-    for (const status of [200, 302, 400, 404, 500]) {
+    for (const status of [200, 302, 400, 401, 403, 404, 500]) {
       const proxy: RequestListener = (_request, response) => {
         response.removeHeader('X-Elastic-Product');
         response.writeHead(status, { 'content-type': 'application/json' });
