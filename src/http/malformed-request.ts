@@ -41,6 +41,11 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
 export function problemOfClientError({ code = '' }: NodeJS.ErrnoException): Problem | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Problem('request_timeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new Problem('headers_too_large');
+  if (code === 'HPE_INVALID_URL' || code === 'HPE_INVALID_CONSTANT') {
+    return malformedRequest(
+      'the request line must be a method, a percent-encoded target and the HTTP version, such as GET /search?q=caf%C3%A9 HTTP/1.1',
+    );
+  }
   return code.startsWith('HPE_') ? malformedRequest('this is not a well-formed HTTP request') : undefined;
 }
 

@@ -75,6 +75,20 @@ describe('Unusual requests', function () {
     });
   }
 
+  it('are told to percent-encode their target', async () => {
+    for (const target of [
+      '/search?q=café',
+      '/packages/日本',
+      '/lookup?name=🚀',
+      '/search?q=\u202E',
+      'http://a/é',
+      '/search?q=a b',
+    ]) {
+      const { text } = await sendOne(getRequest(target));
+      expect(text, target).to.include('percent-encoded');
+    }
+  });
+
   it('keep their request id', async () => {
     const response = await sendOne(line('GET / HTTP/1.1', 'X-Request-Id: mine'));
     expect(response.headers.get('X-Request-Id')).to.equal('mine');
