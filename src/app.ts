@@ -19,7 +19,7 @@ export interface AppDeps extends RouteDeps {
 /** Creates the app: its middleware, in order, and its routes. Does not listen. */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  const routers = [createRouter(deps), createStaticRouter()];
+  const routers = [createRouter(deps), createStaticRouter(deps.config)];
   if (deps.onResponse !== undefined || deps.log.isLevelEnabled('debug')) {
     app.use(accessLog(routers, deps.onResponse, deps.log));
   }

@@ -15,6 +15,15 @@ const MAX_ENTRIES = 100;
 
 const CONTENT_TYPE = 'application/atom+xml';
 
+/** Relative, because a proxy may add a path prefix. The library allows only absolute addresses. */
+const SELF = '<link rel="self" href="changes.atom"/>';
+
+/**
+ * Characters that a URL in a browser's form (WHATWG) may have and an IRI (RFC 3987) must encode. IRIs may have brackets
+ * in the host, and one `#`.
+ */
+const NOT_IRI = /%(?![\da-f]{2})|[[\]\\^`{|}#]/gi;
+
 /** Characters that XML 1.0 forbids, even escaped, and lone surrogates. */
 const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
@@ -61,17 +70,27 @@ function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonl
       // Changes only if the package is removed and added again.
       id: uuidUrn(`${slug} ${id} ${entry.name}`),
       title: escapeHtml(legalXml(`${entry.name} ${entry.version}`)),
-      link: legalXml(entry.url),
+      link: iriOf(entry.url),
       date: dateOf(id),
     });
   }
-  return feed.atom1();
+  return feed.atom1().replace('</generator>', `$&\n    ${SELF}`);
 }
 
 /** When the build of a snapshot began; the epoch if it was restored under a name without a date. */
 function dateOf(snapshot: string): Date {
   const time = new Date(builtAt(snapshot) ?? 0);
   return Number.isNaN(time.getTime()) ? new Date(0) : time;
+}
+
+/** The URL as a browser would request it, which is what the page links to, in a form that is also an IRI. */
+function iriOf(url: string): string {
+  const { href } = new URL(legalXml(url));
+  const path = href.indexOf('/', href.indexOf('//') + 2);
+  const fragment = href.indexOf('#');
+  return href.replace(NOT_IRI, (character, at: number) =>
+    at === fragment || (at < path && character !== '%') ? character : encodeURIComponent(character),
+  );
 }
 
 function legalXml(text: string): string {

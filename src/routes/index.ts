@@ -154,9 +154,10 @@ function routePath(template: string): string | RegExp {
  * Serves the web page, without rate limits and for this origin only. A separate router that runs after that
  * of the endpoints: a router tests all of its paths for each request, and most requests are searches.
  */
-export function createStaticRouter(): Router<RequestState> {
+export function createStaticRouter({ changesRetention }: RouteDeps['config']): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  for (const [path, file] of staticFiles()) router.get(path, markAsPage, serveStaticFile(file));
+  for (const [path, file] of staticFiles(changesRetention > 0))
+    router.get(path, markAsPage, serveStaticFile(file));
   return router;
 }
 

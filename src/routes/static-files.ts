@@ -20,6 +20,9 @@ const TYPES: Partial<Record<string, string>> = {
 /** Files with a special path; the others are below `/page/`. */
 const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.html': '/docs' };
 
+/** The page's link to the feed of changes. */
+const FEED_LINK = /\s*<link rel="alternate"[^>]*>/;
+
 /** A file of the web page, kept in memory in all encodings that were requested. */
 interface StaticFile {
   type: string;
@@ -29,13 +32,15 @@ interface StaticFile {
 
 /**
  * Reads the files of the web page, with their paths.
+ * @param hasFeed whether there is a feed of changes.
  * @throws {Error} if the page has not been built.
  */
-export function staticFiles(): [path: string, file: StaticFile][] {
+export function staticFiles(hasFeed: boolean): [path: string, file: StaticFile][] {
   return readdirSync(FOLDER).flatMap((name) => {
     const type = TYPES[extname(name)];
     if (type === undefined) return [];
-    const identity = readFileSync(new URL(name, FOLDER));
+    const text = readFileSync(new URL(name, FOLDER), 'utf8');
+    const identity = Buffer.from(hasFeed ? text : text.replace(FEED_LINK, ''));
     const encoded: Partial<Record<Encoding, Promise<Buffer>>> = {};
     const file = {
       type,

@@ -265,6 +265,8 @@ describe('The chain of snapshots', function () {
     for (const path of ['/changes', '/changes.atom']) {
       expectProblem(await replica.get(path), 404, 'not_found');
     }
+    expect(await (await fetch(suite.service.url)).text()).to.include('changes.atom');
+    expect(await (await fetch(replica.url)).text()).not.to.include('changes.atom');
     const { paths } = (await replica.get('/openapi.json')).body as { paths: object };
     expect(Object.keys(paths).filter((path) => path.includes('changes'))).to.deep.equal([]);
     const recorded = () =>
@@ -317,5 +319,25 @@ describe('/changes.atom', function () {
     expect(after.items[0]?.title).to.match(/^later-94 /);
     // The last five were added by the previous snapshot and not removed since.
     expect(after.items.slice(95)).to.deep.equal(before.items.slice(0, 5));
+  });
+
+  it('links to itself, and by valid IRIs to the packages', async () => {
+    const iris: [url: string, iri: string][] = [
+      ['https://example.test/p/100%', 'https://example.test/p/100%25'],
+      ['https://example.test/%ZZ%2', 'https://example.test/%25ZZ%252'],
+      ['https://example.test/a[x]\\|^z', 'https://example.test/a%5Bx%5D/%7C%5Ez'],
+      ['https://example.test/%5B%41%2F', 'https://example.test/%5B%41%2F'],
+      ['https://[2001:db8::1]:8443/?a[b]=`{c}`', 'https://[2001:db8::1]:8443/?a%5Bb%5D=%60%7Bc%7D%60'],
+      ['https://a%@example.test/é#b#c[', 'https://a%25@example.test/%C3%A9#b%23c%5B'],
+      ['https://bücher.example\\a"<b>', 'https://xn--bcher-kva.example/a%22%3Cb%3E'],
+    ];
+    const entries = added(
+      iris.map(([, iri]) => iri),
+      5000,
+    ).map((entry, i) => ({ ...entry, url: iris[i]?.[0] ?? '' }));
+    await suite.publish([...packages, ...entries]);
+    const { items, feedUrl } = await feed();
+    expect(items.map(({ link }) => link).reverse()).to.deep.equal(iris.map(([, iri]) => iri));
+    expect(feedUrl).to.equal('changes.atom');
   });
 });
