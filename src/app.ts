@@ -2,6 +2,7 @@ import Koa from 'koa';
 import type { Config } from './config.js';
 import { accessLog, type OnResponse } from './http/access-log.js';
 import { clientIpReader } from './http/client-ip.js';
+import { preflight } from './http/cors.js';
 import { notFound, errorHandler, uncaughtErrorHandler } from './http/error-handler.js';
 import { requestContext, type RequestState } from './http/request-context.js';
 import { sendResponses } from './http/send-responses.js';
@@ -28,6 +29,8 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(errorHandler(deps.log));
   for (const router of routers) app.use(router.routes());
   app.use(methodNotAllowed);
+  // Scripts of other origins can read the 404, too.
+  app.use(preflight);
   app.use(notFound);
   app.context.onerror = uncaughtErrorHandler(deps.log);
   return app;

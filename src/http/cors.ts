@@ -1,6 +1,6 @@
 import cors from '@koa/cors';
 import type { Middleware } from 'koa';
-import type { RequestState } from './request-context.js';
+import type { RawHeaders } from './prepared-response.js';
 import { REQUEST_ID } from './request-id.js';
 
 /** Response headers that cross-origin scripts may read in addition to the default ones. */
@@ -19,16 +19,28 @@ const EXPOSED = [
 /** How long a browser may cache the response to a preflight request, in seconds. */
 const PREFLIGHT_SECONDS = 86_400;
 
-/** Lets scripts of any origin read a response. */
-export const allowAnyOrigin: Middleware<RequestState> = (ctx, next) => {
-  ctx.state.rawHeaders.push('Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', EXPOSED);
-  return next();
-};
+/** Let scripts of any origin read a response. */
+export const CORS_HEADERS: RawHeaders = [
+  'Access-Control-Allow-Origin',
+  '*',
+  'Access-Control-Expose-Headers',
+  EXPOSED,
+];
 
-/** Responds to preflight requests: scripts of any origin may send the bypass token. */
+/** The endpoints with a secret. */
+const CLOSED = new Set(['/get-bypass', '/rebuild']);
+
+/** Whether scripts of any origin may read the responses at a path, those of errors included. */
+export function isOpen(path: string): boolean {
+  return !CLOSED.has(path);
+}
+
+/**
+ * Responds to preflight requests: scripts of any origin may send any header, such as those that tracers add to every
+ * request. No header gives a page more than any other client has: without credentials, there are no cookies.
+ */
 export const preflight: Middleware = cors({
   origin: '*',
   allowMethods: ['GET', 'HEAD'],
-  allowHeaders: ['X-Bypass-Token'],
   maxAge: PREFLIGHT_SECONDS,
 });

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { CORS_HEADERS, isOpen } from './cors.js';
 import type { Problem } from './problem.js';
 import { SECURITY_HEADERS } from './security-headers.js';
 import { REQUEST_ID, requestIdOf } from './request-id.js';
 
 /** Sends a problem in place of a failed response, and closes the connection. */
 export function sendProblem(response: ServerResponse, problem: Problem, requestId: string): void {
-  const { rawHeaders, body } = describe(problem, requestId);
+  const { rawHeaders, body } = describe(problem, requestId, response.req.url);
   response.writeHead(problem.status, rawHeaders).end(body);
 }
 
@@ -15,13 +16,15 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
  * @param request the rejected request, if one was parsed.
  */
 export function rawProblem(problem: Problem, request?: IncomingMessage): string {
-  const { rawHeaders, body } = describe(problem, request === undefined ? randomUUID() : requestIdOf(request));
+  const requestId = request === undefined ? randomUUID() : requestIdOf(request);
+  const { rawHeaders, body } = describe(problem, requestId, request?.url);
   let head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nDate: ${new Date().toUTCString()}\r\n`;
   for (let i = 0; i < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`;
   return `${head}\r\n${request?.method === 'HEAD' ? '' : body}`;
 }
 
-function describe({ headers, ...problem }: Problem, requestId: string) {
+function describe({ headers, ...problem }: Problem, requestId: string, target = '') {
+  const [path = ''] = target.split(/[?#]/, 1);
   const body = JSON.stringify(problem.body);
   const own = {
     ...headers,
@@ -31,5 +34,10 @@ function describe({ headers, ...problem }: Problem, requestId: string) {
     'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',
   };
-  return { rawHeaders: [...SECURITY_HEADERS, ...Object.entries(own).flat()], body };
+  const rawHeaders = [
+    ...SECURITY_HEADERS,
+    ...(isOpen(path) ? CORS_HEADERS : []),
+    ...Object.entries(own).flat(),
+  ];
+  return { rawHeaders, body };
 }

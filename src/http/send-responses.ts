@@ -1,4 +1,5 @@
 import type { Middleware } from 'koa';
+import { CORS_HEADERS, isOpen } from './cors.js';
 import { PAGE_SECURITY_HEADERS, SECURITY_HEADERS } from './security-headers.js';
 import type { RequestState } from './request-context.js';
 
@@ -17,6 +18,7 @@ export function sendResponses(stopping: AbortSignal): Middleware<RequestState> {
     if (status !== 304) {
       rawHeaders.push(...(state.isPage === true ? PAGE_SECURITY_HEADERS : SECURITY_HEADERS));
     }
+    if (state.isPage !== true && isOpen(ctx.path)) rawHeaders.push(...CORS_HEADERS);
     if (stopping.aborted) rawHeaders.push('Connection', 'close');
     if (prepared !== undefined) {
       ctx.respond = false;

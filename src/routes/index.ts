@@ -6,7 +6,7 @@ import type { Config } from '../config.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
 import type { RateLimitPolicy, RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
-import { allowAnyOrigin, preflight } from '../http/cors.js';
+import { isOpen, preflight } from '../http/cors.js';
 import { confidential, markAsPage } from '../http/security-headers.js';
 import { createRateLimit, type RateLimit } from '../http/rate-limit/middleware.js';
 import type { Operation } from '../http/openapi.js';
@@ -52,8 +52,6 @@ interface Endpoint {
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
   cost?: number;
-  /** Whether pages of any origin may read it. The others have a secret, and no rate limit. */
-  open: boolean;
 }
 
 /** Registers all endpoints, with their rate limits and cross-origin access. */
@@ -66,41 +64,36 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   const secrets = new SecretAuth(rateLimiter);
 
   const endpoints: Record<string, Endpoint> = {
-    '/ping': { operation: pingOperation, handler: ping(), open: true },
-    '/health': { operation: healthOperation, handler: health(generations), open: true },
-    '/stats': { operation: statsOperation(slug), handler: stats(catalog, slug), limit: reading, open: true },
-    '/browse': { operation: browseOperation, handler: browse(catalog, cache), limit: reading, open: true },
-    '/search': { operation: searchOperation, handler: search(catalog, cache), limit: reading, open: true },
+    '/ping': { operation: pingOperation, handler: ping() },
+    '/health': { operation: healthOperation, handler: health(generations) },
+    '/stats': { operation: statsOperation(slug), handler: stats(catalog, slug), limit: reading },
+    '/browse': { operation: browseOperation, handler: browse(catalog, cache), limit: reading },
+    '/search': { operation: searchOperation, handler: search(catalog, cache), limit: reading },
     '/packages/{name}': {
       operation: packageOperation,
       handler: packageByName(catalog, cache),
       limit: reading,
-      open: true,
     },
     '/lookup': {
       operation: lookupOperation,
       handler: lookup(catalog, cache, reading),
       limit: reading,
-      open: true,
     },
     '/similar': {
       operation: similarOperation,
       handler: similar(catalog, cache),
       limit: reading,
       cost: SIMILAR_COST,
-      open: true,
     },
     ...(config.changesRetention === 0 ? {} : changesEndpoints(deps, reading)),
-    '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging, open: true },
+    '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging },
     '/get-bypass': {
       operation: getBypassOperation,
       handler: getBypass(secrets, tokens, config.bypassSecret),
-      open: false,
     },
     '/rebuild': {
       operation: rebuildOperation,
       handler: startRebuild(secrets, rebuilds, generations, config.rebuild.secret),
-      open: false,
     },
   };
   const described = Object.entries(endpoints).map(
@@ -112,19 +105,18 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       ...Object.fromEntries(described),
       '/openapi.json': { operation: openApiOperation, limited: false },
     }),
-    open: true,
   };
 
   // Paths are case-sensitive and allow no extra trailing slash.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  for (const [template, { handler, limit, cost, open }] of Object.entries(endpoints)) {
+  for (const [template, { handler, limit, cost }] of Object.entries(endpoints)) {
     const path = routePath(template);
-    if (!open) {
+    if (!isOpen(template)) {
       router.all(template, path, confidential, getOnly, handler);
       continue;
     }
     router.options(template, path, preflight);
-    const middleware = [allowAnyOrigin, limit?.enforce(cost)].filter((one) => one !== undefined);
+    const middleware = limit === undefined ? [] : [limit.enforce(cost)];
     router.get(template, path, ...middleware, handler);
   }
   return router;
@@ -134,12 +126,11 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 function changesEndpoints({ config, catalog, cache }: RouteDeps, limit: RateLimit): Record<string, Endpoint> {
   const { slug } = config.registry;
   return {
-    '/changes': { operation: changesOperation, handler: changes(catalog, cache), limit, open: true },
+    '/changes': { operation: changesOperation, handler: changes(catalog, cache), limit },
     '/changes.atom': {
       operation: changesFeedOperation,
       handler: changesFeed(catalog, cache, slug),
       limit,
-      open: true,
     },
   };
 }

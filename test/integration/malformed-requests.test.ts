@@ -89,6 +89,14 @@ describe('Unusual requests', function () {
     }
   });
 
+  it('are hidden from other origins on the endpoints with a secret', async () => {
+    for (const path of ['/rebuild', '/get-bypass?secret=a', 'http://a/rebuild', '/rebuild#a']) {
+      const response = await sendOne(getRequest(path, 'Expect: foo\r\n'));
+      expect(response.status, path).to.equal(417);
+      expect(response.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
+    }
+  });
+
   it('keep their request id', async () => {
     const response = await sendOne(line('GET / HTTP/1.1', 'X-Request-Id: mine'));
     expect(response.headers.get('X-Request-Id')).to.equal('mine');

@@ -41,29 +41,45 @@ describe('Responses to browsers', function () {
       }
     });
 
-    it('are readable from any origin on the public endpoints', async () => {
-      for (const path of [...ENDPOINTS, '/search?q=a']) {
-        const { headers } = await get(path, { headers: { Origin: 'https://other.example' } });
-        expect(headers.get('Access-Control-Allow-Origin'), path).to.equal('*');
+    it('are readable from any origin on all paths without a secret, those of errors included', async () => {
+      const requests: [path: string, method: string][] = [
+        ...[...ENDPOINTS, '/search?q=a', '/nowhere', '/search/', '/packages/none'].map(
+          (path): [string, string] => [path, 'GET'],
+        ),
+        ...['POST', 'HEAD', 'OPTIONS', 'DELETE'].map((method): [string, string] => [
+          '/search?q=alpha',
+          method,
+        ]),
+        ['/nowhere', 'OPTIONS'],
+        ['/', 'POST'],
+      ];
+      for (const [path, method] of requests) {
+        const { headers } = await get(path, { method, headers: { Origin: 'https://other.example' } });
+        const what = `${method} ${path}`;
+        expect(headers.get('Access-Control-Allow-Origin'), what).to.equal('*');
         const exposed = headers.get('Access-Control-Expose-Headers')?.split(',');
-        expect(exposed, path).to.include.members(EXPOSED);
-        expect(headers.has('Access-Control-Allow-Credentials'), path).to.equal(false);
+        expect(exposed, what).to.include.members(EXPOSED);
+        expect(headers.has('Access-Control-Allow-Credentials'), what).to.equal(false);
       }
     });
 
-    it('allow preflight requests for a bypass token', async () => {
-      const { status, headers } = await get('/search', {
-        method: 'OPTIONS',
-        headers: {
-          Origin: 'https://other.example',
-          'Access-Control-Request-Method': 'GET',
-          'Access-Control-Request-Headers': 'x-bypass-token',
-        },
-      });
-      expect(status).to.equal(204);
-      expect(headers.get('Access-Control-Allow-Origin')).to.equal('*');
-      expect(headers.get('Access-Control-Allow-Methods')).to.equal('GET,HEAD');
-      expect(headers.get('Access-Control-Allow-Headers')).to.equal('X-Bypass-Token');
+    it('allow preflight requests for the headers of any client, also on unknown paths', async () => {
+      const asked =
+        'x-bypass-token,if-none-match,x-request-id,cache-control,content-type,traceparent,baggage';
+      for (const path of ['/search', '/packages/alpha', '/nowhere']) {
+        const { status, headers } = await get(path, {
+          method: 'OPTIONS',
+          headers: {
+            Origin: 'https://other.example',
+            'Access-Control-Request-Method': 'GET',
+            'Access-Control-Request-Headers': asked,
+          },
+        });
+        expect(status, path).to.equal(204);
+        expect(headers.get('Access-Control-Allow-Origin')).to.equal('*');
+        expect(headers.get('Access-Control-Allow-Methods')).to.equal('GET,HEAD');
+        expect(headers.get('Access-Control-Allow-Headers')).to.equal(asked);
+      }
     });
 
     it('are hidden from other origins and not cached on the secret endpoints', async () => {
@@ -73,9 +89,11 @@ describe('Responses to browsers', function () {
         expect(answer.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
         expect(answer.headers.get('Cross-Origin-Resource-Policy'), path).to.equal('same-origin');
         expect(answer.headers.get('Cache-Control'), path).to.equal('no-store');
-        const asked = await get(path, { method: 'OPTIONS', headers });
-        expect(asked.status, path).to.equal(405);
-        expect(asked.headers.has('Access-Control-Allow-Origin'), path).to.equal(false);
+        for (const method of ['OPTIONS', 'POST', 'HEAD']) {
+          const refused = await get(path, { method, headers });
+          expect(refused.status, `${method} ${path}`).to.equal(405);
+          expect(refused.headers.has('Access-Control-Allow-Origin'), `${method} ${path}`).to.equal(false);
+        }
       }
     });
   });
