@@ -2,10 +2,12 @@ import type { Middleware } from 'koa';
 import type { RawHeaders } from './prepared-response.js';
 import type { RequestState } from './request-context.js';
 
-/** Security headers of every response. */
+/**
+ * Security headers of every response. Not `Strict-Transport-Security`: whether a host and its siblings need TLS is
+ * known to the proxy that terminates it.
+ */
 const COMMON = {
   'Referrer-Policy': 'no-referrer',
-  'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
   'X-Content-Type-Options': 'nosniff',
 };
 

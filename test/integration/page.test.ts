@@ -64,6 +64,7 @@ describe('The served page', function () {
       expect(policy).not.to.match(/unsafe|data:|http:|https:|\*/);
       expect(headers.get('X-Content-Type-Options')).to.equal('nosniff');
       expect(headers.get('Access-Control-Allow-Origin')).to.equal(null);
+      expect(headers.get('Strict-Transport-Security')).to.equal(null);
     }
   });
 
