@@ -3,11 +3,17 @@ import { isIP, type Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 
+/** An address with a port or in brackets, as some gateways write it: `192.0.2.1:1234`, `[2001:db8::1]:443`. */
+const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
+
 /** Prefix length of the usual network of one IPv6 subscriber (RFC 6177). Limits apply to all of it. */
 const IPV6_SUBSCRIBER_BITS = 64;
 
+/** The address of a closed connection. */
+const UNKNOWN = '0.0.0.0';
+
 export interface ClientIp {
-  /** The client's address; IPv4-mapped IPv6 is written as IPv4. */
+  /** The client's address, without port and zone; IPv4-mapped IPv6 is written as IPv4. */
   ip: string;
   /** The remote address of the connection. */
   peer: string;
@@ -27,19 +33,19 @@ export type ReadClientIp = (request: IncomingMessage) => ClientIp;
  * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
 export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
-  const trusted = proxyAddr.compile([...trustedProxies]);
+  const isTrusted = proxyAddr.compile([...trustedProxies]);
   const read: ReadClientIp = (request) => {
-    const hops = proxyAddr.all(request, trusted);
-    const last = hops.findLastIndex((hop) => isIP(hop) !== 0);
-    const ip = unwrap(hops[last] ?? '0.0.0.0');
+    const hops = proxyAddr
+      .all(request, (hop, i) => isTrusted(addressOf(hop) ?? '', i))
+      .map((hop) => addressOf(hop))
+      // Only the last one may be invalid: the walk ends at the first hop that is not trusted.
+      .filter((address) => address !== undefined);
+    const ip = hops.at(-1) ?? UNKNOWN;
     return {
       ip,
-      peer: unwrap(request.socket.remoteAddress ?? '0.0.0.0'),
+      peer: addressOf(request.socket.remoteAddress) ?? UNKNOWN,
       forwardedFor: splitForwardedFor(request.headers['x-forwarded-for']),
-      trustedHops: hops
-        .slice(1, last + 1)
-        .map(unwrap)
-        .reverse(),
+      trustedHops: hops.slice(1).reverse(),
       key: limitKey(ip),
     };
   };
@@ -60,9 +66,17 @@ function limitKey(ip: string): string {
   return `${network.toString()}/${IPV6_SUBSCRIBER_BITS}`;
 }
 
-/** Writes IPv4-mapped IPv6 as IPv4, and other IPv6 addresses in canonical form. */
-function unwrap(ip: string): string {
-  return isIP(ip) === 4 ? ip : ipaddr.process(ip).toString();
+/**
+ * The address of a hop without its port, brackets and IPv6 zone, which is the name of an interface of this machine or
+ * of a proxy. IPv4-mapped IPv6 is written as IPv4, other IPv6 in canonical form.
+ * @returns undefined if it is not an address.
+ */
+function addressOf(hop = ''): string | undefined {
+  const [, bracketed, ipv4] = WITH_PORT.exec(hop) ?? [];
+  const address = bracketed ?? ipv4 ?? hop;
+  if (isIP(address) === 4) return address;
+  const [ipv6 = ''] = address.split('%', 1);
+  return isIP(ipv6) === 6 ? ipaddr.process(ipv6).toString() : undefined;
 }
 
 function splitForwardedFor(header: string | string[] | undefined): string[] {

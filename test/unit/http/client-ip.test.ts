@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { clientIpReader } from '../../../src/http/client-ip.js';
 
-const TRUSTED = ['10.0.0.0/8', '192.168.1.1', 'fd00::/8'];
+const TRUSTED = ['10.0.0.0/8', '192.168.1.1', 'fd00::/8', 'fe80::/10'];
 
 function request(remoteAddress: string | undefined, forwardedFor?: string): IncomingMessage {
   const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor };
@@ -48,6 +48,18 @@ describe('clientIpReader', () => {
     ['a trusted IPv6 hop', 'fd12::1', '203.0.113.5', '203.0.113.5'],
     ['an IPv4-mapped trusted hop', '::ffff:10.0.0.1', '203.0.113.5, ::ffff:10.0.0.2', '203.0.113.5'],
     ['an address next to the trusted one', '192.168.1.2', '203.0.113.5', '192.168.1.2'],
+    ['a hop with a port, as some gateways write it', '10.0.0.1', '203.0.113.20:2222', '203.0.113.20'],
+    ['an IPv6 hop with a port', '10.0.0.1', '[2001:db8::1]:443', '2001:db8::1'],
+    ['an IPv6 hop in brackets', '10.0.0.1', '1.1.1.1, [2001:DB8::1]', '2001:db8::1'],
+    ['an IPv4-mapped hop with a port', '10.0.0.1', '[::ffff:203.0.113.20]:1', '203.0.113.20'],
+    ['a hop with a zone and a port', '10.0.0.1', '[fe80::1%eth0]:443', 'fe80::1'],
+    [
+      'trusted hops with ports',
+      '10.0.0.1',
+      '203.0.113.20:2222, 10.9.9.9:80, [fd00::2]:65535',
+      '203.0.113.20',
+    ],
+    ['a trusted peer with a zone', 'fe80::9%br-lan', '203.0.113.5, fe80::2%wlan_1', '203.0.113.5'],
     ['an untrusted peer', '198.51.100.1', '203.0.113.5', '198.51.100.1'],
     ['an untrusted peer that claims trusted hops', '198.51.100.1', '203.0.113.5, 10.0.0.1', '198.51.100.1'],
     ['an untrusted IPv6 peer', '2001:db8::1', '203.0.113.5', '2001:db8::1'],
@@ -60,8 +72,16 @@ describe('clientIpReader', () => {
 
   it('stops at the hop that reported an invalid address', () => {
     const addresses = ['203.0.113.5.6', '256.1.1.1', '12345', '0x7f.1', '٣.1.1.1', '2001:db8:::1'];
-    const others = ['203.0.113.5/24', '203.0.113.5:1234', '[2001:db8::1]', 'unknown', '-', 'x'.repeat(8000)];
-    for (const entry of [...addresses, ...others]) {
+    const ports = [
+      '203.0.113.5:',
+      '203.0.113.5:http',
+      '203.0.113.5:123456',
+      '[2001:db8::1]:x',
+      '[2001:db8::1',
+      '[]:1',
+    ];
+    const others = ['203.0.113.5/24', '203.0.113.5%eth0', 'unknown', '-', 'x'.repeat(8000), '['.repeat(8000)];
+    for (const entry of [...addresses, ...ports, ...others]) {
       const keyOf = (forwardedFor: string) => read(request('10.0.0.1', forwardedFor)).key;
       expect(keyOf(entry), entry).to.equal('10.0.0.1');
       expect(keyOf(`203.0.113.5, ${entry}`), entry).to.equal('10.0.0.1');
@@ -103,11 +123,18 @@ describe('clientIpReader', () => {
     ['2001:db8::1', '2001:db8::/64'],
     ['::1', '::/64'],
     ['fe80::1%eth0', 'fe80::/64'],
+    ['fe80::42%br-lan', 'fe80::/64'],
+    ['fe80::42%eth0.100', 'fe80::/64'],
+    ['fe80::42%wlan_guest', 'fe80::/64'],
+    ['fe80::42%veth@if3', 'fe80::/64'],
   ];
   for (const [ip, key] of keys) {
     it(`limits ${ip} by the key ${key}`, () => {
-      expect(read(request(ip)).key).to.equal(key);
-      expect(read(request('10.0.0.1', ip)).key).to.equal(key);
+      for (const client of [read(request(ip)), read(request('10.0.0.1', ip))]) {
+        expect(client.key).to.equal(key);
+        // Zones do not match the OpenAPI document.
+        expect(client.ip + client.peer).not.to.include('%');
+      }
     });
   }
 
