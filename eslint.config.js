@@ -48,7 +48,6 @@ export default tseslint.config(
       'bench/*.ts',
       'datasets/debian.ts',
       'test/images/offline.ts',
-      'test/schemathesis/run.ts',
     ],
     rules: { 'no-restricted-properties': 'off' },
   },

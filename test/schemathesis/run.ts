@@ -1,16 +1,15 @@
 import { execFile } from 'node:child_process';
-import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { findPaths } from '../../src/dev/paths.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
 import { provideEngines, stopEngines, useFastStartingJvm } from '../support/engines.js';
 import { newSlug, request, startService, type Service } from '../support/service.js';
+import { pythonWith } from '../support/toolchains.js';
 import { waitFor } from '../support/wait-for.js';
 
 /**
@@ -29,6 +28,7 @@ const PACKAGES = 2000;
 const SECRET = 'schemathesis-change-me';
 
 const CONFIG = fileURLToPath(new URL('schemathesis.toml', import.meta.url));
+const HOOKS = fileURLToPath(new URL('hooks.py', import.meta.url));
 const REQUIREMENTS = fileURLToPath(new URL('requirements.txt', import.meta.url));
 
 const execute = promisify(execFile);
@@ -51,22 +51,13 @@ interface Report {
   test_cases: { generated: number; with_failures: number; without_checks: number; errored: number };
 }
 
-/** Installs the requirements once. @returns the Python of the virtual environment. */
-async function install(): Promise<string> {
-  const digest = hash('sha256', await readFile(REQUIREMENTS)).slice(0, 12);
-  const folder = join(findPaths(process.env).programs, `schemathesis-${digest}`);
-  const installing = execute('scripts/python-environment.sh', [folder, '--requirement', REQUIREMENTS]);
-  installing.child.stderr?.pipe(process.stderr);
-  return (await installing).stdout.trim();
-}
-
 /** Runs schemathesis once. @returns numbers of requests, and its output about the failed ones. */
 async function test(python: string, { name, service, maxExamples = 1, args = [], config = '' }: Run) {
   // schemathesis keeps state for later runs in the working directory.
   const folder = await mkdtemp(join(tmpdir(), 'schemathesis-'));
   try {
     const file = join(folder, 'schemathesis.toml');
-    await writeFile(file, `${await readFile(CONFIG, 'utf8')}\n${config}\n`);
+    await writeFile(file, `hooks = ${JSON.stringify(HOOKS)}\n${await readFile(CONFIG, 'utf8')}\n${config}\n`);
     const report = join(folder, 'report.json');
     const command = ['-m', 'schemathesis.cli', '--config-file', file, 'run', `${service.url}/openapi.json`];
     const options = ['--checks', 'all', '--max-examples', String(maxExamples), '--no-color'];
@@ -139,7 +130,7 @@ async function testAll(python: string) {
 }
 
 try {
-  const results = await testAll(await install());
+  const results = await testAll(await pythonWith('schemathesis', REQUIREMENTS));
   const sum = (part: 'passed' | 'failed') => results.reduce((total, result) => total + result[part], 0);
   const [passed, failed] = [sum('passed'), sum('failed')];
   const findings = results.flatMap((result) => result.findings);

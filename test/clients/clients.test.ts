@@ -1,0 +1,65 @@
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { run } from '../../src/dev/run.js';
+import { packagesNamed } from '../support/datasets.js';
+import { useService } from '../support/service.js';
+import { buildGo, generateClients, pythonWith } from '../support/toolchains.js';
+
+const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+
+/** What reader.go and reader.py read, in this order. */
+const PATHS = [
+  '/browse',
+  '/browse?page=3000000000',
+  '/search?q=alpha',
+  '/packages/alpha',
+  '/lookup?name=alpha&name=none',
+  '/similar?name=alpah',
+  '/changes',
+  '/health',
+];
+
+/** Numbers that need more than 32 bits: the first three beyond signed and unsigned ones, and the largest. */
+const NUMBERS = [2 ** 31, 3_000_000_000, 2 ** 32, Number.MAX_SAFE_INTEGER];
+
+describe('Clients generated from /openapi.json', function () {
+  // The first run downloads the generator, and compiles the standard library of Go.
+  this.timeout(15 * 60_000);
+  const packages = packagesNamed(['alphabet', 'alpha', 'beta', 'gamma']).map((entry, i) => ({
+    ...entry,
+    no: NUMBERS[i] as number,
+  }));
+  const suite = useService(() => packages.slice(1));
+  let folder = '';
+  let python = '';
+
+  before(async () => {
+    await suite.publish(packages);
+    python = await pythonWith('clients', fileOf('requirements.txt'));
+    folder = await mkdtemp(join(tmpdir(), 'clients-'));
+    await writeFile(join(folder, 'openapi.json'), (await suite.service.get('/openapi.json')).text);
+    await generateClients(python, folder, { go: 'main', python: 'registry_client' });
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  async function expectPages(printed: string) {
+    const pages = PATHS.map(async (path) => (await suite.service.get(path)).body as unknown);
+    expect(JSON.parse(printed)).to.deep.equal(await Promise.all(pages));
+    expect(printed).to.include(String(Number.MAX_SAFE_INTEGER));
+  }
+
+  it('read numbers above 2^31 in Go', async () => {
+    const client = join(folder, 'go');
+    await copyFile(fileOf('reader.go'), join(client, 'reader.go'));
+    await expectPages(await run(await buildGo(client), [suite.service.url]));
+  });
+
+  it('read numbers above 2^31 in Python', async () => {
+    const reader = join(folder, 'python/reader.py');
+    await copyFile(fileOf('reader.py'), reader);
+    await expectPages(await run(python, [reader, suite.service.url]));
+  });
+});
