@@ -169,5 +169,6 @@ function prose(text: string): (Node | string)[] {
 
 showDocument().catch((error: unknown) => {
   byId('about').textContent = 'The API description could not be loaded. Reload the page to try again.';
-  throw error;
+  byId('operations').ariaBusy = 'false';
+  console.warn(error);
 });

@@ -3,7 +3,14 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type axe from 'axe-core';
 import { expect } from 'chai';
-import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContextOptions,
+  type Locator,
+  type Page,
+  type Route,
+} from 'playwright-core';
 
 /** Folder of screenshots, for inspection after a run; no test compares them. */
 const PICTURES = fileURLToPath(new URL('../../test-results/screenshots/', import.meta.url));
@@ -137,11 +144,32 @@ export function recordRequests(page: Page): string[] {
   return sent;
 }
 
-/** Answers requests in the place of the service. @param path a glob. */
+export type Respond = NonNullable<Parameters<Route['fulfill']>[0]>;
+
+/** Answers requests in the place of the service. @param path a glob. @returns a function that stops it. */
+export async function respond(page: Page, path: string, response: Respond): Promise<() => Promise<void>> {
+  await page.route(path, (route) => route.fulfill(response));
+  return () => page.unroute(path);
+}
+
+/** Answers requests with a problem, which can be retried in a minute if it is a 503. @param path a glob. */
 export async function answerProblem(page: Page, path: string, status: number, body: object): Promise<void> {
   const retry: Record<string, string> = status === 503 ? { 'Retry-After': '60' } : {};
   const headers = { 'Content-Type': 'application/problem+json', ...retry };
-  await page.route(path, (route) => route.fulfill({ status, headers, body: JSON.stringify(body) }));
+  await respond(page, path, { status, headers, body: JSON.stringify(body) });
+}
+
+/** Holds the service's responses back. @param path a glob. @returns a function that releases them. */
+export async function holdBack(page: Page, path: string): Promise<() => void> {
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  await page.route(path, async (route) => {
+    const response = await route.fetch();
+    await released;
+    // The page may have aborted the request meanwhile.
+    await route.fulfill({ response }).catch(() => undefined);
+  });
+  return release;
 }
 
 /** What has the keyboard focus: the name of the package, or the id of the element. */

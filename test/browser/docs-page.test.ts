@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
-import { contentWidth, expectAccessible, screenshot, useBrowser } from './browser.js';
+import { contentWidth, expectAccessible, respond, screenshot, waitUntilIdle, useBrowser } from './browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { BYPASS_SECRET, useService } from '../support/service.js';
@@ -68,6 +68,22 @@ describe('The API documentation page', function () {
     const { bypass_token: token = '' } = await tryIt(bypass, { secret: BYPASS_SECRET }, 200);
     keepSecret(token);
     expect(page.url()).to.equal(`${suite.service.url}/docs`);
+  });
+
+  it('says that the OpenAPI document is missing if another response arrives', async () => {
+    const page = await browser.open('about:blank');
+    for (const body of [
+      '',
+      '<!doctype html>',
+      'null',
+      '{"info":{"description":""}}',
+      '{"openapi":"3.1.0","inf',
+    ]) {
+      await respond(page, '**/openapi.json', { body });
+      await page.goto(`${suite.service.url}/docs`);
+      await page.getByText('The API description could not be loaded.').waitFor();
+      await waitUntilIdle(page);
+    }
   });
 
   it('fits a phone, and supports dark mode', async () => {
