@@ -9,9 +9,6 @@ export interface Package {
 /** 0: the name is the query; 1: it starts with it; 2: it contains it. */
 export type Match = Package & { rank: 0 | 1 | 2 };
 
-/** A package whose name is easily mistaken for another, and by how many characters they differ. */
-export type Similar = Package & { distance: 0 | 1 | 2 };
-
 /** A package that differs from the previous snapshot. A removed one has its last entry. */
 export type Change = Package & { change: 'added' | 'removed' | 'updated' };
 
@@ -21,53 +18,139 @@ export type ChangeCounts = Record<Change['change'], number>;
 /** Why a request failed, as text for the user, and when a retry may succeed. */
 export interface ApiError {
   words: string;
-  /** In seconds; undefined if the same request would fail again. */
+  /** In seconds; 0 if the time is unknown; undefined if the same request would fail again. */
   retryAfter: number | undefined;
 }
 
 export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Headers };
 
-/** Delay before a retry if no response arrived, and so no `Retry-After`. */
-const UNREACHABLE_RETRY_SECONDS = 5;
+type Members = Record<string, unknown>;
 
-/** Texts for problems whose detail is about the request, not about the page. */
-const WORDS: Record<string, string> = {
-  not_found: 'This service does not record changes.',
-  rate_limited: 'Too many requests from your address.',
-  snapshot_gone: 'The list of packages has been updated: reload the page.',
-};
+/** Checks that a response's JSON is what the page expects. */
+export type Guard<T> = (value: unknown) => value is T;
+
+/** Maximum time of a response. The service responds within seconds, but networks may be slow. */
+const TIMEOUT_MS = 30_000;
+
+/** A longer `Retry-After` is cut to this time. */
+const MAX_RETRY_SECONDS = 3600;
+
+/** Texts for problems whose detail is about the request, not about the page, by their code. */
+const WORDS = new Map<unknown, string>([
+  ['not_found', 'This service does not record changes.'],
+  ['rate_limited', 'Too many requests from your address.'],
+  ['snapshot_gone', 'The list of packages has been updated: reload the page.'],
+]);
 
 /**
- * Requests JSON from the service. A failed request is a result, not an exception.
+ * Requests JSON from the service. A failed request is a result, not an exception; so is a response that is not the
+ * expected one, such as a login page, or was cut off.
  * @param path relative to the page.
  * @throws the signal's reason, if it is aborted.
  */
-export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<ApiResult<T>> {
+export async function fetchJson<T>(
+  path: string,
+  isExpected: Guard<T>,
+  signal?: AbortSignal,
+): Promise<ApiResult<T>> {
   let response: Response;
   let text: string;
   try {
-    response = await fetch(path, signal === undefined ? {} : { signal });
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    response = await fetch(path, {
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+    });
     text = await response.text();
-  } catch (cause) {
+  } catch {
     signal?.throwIfAborted();
-    if (!(cause instanceof TypeError)) throw cause;
-    const error = { words: 'The service cannot be reached.', retryAfter: UNREACHABLE_RETRY_SECONDS };
-    return { error, headers: new Headers() };
+    return { error: { words: 'The service cannot be reached.', retryAfter: 0 }, headers: new Headers() };
   }
   const { headers } = response;
-  if (response.ok) return { body: JSON.parse(text) as T, headers };
-  return { error: toApiError(response, text), headers };
+  const body = parseJson(text);
+  if (!response.ok) return { error: toApiError(response, body), headers };
+  if (isExpected(body)) return { body, headers };
+  const words = 'An unexpected response arrived instead of the service’s. If this persists, reload the page.';
+  return { error: { words, retryAfter: 0 }, headers };
+}
+
+/** The value of a JSON text; undefined if it is malformed. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The error in a problem (RFC 9457), or in another response, such as a proxy's. */
-function toApiError(response: Response, text: string): ApiError {
-  const later = response.headers.get('Retry-After');
-  const retryAfter = later === null ? undefined : Math.max(1, Number(later) || 1);
-  const isProblem = response.headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
-  const { code, detail } = isProblem
-    ? (JSON.parse(text) as { code: string; detail: string })
-    : { code: '', detail: `The service responded with status ${response.status}` };
-  return { words: WORDS[code] ?? `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`, retryAfter };
+function toApiError({ status, headers }: Response, body: unknown): ApiError {
+  const isProblem = headers.get('Content-Type')?.startsWith('application/problem+json') ?? false;
+  const { code, detail } = isProblem && isObject(body) ? body : {};
+  const known =
+    typeof detail === 'string' && detail !== '' ? detail : `the service responded with status ${status}`;
+  const isTemporary = headers.has('Retry-After') || status === 429 || status >= 500;
+  return {
+    words: WORDS.get(code) ?? `${known.charAt(0).toUpperCase()}${known.slice(1)}.`,
+    retryAfter: isTemporary ? secondsToRetry(headers) : undefined,
+  };
+}
+
+/** The seconds or the date in `Retry-After` (RFC 9110), as seconds; 0 if it states no later time. */
+export function secondsToRetry(headers: Headers): number {
+  const value = headers.get('Retry-After') ?? '';
+  if (/^\d+$/.test(value)) return Math.min(Number(value), MAX_RETRY_SECONDS);
+  if (!value.endsWith('GMT')) return 0;
+  // By the clock of the service: the user's may be wrong.
+  const now = Date.parse(headers.get('Date') ?? '') || Date.now();
+  const seconds = Math.ceil((Date.parse(value) - now) / 1000);
+  return seconds > 0 ? Math.min(seconds, MAX_RETRY_SECONDS) : 0;
+}
+
+export function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null;
+}
+
+export function isPackage(value: unknown): value is Package {
+  return isObject(value) && ['name', 'version', 'url'].every((member) => typeof value[member] === 'string');
+}
+
+export function isMatch(value: unknown): value is Match {
+  return isPackage(value) && [0, 1, 2].includes((value as Match).rank);
+}
+
+export function isChange(value: unknown): value is Change {
+  return isPackage(value) && ['added', 'removed', 'updated'].includes((value as Change).change);
+}
+
+/** Expects a list of results. @param echoed members that tell this response from that of another request. */
+export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results: T[] }> {
+  return (body): body is { results: T[] } =>
+    isObject(body) &&
+    Object.entries(echoed).every(([name, value]) => body[name] === value) &&
+    Array.isArray(body['results']) &&
+    body['results'].every(isResult);
+}
+
+interface Changes {
+  from: string;
+  to: string;
+  results: Change[];
+}
+
+export function isChanges(body: unknown): body is Changes {
+  const { from, to } = isObject(body) ? body : {};
+  return typeof from === 'string' && typeof to === 'string' && listOf(isChange, {})(body);
+}
+
+interface Lookup {
+  results: [{ package: Package | null }];
+}
+
+/** Expects the result of looking up one name. */
+export function lookupOf(name: unknown): Guard<Lookup> {
+  const isResult = (value: unknown): value is Lookup['results'][0] =>
+    isObject(value) && value['name'] === name && (value['package'] === null || isPackage(value['package']));
+  return (body): body is Lookup => listOf(isResult, {})(body) && body.results.length === 1;
 }
 
 /**

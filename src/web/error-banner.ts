@@ -3,25 +3,37 @@ import { byId, pluralize } from './dom.js';
 
 const SECOND_MS = 1000;
 
+/** The first and the longest wait if the time of a retry is unknown, in seconds. Each is twice the one before. */
+const FIRST_WAIT = 5;
+const LONGEST_WAIT = 60;
+
 /** Shows an error and a countdown to the retry, and then retries. */
 export class ErrorBanner {
   readonly #box = byId('error-banner');
   readonly #message = byId('error-message');
   readonly #countdown = byId('countdown');
   #timer: number | undefined;
+  /** Retries since the last action of the user. */
+  #retries = 0;
 
   show({ words, retryAfter }: ApiError, retry: () => void): void {
-    this.hide();
+    clearTimeout(this.#timer);
     this.#box.hidden = false;
     this.#message.textContent = words;
+    this.#countdown.textContent = '';
     if (retryAfter === undefined) return;
-    const due = Date.now() + retryAfter * SECOND_MS;
+    const wait = retryAfter || Math.min(FIRST_WAIT * 2 ** this.#retries, LONGEST_WAIT);
+    const due = Date.now() + wait * SECOND_MS;
     const tick = () => {
       // By the clock: timers of background tabs run late.
       const left = Math.ceil((due - Date.now()) / SECOND_MS);
-      if (left <= 0) retry();
-      else {
-        this.#countdown.textContent = `Retrying in ${pluralize(left, 'second')}.`;
+      if (left <= 0) {
+        const retries = this.#retries + 1;
+        retry();
+        // The retry has hidden the banner, as an action of the user does.
+        this.#retries = retries;
+      } else {
+        this.#countdown.textContent = `Retrying in ${durationOf(left)}.`;
         this.#timer = setTimeout(tick, due - Date.now() - (left - 1) * SECOND_MS);
       }
     };
@@ -30,8 +42,13 @@ export class ErrorBanner {
 
   hide(): void {
     clearTimeout(this.#timer);
+    this.#retries = 0;
     this.#box.hidden = true;
     this.#message.textContent = '';
     this.#countdown.textContent = '';
   }
+}
+
+function durationOf(seconds: number): string {
+  return seconds > 120 ? pluralize(Math.ceil(seconds / 60), 'minute') : pluralize(seconds, 'second');
 }

@@ -34,8 +34,9 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
     },
   };
   document.addEventListener('keydown', (event) => {
-    // Ignores input methods and browser shortcuts.
+    // Ignores input methods, browser shortcuts, and Shift, which selects text; some keyboards need it for `/`.
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.shiftKey && event.key !== '/') return;
     if (keys[event.key]?.(event) === true) event.preventDefault();
   });
 }

@@ -87,7 +87,7 @@ export function renderChanges(changes: readonly Change[], more: boolean): HTMLEl
 }
 
 /**
- * A summary of the changes since the previous snapshot, which screen readers announce.
+ * A summary of the changes since the previous snapshot.
  * @param counts of all changes; undefined if unknown.
  * @param isFirst whether there is no snapshot to compare with.
  */
@@ -119,24 +119,34 @@ export function describeCounts({ added, removed, updated }: ChangeCounts): strin
   return `${formatNumber(added)} added, ${formatNumber(removed)} removed, ${formatNumber(updated)} updated`;
 }
 
-/** A summary of the search results, which screen readers announce. */
+/** The text of the status line, which screen readers announce. */
+export type Summary = readonly (Node | string)[];
+
+/** A summary of the search results. */
 export function summaryOf(
   matches: readonly Match[],
   query: string,
   more: boolean,
   suggestions: readonly Package[] = [],
-): string {
-  const none = `No name contains “${query}”.`;
-  if (suggestions.length > 0) return `${none} ${pluralize(suggestions.length, 'similar name')}.`;
-  if (matches.length === 0) return none;
-  if (more)
-    return `The first ${pluralize(matches.length, 'package')} with “${query}” in the name; there are more.`;
-  return `${pluralize(matches.length, 'package')} with “${query}” in the name.`;
+): Summary {
+  const shown = pluralize(matches.length, 'package');
+  if (more) return quoting(`The first ${shown} with`, query, ' in the name; there are more.');
+  if (matches.length > 0) return quoting(`${shown} with`, query, ' in the name.');
+  const none = quoting('No name contains', query, '.');
+  return suggestions.length > 0 ? [...none, ` ${pluralize(suggestions.length, 'similar name')}.`] : none;
+}
+
+/** A sentence with a query in it: isolated, so that its direction is not that of the sentence. */
+export function quoting(before: string, query: string, after: string): Summary {
+  // A U+2069 in the query ends the isolation of an inline element, but not of a box.
+  const name = query.includes('\u2069') ? 'query boxed' : 'query';
+  return [`${before} “`, element('bdi', { class: name }, query), `”${after}`];
 }
 
 /** The window title of a view. */
 export function titleOf(shown: ViewState): string {
-  if ('query' in shown) return `${shown.query} – Package search`;
+  // Direction marks in the query would print the rest of the title backwards, and a title has no elements.
+  if ('query' in shown) return `${shown.query.replace(/\p{Bidi_Control}/gu, '')} – Package search`;
   if ('changes' in shown) return 'What changed – Package search';
   return shown.page === 1 ? 'Package search' : `Page ${formatNumber(shown.page)} – Package search`;
 }
@@ -161,7 +171,7 @@ function itemOf({ name, version, url }: Package, query: string, ...before: (Node
       ...before,
       element('bdi', { class: 'name' }, ...parts),
       ' ',
-      element('span', { class: 'version' }, version),
+      element('bdi', { class: 'version' }, version),
     ),
   );
 }

@@ -2,31 +2,39 @@ import { toUrl, INITIAL_LIMIT, parseUrl, trimmed, type ViewState } from './url-s
 import {
   fetchJson,
   budgetLeft,
+  isChange,
+  isChanges,
+  isMatch,
+  isPackage,
+  listOf,
+  lookupOf,
   nextPage,
   type ApiResult,
-  type Change,
-  type Match,
-  type Package,
-  type Similar,
+  type Guard,
 } from './api.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
 import {
   PAGE_SIZE,
   changesSummary,
+  quoting,
   renderChanges,
   renderMatches,
   renderPage,
   renderSuggestions,
   summaryOf,
   titleOf,
+  type Summary,
 } from './render.js';
 import { ErrorBanner } from './error-banner.js';
 import { SnapshotBar } from './snapshot-bar.js';
 
-/** Debounce of typing, in milliseconds; longer if little of the client's rate limit is left. */
+/**
+ * Debounce of typing, in milliseconds; longer if little of the client's rate limit is left, and after one letter,
+ * which is rarely the whole name.
+ */
 const DEBOUNCE_MS = 40;
-const LOW_BUDGET_DEBOUNCE_MS = 500;
+const LONG_DEBOUNCE_MS = 500;
 const LOW_BUDGET = 0.25;
 
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
@@ -39,9 +47,10 @@ const HISTORY_ENTRY_MS = 2000;
 /** Number of changes per request. */
 const CHANGES_LIMIT = 500;
 
-/** Length of a query in code points, as the service measures it. */
+/** Length of a query. */
 const SHORTEST_QUERY = 2;
 const LONGEST_QUERY = 100;
+const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} characters.`;
 
 const form = byId('form', HTMLFormElement);
 const input = byId('query', HTMLInputElement);
@@ -57,6 +66,11 @@ let current = new AbortController();
 let settling: number | undefined;
 let isTyping = false;
 /**
+ * Whether an input method is composing text: half words are searched for, as they may be whole ones, but not
+ * announced, suggested for or kept in the history.
+ */
+let isComposing = false;
+/**
  * Whether Enter was pressed before the response arrived: then the first package is focused once it is shown.
  */
 let isEntering = false;
@@ -67,28 +81,66 @@ let budget = 1;
 function showAddress(): void {
   commitHistoryEntry();
   shown = parseUrl(location.search);
-  input.value = 'query' in shown ? shown.query : '';
+  input.value = queryOf(shown);
+  document.title = titleOf(shown);
   show(0);
+}
+
+function isInUrl(view: ViewState): boolean {
+  return toUrl(view) === toUrl(parseUrl(location.search));
+}
+
+function queryOf(view: ViewState): string {
+  return 'query' in view ? view.query : '';
 }
 
 /** Navigates to another view. */
 function navigate(to: ViewState): void {
   commitHistoryEntry();
-  history.pushState(null, '', toUrl(to));
+  // A link that is clicked twice is one entry of the history.
+  if (!isInUrl(to)) history.pushState(null, '', toUrl(to));
   showAddress();
 }
 
-/** Shows the query while it is typed. A whole word is one history entry, not each of its letters. */
+/** Shows the query while it is typed. */
 function onInput(): void {
   const query = trimmed(input.value);
+  if (query === queryOf(shown)) return;
   isEntering = false;
   shown = query === '' ? { page: 1 } : { query, limit: INITIAL_LIMIT };
+  if (!isComposing) recordTyping();
+  show(budget < LOW_BUDGET || lengthOf(query) === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
+}
+
+/** Shows the query in the URL. A whole word is one history entry, not each of its letters. */
+function recordTyping(): void {
+  if (isInUrl(shown)) return;
   if (isTyping) history.replaceState(null, '', toUrl(shown));
   else history.pushState(null, '', toUrl(shown));
+  document.title = titleOf(shown);
   isTyping = true;
   clearTimeout(settling);
   settling = setTimeout(commitHistoryEntry, HISTORY_ENTRY_MS);
-  show(budget < LOW_BUDGET ? LOW_BUDGET_DEBOUNCE_MS : DEBOUNCE_MS);
+}
+
+function onCompositionStart(): void {
+  isComposing = true;
+  status.ariaLive = 'off';
+}
+
+function onCompositionEnd(): void {
+  isComposing = false;
+  recordTyping();
+  status.ariaLive = null;
+  // Announces what was shown meanwhile.
+  if (packages.ariaBusy !== 'true') status.replaceChildren(...status.childNodes);
+}
+
+/** @throws the signal's reason, if it is aborted. */
+async function endOfComposition(signal: AbortSignal): Promise<void> {
+  if (isComposing)
+    await new Promise((resolve) => input.addEventListener('compositionend', resolve, { once: true }));
+  signal.throwIfAborted();
 }
 
 function commitHistoryEntry(): void {
@@ -102,7 +154,6 @@ function show(pauseMs: number): void {
   current = new AbortController();
   const { signal } = current;
   errorBanner.hide();
-  document.title = titleOf(shown);
   packages.ariaBusy = 'true';
   const asking = setTimeout(() => {
     runUnlessAborted(load(shown, signal), signal);
@@ -120,17 +171,23 @@ async function search(
   { query, limit }: { query: string; limit: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const unfit = validateQuery(query);
-  if (unfit !== undefined) {
-    display(unfit);
+  const length = lengthOf(query);
+  if (length > LONGEST_QUERY) {
+    display([`A query has at most ${LONGEST_QUERY} characters; this one has ${length}.`]);
+    return;
+  }
+  if (length < SHORTEST_QUERY) {
+    await lookUp(query, signal);
     return;
   }
   const params = new URLSearchParams({ q: query, limit: String(limit) });
-  const result = await fetchJson<{ results: Match[] }>(`search?${params.toString()}`, signal);
+  const isExpected = listOf(isMatch, { query: params.get('q') });
+  const result = await fetchJson(`search?${params.toString()}`, isExpected, signal);
   handle(result, ({ results }, headers) => {
     displayList(
       {
         path: 'search',
+        isExpected,
         display: (matches, more) =>
           display(summaryOf(matches, query, more), renderMatches(matches, query, more)),
       },
@@ -142,19 +199,33 @@ async function search(
   if ('body' in result && result.body.results.length === 0) await suggest(query, signal);
 }
 
+/** Shows the package with exactly this name, which is too short for a search. */
+async function lookUp(name: string, signal: AbortSignal): Promise<void> {
+  if (isComposing) display([TYPE_MORE]);
+  await endOfComposition(signal);
+  const params = new URLSearchParams({ name });
+  const result = await fetchJson(`lookup?${params.toString()}`, lookupOf(params.get('name')), signal);
+  handle(result, ({ results: [{ package: found }] }) => {
+    if (found === null) display(quoting('No package is named', name, `. ${TYPE_MORE}`));
+    else
+      display(
+        quoting('The package named', name, `. ${TYPE_MORE}`),
+        renderMatches([{ ...found, rank: 0 }], name, false),
+      );
+  });
+}
+
 async function showChanges(signal: AbortSignal): Promise<void> {
-  const result = await fetchJson<{ from: string; to: string; results: Change[] }>(
-    `changes?limit=${CHANGES_LIMIT}`,
-    signal,
-  );
+  const result = await fetchJson(`changes?limit=${CHANGES_LIMIT}`, isChanges, signal);
   const counts = 'body' in result ? await snapshot.changesOf(result.body.to) : undefined;
   signal.throwIfAborted();
   handle(result, ({ from, to, results }, headers) => {
     displayList(
       {
         path: 'changes',
+        isExpected: listOf(isChange, { from, to }),
         display: (changes, more) =>
-          display(changesSummary(changes, more, counts, from === to), renderChanges(changes, more)),
+          display([changesSummary(changes, more, counts, from === to)], renderChanges(changes, more)),
       },
       results,
       nextPage(headers),
@@ -167,6 +238,7 @@ async function showChanges(signal: AbortSignal): Promise<void> {
 interface List<T> {
   /** The endpoint's path, relative to the page. */
   path: string;
+  isExpected: Guard<{ results: T[] }>;
   display(results: readonly T[], more: boolean): void;
 }
 
@@ -178,10 +250,12 @@ function displayList<T>(
   signal: AbortSignal,
 ): void {
   list.display(results, next !== undefined);
-  if (next === undefined) return;
-  packages
-    .querySelector('#more')
-    ?.addEventListener('click', () => runUnlessAborted(showMore(list, results, next, signal), signal));
+  const button = packages.querySelector<HTMLButtonElement>('#more');
+  if (next === undefined || button === null) return;
+  button.addEventListener('click', () => {
+    if (button.ariaDisabled !== 'true')
+      runUnlessAborted(showMore(list, results, next, signal, button), signal);
+  });
 }
 
 /** Appends the next results, from the same snapshot, and focuses the first of them. */
@@ -190,14 +264,16 @@ async function showMore<T>(
   results: readonly T[],
   next: string,
   signal: AbortSignal,
+  button: HTMLElement,
 ): Promise<void> {
   errorBanner.hide();
-  packages.ariaBusy = 'true';
-  const result = await fetchJson<{ results: T[] }>(list.path + next, signal);
-  packages.ariaBusy = 'false';
+  // One request at a time. A disabled button would lose the focus.
+  button.ariaDisabled = 'true';
+  const result = await fetchJson(list.path + next, list.isExpected, signal);
   budget = budgetLeft(result.headers) ?? budget;
   if ('error' in result) {
-    errorBanner.show(result.error, () => runUnlessAborted(showMore(list, results, next, signal), signal));
+    button.ariaDisabled = null;
+    errorBanner.show(result.error, () => button.click());
     return;
   }
   displayList(list, [...results, ...result.body.results], nextPage(result.headers), signal);
@@ -216,32 +292,29 @@ function runUnlessAborted(task: Promise<void>, signal: AbortSignal): void {
 /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
 async function suggest(query: string, signal: AbortSignal): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, SUGGEST_MS));
-  signal.throwIfAborted();
+  await endOfComposition(signal);
   const params = new URLSearchParams({ name: query, limit: String(MAX_SUGGESTIONS) });
-  const result = await fetchJson<{ results: Similar[] }>(`similar?${params.toString()}`, signal);
+  const isExpected = listOf(isPackage, { name: params.get('name') });
+  const result = await fetchJson(`similar?${params.toString()}`, isExpected, signal);
   budget = budgetLeft(result.headers) ?? budget;
   if ('error' in result || result.body.results.length === 0) return;
   const { results } = result.body;
   display(summaryOf([], query, false, results), renderSuggestions(results));
 }
 
-/** Why the service would reject the query, as text for the user; undefined if the query is valid. */
-function validateQuery(query: string): string | undefined {
-  const length = Array.from(query).length;
-  if (length < SHORTEST_QUERY) return `Type at least ${SHORTEST_QUERY} characters.`;
-  if (length > LONGEST_QUERY)
-    return `A query has at most ${LONGEST_QUERY} characters; this one has ${length}.`;
-  return undefined;
+/** In code points, as the service measures it. */
+function lengthOf(query: string): number {
+  return Array.from(query).length;
 }
 
 async function browse({ page }: { page: number }, signal: AbortSignal): Promise<void> {
   const params = new URLSearchParams({ page: String(page), limit: String(PAGE_SIZE) });
   const [result] = await Promise.all([
-    fetchJson<{ results: Package[] }>(`browse?${params.toString()}`, signal),
+    fetchJson(`browse?${params.toString()}`, listOf(isPackage, { page }), signal),
     firstLook,
   ]);
   signal.throwIfAborted();
-  handle(result, ({ results }) => display('', renderPage(results, page, snapshot.total)));
+  handle(result, ({ results }) => display([], renderPage(results, page, snapshot.total)));
 }
 
 function handle<T>(result: ApiResult<T>, render: (body: T, headers: Headers) => void): void {
@@ -250,12 +323,12 @@ function handle<T>(result: ApiResult<T>, render: (body: T, headers: Headers) => 
     render(result.body, result.headers);
     return;
   }
-  display('');
+  display([]);
   errorBanner.show(result.error, () => show(0));
 }
 
-function display(summary: string, lists: readonly HTMLElement[] = []): void {
-  status.textContent = summary;
+function display(summary: Summary, lists: readonly HTMLElement[] = []): void {
+  status.replaceChildren(...summary);
   packages.replaceChildren(...lists);
   packages.ariaBusy = 'false';
   if (isEntering) enterPackages();
@@ -267,6 +340,8 @@ function enterPackages(): void {
 }
 
 input.addEventListener('input', onInput);
+input.addEventListener('compositionstart', onCompositionStart);
+input.addEventListener('compositionend', onCompositionEnd);
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   commitHistoryEntry();

@@ -1,4 +1,4 @@
-import { changeCounts, fetchJson, type ChangeCounts } from './api.js';
+import { changeCounts, fetchJson, isObject, type ChangeCounts } from './api.js';
 import { byId, pluralize, element, formatNumber } from './dom.js';
 import { describeCounts } from './render.js';
 import { toUrl } from './url-state.js';
@@ -12,6 +12,8 @@ interface Health {
   status: 'ok' | 'initializing' | 'unavailable' | 'unreachable';
   total_packages: number;
 }
+
+const UNREACHABLE: Health = { status: 'unreachable', total_packages: 0 };
 
 interface About {
   /** The snapshot's id. */
@@ -39,7 +41,7 @@ const UNITS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
 /** Shows the number of packages, the registry, the age of the snapshot, and the state of the service. */
 export class SnapshotBar {
   readonly #bar = byId('snapshot');
-  #health: Health = { status: 'unreachable', total_packages: 0 };
+  #health = UNREACHABLE;
   /** The last result of `/stats`. */
   #about: About | undefined;
   /** When `/stats` was last requested, in milliseconds since the epoch. */
@@ -82,16 +84,16 @@ export class SnapshotBar {
 
   async #ask(): Promise<void> {
     this.#askedAt = Date.now();
-    const result = await fetchJson<Record<string, number | string>>('stats');
+    const result = await fetchJson('stats', isStats);
     if ('error' in result) return;
     const { body, headers } = result;
-    const takenAt = headers.get('Last-Modified');
+    const takenAt = new Date(headers.get('Last-Modified') ?? '');
     this.#about = {
       id: headers.get('X-Snapshot'),
       // The name of its field depends on the registry.
-      total: Object.values(body).find((value) => typeof value === 'number') ?? 0,
-      source: String(body['source']),
-      takenAt: takenAt === null ? undefined : new Date(takenAt),
+      total: Object.values(body).find(isCount) ?? 0,
+      source: body.source,
+      takenAt: Number.isNaN(takenAt.getTime()) ? undefined : takenAt,
       changes: changeCounts(headers),
     };
     this.#show();
@@ -118,16 +120,27 @@ export class SnapshotBar {
   }
 }
 
-/**
- * A 503 has the same shape. A response that is not JSON, such as a proxy's, means that the service is
- * unreachable.
- */
+/** A 503 has the same shape. Any other response, such as a proxy's, means that the service is unreachable. */
 async function askHealth(): Promise<Health> {
   try {
-    return (await (await fetch('health')).json()) as Health;
+    const response = await fetch('health', { signal: AbortSignal.timeout(CHECK_MS) });
+    const body: unknown = await response.json();
+    return isHealth(body) ? body : UNREACHABLE;
   } catch {
-    return { status: 'unreachable', total_packages: 0 };
+    return UNREACHABLE;
   }
+}
+
+function isHealth(body: unknown): body is Health {
+  return isObject(body) && Object.hasOwn(WORDS, String(body['status'])) && isCount(body['total_packages']);
+}
+
+function isStats(body: unknown): body is Record<string, unknown> & { source: string } {
+  return isObject(body) && typeof body['source'] === 'string' && Object.values(body).some(isCount);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 /** The source is a website's host, unless the operator has configured another text. */

@@ -6,6 +6,7 @@ import {
   contentWidth,
   expectAccessible,
   focused,
+  holdBack,
   hrefs,
   names,
   recordRequests,
@@ -28,12 +29,17 @@ function barLink(page: Page, label: string) {
     .getByRole('link', { name: `${label} since the previous snapshot`, exact: true });
 }
 
-/** Loads all changes, and moves those at the end into view. */
+/** Loads all changes, with one request although the button is pressed twice, and moves those at the end into view. */
 async function showAll(page: Page, status: RegExp): Promise<void> {
   const more = page.getByRole('button', { name: 'Show more' });
+  const release = await holdBack(page, '**/changes?*after=*');
+  const sent = recordRequests(page);
   await more.focus();
   await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  release();
   await waitForText(page, status);
+  expect(sent.filter((path) => path.includes('after='))).to.have.length(1);
   expect(await more.count()).to.equal(0);
   await page.locator('.change.updated').first().scrollIntoViewIfNeeded();
 }

@@ -1,5 +1,18 @@
 import { expect } from 'chai';
-import { contentWidth, hrefs, names, screenshot, searchBox, waitForText, useBrowser } from './browser.js';
+import type { Page } from 'playwright-core';
+import {
+  contentWidth,
+  expectAccessible,
+  focused,
+  hrefs,
+  names,
+  recordRequests,
+  screenshot,
+  searchBox,
+  waitForHeading,
+  waitForText,
+  useBrowser,
+} from './browser.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
 
@@ -19,23 +32,36 @@ const WILD = [
   'a+b c%20d#e?f=g',
   'zero\u200bwidth',
   '\u202Eevitalbidi',
+  '\u2069\u202Eetalosi',
+  'two  spaces',
+  'six      spaces',
+  'tab\tname',
 ];
+
+/** Too short for a search. */
+const SHORT = ['q', 'é', 'が', '.', '/', '🚀'];
 
 describe('Unusual names on the search page', function () {
   this.timeout(60_000);
-  const packages = packagesNamed(WILD);
+  const packages = packagesNamed([...WILD, ...SHORT]);
   const suite = useService(() => packages);
   const browser = useBrowser();
 
   it('are shown unchanged, link to the registry, and never make the page wider than a phone', async () => {
     const page = await browser.show(suite.service.url, { viewport: { width: 320, height: 600 } });
-    expect(await names(page)).to.deep.equal(WILD);
+    expect(await names(page)).to.deep.equal([...WILD, ...SHORT]);
     expect(await hrefs(page)).to.deep.equal(packages.map(({ url }) => url));
     expect(await contentWidth(page)).to.equal(320);
     await screenshot(page, 'names');
+    await page.getByRole('link', { name: 'tab' }).scrollIntoViewIfNeeded();
+    await screenshot(page, 'names-end');
     await searchBox(page).fill('long-');
     await waitForText(page, '1 package with');
     expect(await contentWidth(page)).to.equal(320);
+    await searchBox(page).fill(LONGEST.slice(0, 100));
+    await waitForText(page, LONGEST.slice(0, 100));
+    expect(await contentWidth(page)).to.equal(320);
+    await screenshot(page, 'names-long-query');
   });
 
   it('are found by their own text, fully highlighted, from the search box and from the URL', async () => {
@@ -45,10 +71,64 @@ describe('Unusual names on the search page', function () {
       await searchBox(page).fill(query);
       await waitForText(page, `1 package with “${query}” in the name.`);
       expect(await names(page)).to.deep.equal([name]);
+      expect(await page.locator('#status').innerText()).to.equal(`1 package with “${query}” in the name.`);
+      expect(await page.locator('.name').innerText()).to.equal(name);
+      await expectForward(page, name);
+      expect(await page.title()).not.to.match(/\p{Bidi_Control}/u);
       expect(await page.locator('mark').first().textContent()).to.equal(query);
       await page.reload();
       await waitForText(page, '1 package with');
       expect(await searchBox(page).inputValue()).to.equal(query);
     }
   });
+
+  it('are found by a single character, with one request after a pause or Enter', async () => {
+    const page = await browser.show(suite.service.url);
+    const sent = recordRequests(page);
+    const lookups = () => sent.filter((path) => path.startsWith('/lookup'));
+    for (const name of SHORT) {
+      await searchBox(page).fill(name);
+      await waitForText(page, `The package named “${name}”.`);
+      expect(await names(page)).to.deep.equal([name]);
+      expect(lookups()).to.deep.equal([`/lookup?${new URLSearchParams({ name }).toString()}`]);
+      sent.length = 0;
+    }
+    await expectAccessible(page);
+    await screenshot(page, 'one-character');
+    await page.reload();
+    await waitForText(page, 'The package named “🚀”.');
+    for (const name of ['x', 'Q', 'か']) {
+      await searchBox(page).fill(name);
+      await waitForText(page, `No package is named “${name}”. To search within names, type`);
+      expect(await names(page)).to.deep.equal([]);
+    }
+    await screenshot(page, 'one-character-none');
+    await searchBox(page).fill('');
+    await waitForHeading(page, 'All packages');
+    await page.keyboard.type('q');
+    await page.keyboard.press('Enter');
+    await waitForText(page, 'The package named “q”.');
+    expect(await focused(page)).to.equal('q');
+    // The first letter of a longer name is not looked up.
+    await searchBox(page).fill('');
+    await waitForHeading(page, 'All packages');
+    sent.length = 0;
+    await page.keyboard.type('dotted', { delay: 50 });
+    await waitForText(page, '1 package with “dotted” in the name.');
+    expect(lookups()).to.deep.equal([]);
+  });
 });
+
+/** Fails if the text after the query is not right of it, or below. */
+async function expectForward(page: Page, query: string): Promise<void> {
+  const isForward = await page.locator('#status').evaluate((status) => {
+    const after = document.createRange();
+    after.selectNode(status.lastChild as Text);
+    const [next] = after.getClientRects();
+    const end = [...(status.querySelector('bdi')?.getClientRects() ?? [])].at(-1);
+    return (
+      next !== undefined && end !== undefined && (next.left >= end.right - 1 || next.top >= end.bottom - 1)
+    );
+  });
+  expect(isForward, query).to.equal(true);
+}

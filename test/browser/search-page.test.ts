@@ -6,6 +6,7 @@ import {
   contentWidth,
   expectAccessible,
   focused,
+  holdBack,
   hrefs,
   names,
   recordRequests,
@@ -90,7 +91,7 @@ describe('The search page', function () {
     await expectAccessible(page);
     await screenshot(page, 'no-result');
     for (const [query, message] of [
-      ['x', 'Type at least 2 characters.'],
+      ['x', 'No package is named “x”. To search within names, type at least 2 characters.'],
       ['🚀'.repeat(101), 'A query has at most 100 characters; this one has 101.'],
       ['🚀'.repeat(100), 'No name contains “🚀'],
     ] as const) {
@@ -103,8 +104,15 @@ describe('The search page', function () {
     const all = packages.filter(({ name }) => name.includes('java')).map(({ name }) => name);
     const page = await open('/?q=java');
     await waitForText(page, 'The first 50 packages with “java” in the name; there are more.');
-    await page.getByRole('link', { name: 'Show up to 500' }).click();
+    const entries = await page.evaluate(() => history.length);
+    const release = await holdBack(page, '**/search?*limit=500');
+    await page.getByRole('link', { name: 'Show up to 500' }).evaluate((link: HTMLElement) => {
+      link.click();
+      link.click();
+    });
+    release();
     await waitForText(page, 'The first 500 packages');
+    expect(await page.evaluate(() => history.length)).to.equal(entries + 1);
     expect(await names(page)).to.deep.equal((await found('java', 500)).map(({ name }) => name));
     expect(page.url()).to.equal(`${suite.service.url}/?q=java&limit=500`);
     const more = page.getByRole('button', { name: 'Show more' });
@@ -188,14 +196,7 @@ describe('The search page', function () {
 
   it('drops a response that arrives after that of a later query', async () => {
     const page = await open();
-    let release: () => void = () => undefined;
-    const released = new Promise<void>((resolve) => (release = resolve));
-    await page.route('**/search?q=py*', async (route) => {
-      const response = await route.fetch();
-      await released;
-      // The page has aborted the request meanwhile.
-      await route.fulfill({ response }).catch(() => undefined);
-    });
+    const release = await holdBack(page, '**/search?q=py*');
     const held = page.waitForRequest('**/search?q=py*');
     await searchBox(page).fill('python3-re');
     await held;
@@ -226,8 +227,11 @@ describe('The search page', function () {
     const page = await open('/?q=redis');
     const [first, second] = await names(page);
     for (const [key, focus] of [
+      ['Shift+ArrowDown', 'query'],
       ['ArrowDown', first],
+      ['Shift+ArrowDown', first],
       ['ArrowDown', second],
+      ['Shift+ArrowUp', second],
       ['ArrowUp', first],
       ['ArrowUp', 'query'],
       ['Enter', first],
