@@ -1,4 +1,4 @@
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
@@ -6,7 +6,12 @@ import { ProgressBar } from '../../../src/cli/progress-bar.js';
 
 describe('ProgressBar', () => {
   it('shows rate and remaining time of a merge once it advances', async () => {
-    const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 200 });
+    let output = '';
+    const write = (chunk: Buffer, _encoding: string, done: () => void) => {
+      output += chunk.toString();
+      done();
+    };
+    const terminal = Object.assign(new Writable({ write }), { isTTY: true, columns: 200 });
     const report = {
       phase: 'merging',
       rows: 0,
@@ -16,7 +21,9 @@ describe('ProgressBar', () => {
     const shown = (bytes: number) => {
       bar.show({ ...report, bytes });
       bar.end();
-      return String(terminal.read());
+      const text = output;
+      output = '';
+      return text;
     };
     const bar = new ProgressBar(terminal as unknown as WriteStream, new AbortController().signal);
     for (let i = 0; i < 20; i++) bar.show({ ...report, bytes: 0 });
