@@ -49,13 +49,11 @@ describe('A periodic refresh', function () {
       });
       const replica = await startService({ DATASET_URL: origin.url, REBUILD_INTERVAL_SECONDS: '1', ...env });
       const { counts } = replica.server.rebuilds;
-      const forms: Record<string, string>[] = [headers, { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' }];
-      for (const [i, form] of forms.entries()) {
-        headers = form;
-        const before = counts.unchanged;
-        await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 60_000);
-        expect(sent).to.equal(i + 1);
-      }
+      await waitFor(() => counts.rebuilt > 0, 'the first build', 60_000);
+      headers = { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' };
+      const before = counts.unchanged;
+      await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 60_000);
+      expect(sent).to.equal(2);
       expect(counts.rebuilt).to.equal(1);
       await replica.end();
       await origin.close();
