@@ -129,7 +129,9 @@ describe('A discarded build', function () {
     const deletion = suite.proxy.hold('before', (method) => method === 'DELETE');
     const discarded = discard(viaProxy, index);
     await deletion.arrived;
-    await rejects(flip(elasticsearch, alias, { from: before[0], build: index }, STEP));
+    await rejects(flip(elasticsearch, alias, { from: before[0], build: index }, STEP), {
+      message: 'another rebuild or a rollback changed what is served meanwhile',
+    });
     deletion.release();
     await discarded;
     await viaProxy.close();
