@@ -73,7 +73,7 @@ interface SearchPoolOptions {
 }
 
 /** This node did not respond in time, or is not ready. Another one may respond to the same request. */
-class NodeUnavailableError extends EngineUnavailableError {}
+export class NodeUnavailableError extends EngineUnavailableError {}
 
 /**
  * There was no connection to this node, or it broke before the whole response: whatever the reason is, it can be gone by
@@ -259,7 +259,9 @@ export class SearchPool {
       if (status !== 200) {
         const description = `Elasticsearch responded with ${status}`;
         const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
-        if (RETRYABLE_STATUSES.includes(status)) throw new NodeUnavailableError(description, details);
+        // Elasticsearch itself responds to no search with a status below 400: something has changed it on its way.
+        if (status < 400 || RETRYABLE_STATUSES.includes(status))
+          throw new NodeUnavailableError(description, details);
         if (isRetryable(status)) throw new EngineUnavailableError(description, details);
         throw new SearchRefusedError(description, details);
       }

@@ -1,6 +1,7 @@
 import {
   EngineUnavailableError,
   isRetryable,
+  NodeUnavailableError,
   SearchRefusedError,
   ShardUnavailableError,
 } from '../clients/search-pool.js';
@@ -35,14 +36,12 @@ interface SearchError {
   reason: string;
 }
 
-interface MsearchResponse {
-  responses: {
-    status: number;
-    error?: SearchError & { root_cause?: SearchError[]; index?: string };
-    timed_out?: boolean;
-    _shards?: { failed: number };
-    hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
-  }[];
+interface SearchResponse {
+  status: number;
+  error?: SearchError & { root_cause?: SearchError[]; index?: string };
+  timed_out?: boolean;
+  _shards?: { failed: number };
+  hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
 }
 
 const WHOLE = '"timed_out":false';
@@ -82,14 +81,14 @@ function scanHits(answer: string): Hits {
 
 /**
  * Parses any response.
+ * @throws {NodeUnavailableError} if it is not complete.
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ShardUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is
  * gone, or it was suspended, which counts as time that the search took.
  * @throws {EngineUnavailableError} for other temporary failures, {SearchRefusedError}.
  */
-export function parseResponse(text: string, index: string): Hits[] {
-  const { responses } = JSON.parse(text) as MsearchResponse;
-  return responses.map(({ status, error, timed_out, _shards, hits }) => {
+export function parseResponse(text: string, searches: number, index: string): Hits[] {
+  return responsesIn(text, searches).map(({ status, error, timed_out, _shards, hits }) => {
     if (error?.type === 'index_not_found_exception') throw new IndexGoneError(error.index ?? index);
     if (error?.type === 'index_closed_exception') throw new IndexClosedError(error.index ?? index);
     if (error !== undefined) {
@@ -109,4 +108,19 @@ export function parseResponse(text: string, index: string): Hits[] {
       exact: found.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
     };
   });
+}
+
+/** @throws {NodeUnavailableError} unless there is a response for each search: a proxy may have truncated or compressed them. */
+function responsesIn(text: string, searches: number): SearchResponse[] {
+  const { responses } = parse(text) ?? {};
+  if (responses?.length === searches) return responses;
+  throw new NodeUnavailableError('the response of Elasticsearch is not complete');
+}
+
+function parse(text: string): { responses?: SearchResponse[] } | null {
+  try {
+    return JSON.parse(text) as { responses?: SearchResponse[] } | null;
+  } catch {
+    return null;
+  }
 }

@@ -58,6 +58,6 @@ export async function runSearches(
     path,
     body,
     opaqueId,
-    (text) => scanResponse(text, bodies.length) ?? parseResponse(text, String(indices)),
+    (text) => scanResponse(text, bodies.length) ?? parseResponse(text, bodies.length, String(indices)),
   );
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { runSearches } from '../../../src/search/msearch.js';
 import { IndexGoneError } from '../../../src/search/msearch-response.js';
@@ -78,7 +79,8 @@ const good = (...hits: object[]) => ({
 });
 const failed = (type: string, status: number) => ({ error: { type, reason: 'a reason' }, status });
 
-const whole = answering({ responses: [good(), good(hit('AAAA'))] });
+const WHOLE_TEXT = JSON.stringify({ responses: [good(), good(hit('AAAA'))] });
+const whole = answering(WHOLE_TEXT);
 const NONE = { entries: [], exact: 0 };
 const WHOLE = [NONE, { entries: ['AAAA'], exact: 0 }];
 const hangs: RequestListener = () => undefined;
@@ -174,6 +176,11 @@ describe('runSearches', () => {
     ['is a proxy with other JSON', proxy(200, '{}')],
     ['is a proxy that redirects', proxy(302, '')],
     ['is a proxy that rejects requests', proxy(400, '')],
+    ['sends truncated JSON', answering('{"responses":[{"timed_out":false,')],
+    ['compresses its response', (_request, response) => void response.end(gzipSync(WHOLE_TEXT))],
+    ['sends nothing', answering('')],
+    ['redirects', answering('', 302)],
+    ['answers only one of two searches', answering({ responses: [good()] })],
   ];
   for (const [what, node] of away) {
     it(`tries the next node if one ${what}`, async () => {
