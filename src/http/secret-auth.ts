@@ -9,6 +9,7 @@ import {
 } from './rate-limit/failover-limiter.js';
 import { rateLimited } from './rate-limit/middleware.js';
 import type { Context } from './request-context.js';
+import { trimWhiteSpace } from '../unicode.js';
 
 /** The query parameters of every endpoint that has a secret. */
 export const secretParams = z.object({
@@ -82,7 +83,7 @@ export class SecretAuth {
 function bearerToken(authorization: string): string | undefined {
   const [scheme = '', ...token] = authorization.split(' ');
   return scheme.toLowerCase() === 'bearer'
-    ? Buffer.from(token.join(' ').trim(), 'latin1').toString()
+    ? trimWhiteSpace(Buffer.from(token.join(' '), 'latin1').toString())
     : undefined;
 }
 
