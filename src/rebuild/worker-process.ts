@@ -152,9 +152,18 @@ function forkWorker(): ChildProcess {
   });
 }
 
-/** Node's options of this process, such as --use-openssl-ca, but not those that say what it runs, or open a port. */
+/** Options of Node with a value of their own, or in the next argument, that are not for another process. */
+const OWN_OPTION = /^--(inspect|env-file)/;
+const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
+
+/**
+ * Node's options of this process, such as --use-openssl-ca, but not those that say what it runs, or open a port. It inherits the
+ * variables of a file, which may be a pipe that was read to its end.
+ */
 function inheritedOptions(): string[] {
-  const options = process.execArgv.filter((option) => !option.startsWith('--inspect'));
+  const options = process.execArgv.filter(
+    (option, i, all) => !OWN_OPTION.test(option) && !OWN_VALUE_FOLLOWS.test(all[i - 1] ?? ''),
+  );
   const isProgram =
     WORKER_PATH !== 'worker.cjs' || options.some((option) => /^-(e|p|-eval|-print)\b/.test(option));
   return isProgram ? [] : options;

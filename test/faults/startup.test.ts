@@ -114,12 +114,10 @@ describe('On startup,', function () {
     const origin = heldBack(() => toCsv(packagesNamed(['alpha'])));
     const server = await datasetServer(origin.listener);
     const env = { ...environment(), DATASET_URL: server.url };
-    const program = new SpawnedCli(
-      'main',
-      env,
-      [],
-      inShell('node=$1; shift; exec $node --use-openssl-ca "$@"'),
-    );
+    // It inherits the variables of the file, which cannot be read again.
+    const options = '--use-openssl-ca --inspect-port 0 --env-file /dev/fd/9';
+    const script = `node=$1; shift; exec 9<<END\nTZ=UTC\nEND\nexec $node ${options} "$@"`;
+    const program = new SpawnedCli('main', env, [], inShell(script));
     const workers = () => workersOf(program.pid);
     await waitFor(() => workers().length === 1, 'the rebuild process', 30_000);
     expect(await readFile(`/proc/${workers()[0]}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
