@@ -16,7 +16,8 @@ interface NewIndex {
 
 /**
  * Creates an index from the file in `mappings/`, without replicas and refresh during the load.
- * @throws {Error} if an index template gives it an alias of the registry, which would be served at once.
+ * @throws {Error} if an index template gives it an alias of the registry, which would be served at once, or runtime fields, which
+ * may hide those of the file.
  */
 export async function createIndex(
   client: Client,
@@ -42,11 +43,16 @@ export async function createIndex(
       }),
     options,
   );
-  const found = await retry((signal) => client.indices.getAlias({ index }, { signal }), options);
+  const look: estypes.IndicesGetRequest = { index, features: ['aliases', 'mappings'] };
+  const found = await retry((signal) => client.indices.get(look, { signal }), options);
+  const { aliases = {}, mappings: created } = found[index] ?? {};
   const alias = registryAliasOf(index);
-  const added = [alias, previousAliasOf(alias)].find((name) => name in (found[index]?.aliases ?? {}));
+  const added = [alias, previousAliasOf(alias)].find((name) => name in aliases);
   if (added !== undefined) {
     throw new Error(`an index template adds the alias ${added} to new indices: remove it from the template`);
+  }
+  if (created?.runtime !== undefined) {
+    throw new Error('an index template adds runtime fields to new indices: remove them from the template');
   }
 }
 

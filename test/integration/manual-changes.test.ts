@@ -66,6 +66,20 @@ describe('What an operator changes in Elasticsearch by hand', function () {
     expect(await behind(alias)).to.have.length(1);
   });
 
+  it('is found if an index template adds runtime fields to new builds', async () => {
+    const { elasticsearch, alias, slug } = suite.service;
+    const runtime = { 'name.fold': { type: 'keyword', script: { source: "emit('x')" } } } as const;
+    await elasticsearch.indices.putIndexTemplate({
+      name: slug,
+      index_patterns: [`${alias}-*`],
+      template: { mappings: { runtime } },
+    });
+    const reason = await failure().finally(() => elasticsearch.indices.deleteIndexTemplate({ name: slug }));
+    expect(reason).to.equal(
+      'an index template adds runtime fields to new indices: remove them from the template',
+    );
+  });
+
   it('cannot change the results by an index template', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     await elasticsearch.ingest.putPipeline({ id: slug, processors: [{ drop: {} }] });
@@ -78,11 +92,21 @@ describe('What an operator changes in Elasticsearch by hand', function () {
           final_pipeline: slug,
           max_result_window: 1,
           number_of_replicas: 5,
+          hidden: true,
+          analysis: { tokenizer: { trigram: { type: 'ngram', token_chars: ['digit'] } } },
         },
       },
     });
+    const builds = async () => {
+      const index = `${alias}-2*`;
+      return Object.keys(await elasticsearch.indices.get({ index, expand_wildcards: 'all' }));
+    };
     try {
       await suite.publish(packages);
+      const { length } = await builds();
+      await suite.publish(packages);
+      expect(await builds()).to.have.length(length);
+      expect((await suite.service.get('/search?q=eta')).body.count).to.equal(1);
       expect((await suite.service.get('/browse')).body.results).to.have.length(2);
       expect((await suite.service.get('/search?q=et')).body.count).to.equal(1);
     } finally {
