@@ -154,7 +154,11 @@ function exportOf(env: NodeJS.ProcessEnv): string {
     /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;
   const line = given.filter((one) => !isSecret(one)).map(([name, value]) => `${name}=${quoted(value)}`);
   const secret = given.filter(isSecret).map(([name]) => name);
-  return `export ${line.join(' ')}${secret.length === 0 ? '' : `\n  # as here: ${secret.join(', ')}`}`;
+  return [
+    // Without arguments, it would list all variables.
+    ...(line.length === 0 ? [] : [`export ${line.join(' ')}`]),
+    ...(secret.length === 0 ? [] : [`# as here: ${secret.join(', ')}`]),
+  ].join('\n  ');
 }
 
 function printGreeting({ url, generations }: RunningServer, exported: string): void {
