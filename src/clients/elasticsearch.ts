@@ -68,7 +68,7 @@ export function describeAuthError(error: unknown, variable: string): string | un
     error instanceof Error && error.cause instanceof errors.ResponseError ? error.cause : error;
   if (!(response instanceof errors.ResponseError)) return undefined;
   if (response.statusCode === 401) return `Elasticsearch does not accept ${variable}`;
-  const [, action] = /^action \[([^\]]+)\] is unauthorized/.exec(reasonOf(response)) ?? [];
+  const [, action] = /^action \[([^\]]+)\] is unauthorized/.exec(errorIn(response).reason ?? '') ?? [];
   return action === undefined ? undefined : `${variable} does not allow ${action}`;
 }
 
@@ -79,8 +79,9 @@ export function describeConnectionError(error: unknown): string | undefined {
   return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
 }
 
-function reasonOf({ body }: errors.ResponseError): string {
-  return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? '';
+/** The error that a response of Elasticsearch describes; empty if its body has none, as that of a HEAD request. */
+export function errorIn({ body }: errors.ResponseError): { type?: unknown; reason?: string } {
+  return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
 }
 
 /** Status of a request that is too large, also for a proxy: sending it again does not help. */

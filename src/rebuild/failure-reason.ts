@@ -1,5 +1,5 @@
 import { errors } from '@elastic/elasticsearch';
-import { describeAuthError } from '../clients/elasticsearch.js';
+import { describeAuthError, errorIn } from '../clients/elasticsearch.js';
 import { messageOf } from '../error-message.js';
 import { DatasetError } from './dataset-error.js';
 import { truncateReason } from './reason-text.js';
@@ -53,7 +53,7 @@ function describe(error: Error): string {
 export function detailsOf(error: Error): string {
   const messages: string[] = [];
   for (let at: unknown = error; at instanceof Error && messages.length < MAX_CAUSES; at = at.cause) {
-    messages.push(at instanceof errors.ResponseError ? reasonIn(at) : messageOf(at));
+    messages.push(at instanceof errors.ResponseError ? (errorIn(at).reason ?? at.message) : messageOf(at));
   }
   const shown = publicReason(error);
   return truncateReason(
@@ -64,13 +64,9 @@ export function detailsOf(error: Error): string {
   );
 }
 
-function reasonIn({ message, body }: errors.ResponseError): string {
-  return (body as { error?: { reason?: string } } | undefined)?.error?.reason ?? message;
-}
-
 /** Omits the message of the response, which may contain the host names of nodes or of a proxy. */
-function describeResponse({ statusCode, body }: errors.ResponseError): string {
-  const { error } = (body ?? {}) as { error?: { type?: unknown } };
-  const type = typeof error?.type === 'string' && /^[a-z_]{1,80}$/.test(error.type) ? `: ${error.type}` : '';
-  return `Elasticsearch responded with ${statusCode}${type}`;
+function describeResponse(error: errors.ResponseError): string {
+  const { type } = errorIn(error);
+  const shown = typeof type === 'string' && /^[a-z_]{1,80}$/.test(type) ? `: ${type}` : '';
+  return `Elasticsearch responded with ${error.statusCode}${shown}`;
 }

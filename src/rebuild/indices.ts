@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
+import { errorIn } from '../clients/elasticsearch.js';
 import type { GenerationMeta } from '../search/generation.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../search/index-names.js';
 import { assertDocuments, assertOneSegment, type OnBytes } from './force-merge.js';
@@ -57,9 +58,7 @@ export async function createIndex(
 }
 
 function isAlreadyCreated(error: unknown): boolean {
-  if (!(error instanceof errors.ResponseError)) return false;
-  const { error: reason } = error.body as { error?: { type?: string } };
-  return reason?.type === 'resource_already_exists_exception';
+  return error instanceof errors.ResponseError && errorIn(error).type === 'resource_already_exists_exception';
 }
 
 interface ReplicaOptions extends RetryOptions {

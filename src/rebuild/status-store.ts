@@ -59,8 +59,8 @@ const seenDataset: z.ZodType<SeenDataset> = z.object({
 });
 
 /**
- * Shares the progress of the running rebuild, the last failure and the validators of the dataset among all replicas, through Redis. Errors
- * of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
+ * Shares the progress of the running rebuild, the results of the last ones and the validators of the dataset among all
+ * replicas, through Redis. Errors of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
  */
 export class StatusStore {
   readonly #progressKey: string;

@@ -19,9 +19,9 @@ const POLL_MS = 1000;
 const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
- * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, it
- * rejects the key. `unusable`: the alias points to several indices, or to one that is
- * closed, or whose `_meta` this version cannot read, or Elasticsearch refuses to search it. In the last two states, the last known generation is kept.
+ * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, or rejects the
+ * key. `unusable`: the alias points to several indices, or to one that is closed, that Elasticsearch refuses to search, or whose
+ * `_meta` this version cannot read. In the last two states, the last known generation is kept.
  */
 export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 

@@ -1,5 +1,6 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
+import { errorIn } from '../clients/elasticsearch.js';
 import { EngineUnavailableError, isRetryable } from '../clients/search-pool.js';
 import type { ChangeKind } from './change-record.js';
 import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
@@ -158,12 +159,8 @@ function lookAt(alias: string): estypes.IndicesGetRequest {
 }
 
 function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
-  if (error instanceof errors.ResponseError && typeOf(error) === 'index_not_found_exception') return {};
+  if (error instanceof errors.ResponseError && errorIn(error).type === 'index_not_found_exception') return {};
   throw error;
-}
-
-function typeOf({ body }: errors.ResponseError): unknown {
-  return (body as { error?: { type?: unknown } } | undefined)?.error?.type;
 }
 
 /**

@@ -78,7 +78,7 @@ describe('The command line', function () {
     const held = heldBack(() => toCsv(packagesNamed(['held'])));
     const origin = await datasetServer(held.listener);
     const args = ['--force', '--dataset', origin.url];
-    // In a process group of its own, as an interactive shell starts it.
+    // Interactive shells, too, give each command a process group of its own.
     const program = new SpawnedCli('cli/rebuild', suite.service.env, args, inShell('exec nohup setsid "$@"'));
     try {
       await program.prints(/downloading/, 20_000);
