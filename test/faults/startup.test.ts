@@ -150,7 +150,12 @@ describe('On startup,', function () {
       new RegExp(`^port \\d+ of 127\\.0\\.0\\.1 is taken by another program: .* ${variable}=0 npm start$`);
 
     it('uses the given addresses, loads the snapshot, and prints the addresses for clients and commands', async () => {
-      const shown = { ...environment(), REGISTRY_SOURCE: "registry.example's" };
+      const proxy = await EngineProxy.start(engines().elasticsearch.url);
+      const shown = {
+        ...environment(),
+        ELASTICSEARCH_URL: proxy.url,
+        REGISTRY_SOURCE: "registry.example's",
+      };
       const program = new SpawnedCli('dev/start', { ...shown, REBUILD_SECRET: 'not-for-terminals' });
       const [, url] = await program.prints(
         /The API is at (\S+), with 2 packages of registry\.example's\./,
@@ -162,9 +167,17 @@ describe('On startup,', function () {
       const { stdout } = await runCommand('main', {}, [], () => ['sh', '-c', `${exported}; env`]);
       for (const [name, value] of Object.entries(shown))
         expect(stdout.split('\n')).to.include(`${name}=${value}`);
-      // npm forwards the Ctrl-C that the terminal has already sent to both, so there are two signals.
+      // npm forwards the Ctrl-C that the terminal has already sent to both, so there are two signals. The second one
+      // must not find a process that has closed everything: it would be killed.
+      const search = proxy.hold('before', (_method, path) => path.includes('_msearch'));
+      const answer = request(`${url}/search?q=beta`);
+      await search.arrived;
       program.signal('SIGINT');
-      expect(await program.stop('SIGINT')).to.equal(0);
+      program.signal('SIGINT');
+      search.release();
+      expect((await answer).body.count).to.equal(1);
+      expect(await program.exit()).to.equal(0);
+      await proxy.close();
       expect(program.stdout).to.contain('Stopping');
       expect(program.stderr).to.equal('');
     });

@@ -4,7 +4,7 @@ import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../suppor
 import { EngineProxy, isBulk, type Hold } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { environmentOf, newSlug, removeRegistries } from '../support/service.js';
-import { onTerminal, SpawnedCli } from '../support/spawn-cli.js';
+import { onTerminal, SpawnedCli, type Exit } from '../support/spawn-cli.js';
 
 const CTRL_C = '\x03';
 
@@ -91,7 +91,7 @@ describe('On a terminal,', function () {
       const { program, bulk } = await loading(name);
       const frozen = proxy.hang();
       const exit = program.exit();
-      let code: number | null | undefined;
+      let code: Exit | undefined;
       while (code === undefined) {
         program.type(CTRL_C);
         code = await Promise.race([exit, pause(100, undefined)]);

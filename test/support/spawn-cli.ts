@@ -6,6 +6,9 @@ import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** The exit code, or the signal that has killed the process. */
+export type Exit = number | NodeJS.Signals;
+
 /** Makes the command that is run out of the one that would be. */
 type Wrap = (command: readonly string[]) => string[];
 
@@ -78,10 +81,10 @@ export class SpawnedCli {
     return url;
   }
 
-  /** Waits until it exits. @returns the exit code, or null after a signal. */
-  async exit(): Promise<number | null> {
-    await this.#exited;
-    return this.#child.exitCode;
+  /** Waits until it exits. */
+  async exit(): Promise<Exit> {
+    const [code, signal] = (await this.#exited) as [number | null, NodeJS.Signals];
+    return code ?? signal;
   }
 
   /** Sends a signal to the program itself, also on a terminal. */
@@ -101,7 +104,7 @@ export class SpawnedCli {
     this.#child.stdout?.destroy();
   }
 
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Exit> {
     this.signal(signal);
     return this.exit();
   }
@@ -113,7 +116,7 @@ function programOf(name: string): string[] {
 
 /** A command that has ended. */
 export interface EndedCommand {
-  code: number | null;
+  code: Exit;
   stdout: string;
   stderr: string;
 }
