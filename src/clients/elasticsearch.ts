@@ -84,23 +84,19 @@ export function errorIn({ body }: errors.ResponseError): { type?: unknown; reaso
   return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
 }
 
-/** Status of a request that is too large, also for a proxy: sending it again does not help. */
-const TOO_LARGE = 413;
+/** An error as Elasticsearch describes it, except that something is missing. */
+const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
 
-/** What Elasticsearch rejects for want of credentials or privileges. */
-const REFUSAL = '"type":"security_exception"';
-
-/** Whether a response comes from Elasticsearch, and not from a proxy: by a header that all others of its responses have. */
+/**
+ * Whether a response comes from Elasticsearch, and not from a proxy: by a header that its responses have, except some errors,
+ * such as those of a cluster that is read-only. That an index is missing needs the header: it ends a snapshot's service.
+ */
 export function isFromElasticsearch(
   status: number,
   headers: Readonly<Record<string, unknown>>,
   body: string,
 ): boolean {
-  return (
-    headers['x-elastic-product'] === 'Elasticsearch' ||
-    status === TOO_LARGE ||
-    (status >= 400 && body.includes(REFUSAL))
-  );
+  return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
 
 /** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */
@@ -126,6 +122,9 @@ export class NotElasticsearchError extends errors.ConnectionError {
   }
 }
 
+/** Status of a request that is too large, also for a proxy: it is not sent again. */
+const TOO_LARGE = 413;
+
 /** Counts a response of anything else as a failure of the node: a proxy's 404 does not mean that an index is absent. */
 class ElasticsearchConnection extends UndiciConnection {
   /** Why the last connection could not be opened. */
@@ -148,7 +147,7 @@ class ElasticsearchConnection extends UndiciConnection {
       throw new errors.ConnectionError(messageOf(this.#failure));
     });
     const { statusCode, headers, body } = response;
-    if (isFromElasticsearch(statusCode, headers, String(body))) return response;
+    if (statusCode === TOO_LARGE || isFromElasticsearch(statusCode, headers, String(body))) return response;
     throw new NotElasticsearchError(statusCode);
   }
 }

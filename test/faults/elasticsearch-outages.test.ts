@@ -107,6 +107,19 @@ describe('With an Elasticsearch that fails,', function () {
       expect(JSON.stringify(logLines)).to.contain('search.allow_expensive_queries');
     });
 
+    it('ends at once while the cluster is read-only', async () => {
+      const { elasticsearch, server } = other.service;
+      const settings = (isReadOnly: boolean | null) =>
+        elasticsearch.cluster.putSettings({ persistent: { 'cluster.blocks.read_only': isReadOnly } });
+      await settings(true);
+      await other.service.rebuild('&force=true').finally(() => settings(null));
+      expect(server.rebuilds.lastFailure?.reason).to.equal(
+        'Elasticsearch responded with 403: cluster_block_exception',
+      );
+      await other.service.rebuild('&force=true');
+      expect(server.rebuilds.lastFailure).to.equal(undefined);
+    });
+
     it('resumes its load after Elasticsearch hung', async () => {
       const hold = await rebuildUntil(suite, 'before', isBulk);
       const before = reading.away.length;

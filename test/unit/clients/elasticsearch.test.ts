@@ -70,12 +70,16 @@ describe('The client for reads', () => {
     await client.close();
   });
 
-  it('takes a refused key for a response of Elasticsearch, which has no product header then', async () => {
-    for (const status of [401, 403]) {
+  it('takes errors that it describes for responses of Elasticsearch: some have no product header', async () => {
+    for (const [status, type] of [
+      [401, 'security_exception'],
+      [403, 'security_exception'],
+      [403, 'cluster_block_exception'],
+    ] as const) {
       const refuses: RequestListener = (_request, response) => {
         response.removeHeader('X-Elastic-Product');
         response.writeHead(status, { 'content-type': 'application/json' });
-        response.end('{"error":{"type":"security_exception","reason":"unable to authenticate"}}');
+        response.end(`{"error":{"type":"${type}","reason":"for a test"}}`);
       };
       await withNodes([refuses], async (nodes) => {
         const client = createReadClient({ nodes, apiKey: 'key' });
