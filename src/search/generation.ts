@@ -116,9 +116,11 @@ export async function findGeneration(
   options: Pick<TransportRequestOptions, 'signal'> = {},
 ): Promise<FoundGeneration | undefined> {
   const look = () => client.indices.get(lookAt(alias), { ...IMMEDIATE_RETRY, ...options });
-  const found = await callElasticsearch(look).catch(emptyWhereAbsent);
-  const [index, ...others] = Object.keys(found).sort().reverse();
-  if (index === undefined) return undefined;
+  const found = await callElasticsearch(look).catch(undefinedWhereAbsent);
+  if (found === undefined) return undefined;
+  // A proxy may have changed it: an absent alias has a response of its own.
+  if (!isComplete(found)) throw new EngineUnavailableError('the response of Elasticsearch is not complete');
+  const [index = '', ...others] = Object.keys(found).sort().reverse();
   if (others.length > 0) {
     const cause = new Error([index, ...others].join(', '));
     throw new AmbiguousAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
@@ -158,9 +160,17 @@ function lookAt(alias: string): estypes.IndicesGetRequest {
   };
 }
 
-function emptyWhereAbsent(error: unknown): estypes.IndicesGetResponse {
-  if (error instanceof errors.ResponseError && errorIn(error).type === 'index_not_found_exception') return {};
+function undefinedWhereAbsent(error: unknown): undefined {
+  if (error instanceof errors.ResponseError && errorIn(error).type === 'index_not_found_exception') return;
   throw error;
+}
+
+/** Whether these are indices with the settings that all have. */
+function isComplete(found: unknown): found is estypes.IndicesGetResponse {
+  const indices = Object.values((found ?? {}) as Partial<estypes.IndicesGetResponse>);
+  return (
+    indices.length > 0 && indices.every((index) => index?.settings?.index?.number_of_shards !== undefined)
+  );
 }
 
 /**

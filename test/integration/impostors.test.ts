@@ -20,7 +20,9 @@ describe('A proxy that responds in place of Elasticsearch', function () {
       `/health to be ${status}`,
     );
 
-  for (const [what, status, type, body] of [
+  const ELASTICSEARCH = { 'X-Elastic-Product': 'Elasticsearch' };
+
+  for (const [what, status, type, body, headers = {}] of [
     ['404 with a page', 404, 'text/html', '<html>'],
     [
       '404 like a missing alias',
@@ -31,13 +33,17 @@ describe('A proxy that responds in place of Elasticsearch', function () {
     ['a page', 200, 'text/html', '<html>'],
     ['an empty object', 200, 'application/json', '{}'],
     ['a redirect', 302, 'text/html', ''],
-  ] as const) {
+    ['the headers of Elasticsearch, without a body', 200, 'application/json', '', ELASTICSEARCH],
+    ['the headers of Elasticsearch, with an empty object', 200, 'application/json', '{}', ELASTICSEARCH],
+    ['the headers of Elasticsearch, with a page', 200, 'text/html', '<html>', ELASTICSEARCH],
+    ['a request that is too large for it', 413, 'text/html', '<html>'],
+  ] as [string, number, string, string, object?][]) {
     it(`causes 503 and no rebuild, and the snapshot is kept: ${what}`, async () => {
       const { service, proxy } = suite;
       const { generations, rebuilds } = service.server;
       const { current } = generations;
       const stop = proxy.impersonate((_request, response) => {
-        response.writeHead(status, { 'Content-Type': type, Location: '/' }).end(body);
+        response.writeHead(status, { 'Content-Type': type, Location: '/', ...headers }).end(body);
       });
       try {
         await becomes('unavailable');
