@@ -1,6 +1,5 @@
 import {
   EngineUnavailableError,
-  isRetryable,
   NodeUnavailableError,
   SearchRefusedError,
   ShardUnavailableError,
@@ -43,6 +42,9 @@ interface SearchResponse {
   _shards?: { failed: number };
   hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
 }
+
+/** Status of a search that a busy node has not begun. */
+const TOO_MANY = 429;
 
 const WHOLE = '"timed_out":false';
 const ALL_SHARDS = ',"_shards":{"failed":0}';
@@ -96,7 +98,7 @@ export function parseResponse(text: string, searches: number, index: string): Hi
       const description = `Elasticsearch could not search: ${type}`;
       const details = { cause: new Error(reason) };
       if (status >= 500) throw new ShardUnavailableError(description, details);
-      if (isRetryable(status)) throw new EngineUnavailableError(description, details);
+      if (status === TOO_MANY) throw new EngineUnavailableError(description, details);
       throw new SearchRefusedError(description, details);
     }
     if (timed_out !== false || _shards?.failed !== 0) {
