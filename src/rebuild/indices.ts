@@ -16,7 +16,8 @@ interface NewIndex {
 }
 
 /**
- * Creates an index from the file in `mappings/`, without replicas and refresh during the load.
+ * Creates an index from the file in `mappings/`, without replicas and refresh during the load. Warns of a lifecycle policy from an
+ * index template: it may delete the index while it is served. Not every Elasticsearch knows the setting, so it cannot be overridden.
  * @throws {Error} if an index template gives it an alias of the registry, which would be served at once, or runtime fields, which
  * may hide those of the file.
  */
@@ -44,9 +45,9 @@ export async function createIndex(
       }),
     options,
   );
-  const look: estypes.IndicesGetRequest = { index, features: ['aliases', 'mappings'] };
+  const look: estypes.IndicesGetRequest = { index, features: ['aliases', 'mappings', 'settings'] };
   const found = await retry((signal) => client.indices.get(look, { signal }), options);
-  const { aliases = {}, mappings: created } = found[index] ?? {};
+  const { aliases = {}, mappings: created, settings: applied } = found[index] ?? {};
   const alias = registryAliasOf(index);
   const added = [alias, previousAliasOf(alias)].find((name) => name in aliases);
   if (added !== undefined) {
@@ -54,6 +55,13 @@ export async function createIndex(
   }
   if (created?.runtime !== undefined) {
     throw new Error('an index template adds runtime fields to new indices: remove them from the template');
+  }
+  const policy = applied?.index?.lifecycle?.name;
+  if (policy !== undefined) {
+    options.log.warn(
+      { index, policy },
+      'an index template adds a lifecycle policy, which may delete the index',
+    );
   }
 }
 

@@ -93,6 +93,7 @@ describe('What an operator changes in Elasticsearch by hand', function () {
           max_result_window: 1,
           number_of_replicas: 5,
           hidden: true,
+          blocks: { metadata: true, read: true, read_only: true },
           analysis: { tokenizer: { trigram: { type: 'ngram', token_chars: ['digit'] } } },
         },
       },
@@ -115,15 +116,37 @@ describe('What an operator changes in Elasticsearch by hand', function () {
     }
   });
 
-  it('is found before the load if the served index is read-only', async () => {
+  it('is found by /health if the served index cannot be read', async () => {
+    const { service } = suite;
+    const [index = ''] = await behind(service.alias);
+    const block = (isBlocked: boolean | null) =>
+      service.elasticsearch.indices.putSettings({ index, settings: { 'index.blocks.read': isBlocked } });
+    await block(true);
+    try {
+      expectProblem(await service.get('/search?q=lph'), 503, 'search_unavailable');
+      await waitFor(async () => (await service.get('/health')).body.status === 'unavailable', '/health');
+    } finally {
+      await block(null);
+    }
+    await waitFor(async () => (await service.get('/health')).status === 200, 'the service');
+    expect((await service.get('/search?q=lph')).body.count).to.equal(1);
+  });
+
+  it('is found before the download if the served or the previous index is read-only', async () => {
     const { elasticsearch, alias } = suite.service;
-    const [index = ''] = await behind(alias);
-    // Elasticsearch itself does not let `metadata` be removed by this request.
-    for (const block of ['read_only', 'read_only_allow_delete']) {
-      await elasticsearch.indices.putSettings({ index, settings: { [`index.blocks.${block}`]: true } });
-      const settings = { [`index.blocks.${block}`]: null };
-      const reason = await failure().finally(() => elasticsearch.indices.putSettings({ index, settings }));
-      expect(reason).to.equal(`the served index has the block index.blocks.${block}: remove it`);
+    await suite.publish(packages);
+    for (const [which, name] of [
+      ['served', alias],
+      ['previous', previousAliasOf(alias)],
+    ] as const) {
+      const [index = ''] = await behind(name);
+      // Elasticsearch itself does not let `metadata` be removed by this request.
+      for (const block of ['read_only', 'read_only_allow_delete']) {
+        await elasticsearch.indices.putSettings({ index, settings: { [`index.blocks.${block}`]: true } });
+        const settings = { [`index.blocks.${block}`]: null };
+        const reason = await failure().finally(() => elasticsearch.indices.putSettings({ index, settings }));
+        expect(reason).to.equal(`the ${which} index has the block index.blocks.${block}: remove it`);
+      }
     }
   });
 

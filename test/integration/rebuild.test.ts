@@ -93,7 +93,7 @@ describe('GET /rebuild', function () {
       expect(all[index]?.settings?.index, index).to.deep.include({
         refresh_interval: '1s',
         auto_expand_replicas: '0-1',
-        blocks: { write: 'true' },
+        blocks: { write: 'true', metadata: 'false', read: 'false', read_only: 'false' },
       });
     }
     const aliases = Object.values(all).flatMap((index) => Object.keys(index.aliases ?? {}));

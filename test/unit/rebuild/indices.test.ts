@@ -1,13 +1,36 @@
 import { rejects } from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
+import { expect } from 'chai';
 import { createRebuildClient } from '../../../src/clients/elasticsearch.js';
-import { waitForCopies } from '../../../src/rebuild/indices.js';
+import { createLogger } from '../../../src/log.js';
+import { createIndex, waitForCopies } from '../../../src/rebuild/indices.js';
 import { withNodes } from '../../support/node-servers.js';
 import { STEP } from '../../support/step.js';
 
 const STORES = {
   indices: { build: { shards: { 0: { stores: [{ store_exception: { type: 'corrupt_index' } }] } } } },
 };
+
+describe('createIndex', () => {
+  // The Elasticsearch of the tests has no such policies.
+  it('warns of a lifecycle policy from an index template', async () => {
+    const index = 'registry-packages-20260101t000000z-00000000';
+    const settings = { index: { lifecycle: { name: 'thirty-days' } } };
+    const node: RequestListener = ({ method }, response) => {
+      const body = method === 'GET' ? { [index]: { settings } } : { acknowledged: true };
+      response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
+    };
+    let logged = '';
+    const log = createLogger('warn', false, { destination: { write: (line) => (logged += line) } });
+    await withNodes([node], async (nodes) => {
+      const client = createRebuildClient({ nodes, apiKey: undefined });
+      await createIndex(client, 'changes', { index, shards: 1 }, { ...STEP, log }).finally(() =>
+        client.close(),
+      );
+    });
+    expect(JSON.parse(logged)).to.include({ index, policy: 'thirty-days' });
+  });
+});
 
 describe('waitForCopies', () => {
   /** Waits for copies of an index with one shard. `copyAt(n)` is what Elasticsearch reports at poll n. */
