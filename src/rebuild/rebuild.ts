@@ -84,9 +84,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   if (options.skipIf === 'served' && served !== undefined) return { index: undefined };
   if (config.dataset.isSample && config.registry.slug !== DEFAULT_SLUG) throw new DatasetError(NO_DATASET);
   const previous = await findGeneration(client, previousAliasOf(alias), { signal });
-  if (served?.block !== undefined) {
-    throw new Error(`the served index has the block index.blocks.${served.block}: remove it`);
-  }
+  assertMovable('served', served);
+  assertMovable('previous', previous);
   // Listed right after the lock is acquired: if this process is suspended and loses the lock, the list holds none of the indices
   // that others create later.
   const indices = await listIndices(client, alias, signal);
@@ -94,7 +93,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
   const snapshot = await downloadIfChanged(deps, options, newest);
   if (snapshot === undefined) {
-    if (served !== undefined) await pruneOrWarn(deps, orphansIn(deps, indices), served.index, signal);
+    // Without Redis, another process may be loading one of them.
+    if (served !== undefined && config.redisUrl !== undefined) {
+      await pruneOrWarn(deps, leftovers(deps, indices, served, previous), served.index, signal);
+    }
     return { index: undefined };
   }
   try {
@@ -142,13 +144,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     progress.enter('pruning');
     // An operator may have moved the alias to another index, which does not become the previous generation.
     const kept = served !== undefined && isBuildOf(alias, served.index) ? served : previous;
-    const needed = new Set([kept?.index, ...changesNeeded(alias, index, kept, config.changesRetention)]);
-    await pruneOrWarn(
-      deps,
-      [...indices.keys()].filter((name) => !needed.has(name)),
-      index,
-      signal,
-    );
+    await pruneOrWarn(deps, obsolete(deps, indices, [kept]), index, signal);
     return { index, skipped: dataset.skipped };
   } finally {
     await snapshot.close();
@@ -248,23 +244,44 @@ async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): 
   }
 }
 
-/** Indices of builds that were never served: killed processes have left them. Without Redis, another process may be loading one. */
-function orphansIn({ config }: RebuildDeps, indices: ReadonlyMap<string, string[]>): string[] {
-  if (config.redisUrl === undefined) return [];
-  return [...indices].flatMap(([index, aliases]) => (aliases.includes(loadingAliasOf(index)) ? index : []));
+/** @throws {Error} if a setting of the index would keep the flip from moving its alias. */
+function assertMovable(which: string, found: FoundGeneration | undefined): void {
+  if (found?.block === undefined) return;
+  throw new Error(`the ${which} index has the block index.blocks.${found.block}: remove it`);
 }
 
-/** The indices of changes that the new generation needs, and the one before it for a rollback. */
-function changesNeeded(
-  alias: string,
-  index: string,
+/** What killed processes have left: builds that were never served, and those that were not pruned. */
+function leftovers(
+  deps: RebuildDeps,
+  indices: ReadonlyMap<string, string[]>,
+  served: FoundGeneration,
   previous: FoundGeneration | undefined,
-  retention: number,
-): Set<string> {
-  if (retention === 0) return new Set();
-  const previousIds = previous === undefined ? [] : [previous.snapshot];
+): string[] {
+  return obsolete(deps, indices, [served, previous]).filter(
+    (index) =>
+      indices.get(index)?.includes(loadingAliasOf(index)) === true ||
+      // An operator may have moved the alias away from a newer one, and may want it back.
+      snapshotIdOf(index) < served.snapshot,
+  );
+}
+
+/** Of these indices, those that neither the generations that are kept nor a rollback to them need. */
+function obsolete(
+  { alias, config }: RebuildDeps,
+  indices: ReadonlyMap<string, string[]>,
+  kept: readonly (FoundGeneration | undefined)[],
+): string[] {
+  const generations = kept.filter((one) => one !== undefined);
+  const needed = new Set(
+    generations.flatMap((one) => [one.index, ...changesNeeded(alias, one, config.changesRetention)]),
+  );
+  return [...indices.keys()].filter((index) => !needed.has(index));
+}
+
+/** The indices of changes that lead to a generation. */
+function changesNeeded(alias: string, { snapshot, meta }: FoundGeneration, retention: number): string[] {
+  if (retention === 0) return [];
   // A full chain begins at its last ancestor: the changes that led to that one are not needed.
-  const ancestors = previous?.meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
-  const ids = [snapshotIdOf(index), ...previousIds, ...ancestors];
-  return new Set(ids.map((id) => changesIndexOf(alias, id)));
+  const ancestors = meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
+  return [snapshot, ...ancestors].map((id) => changesIndexOf(alias, id));
 }
