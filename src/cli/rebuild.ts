@@ -59,7 +59,8 @@ async function rebuild({ rebuildContext, secrets, signal }: CommandContext, forc
   const { index, skipped = { count: 0, first: [] } } = outcome;
   if (skipped.count > 0) {
     const shown = skipped.first.length < skipped.count ? `, the first ${skipped.first.length} of them` : '';
-    console.error([`${skipped.count} invalid rows were skipped${shown}:`, ...skipped.first].join('\n'));
+    const rows = skipped.count === 1 ? '1 invalid row was' : `${skipped.count} invalid rows were`;
+    console.error([`${rows} skipped${shown}:`, ...skipped.first].join('\n'));
   }
   console.log(`Serving ${index} now.`);
   return EXIT.done;

@@ -32,7 +32,7 @@ export class BadRows {
     this.#count++;
     if (this.#count > this.max) {
       const allowed =
-        this.max === 0 ? '' : ` (after ${this.max} invalid rows, the maximum that may be skipped)`;
+        this.max === 0 ? '' : ` (more rows are invalid than DATASET_MAX_BAD_ROWS=${this.max} allows)`;
       throw new DatasetError(`line ${line}: ${reason}${allowed}`);
     }
     if (this.#count <= DESCRIBED) this.#first.push(`line ${line}: ${reason}`);

@@ -55,7 +55,7 @@ function keptOf(rows: Row[], duplicateLines: ReadonlySet<number>): PackageEntry[
 const ALREADY_A = 'name "a" is already on line 2';
 const ALREADY_7 = 'package_no 7 is already on line 2';
 const NO_PACKAGES = 'the dataset has a header and no packages';
-const MAX_SKIPPED = '(after 2 invalid rows, the maximum that may be skipped)';
+const MAX_SKIPPED = '(more rows are invalid than DATASET_MAX_BAD_ROWS=2 allows)';
 /** A long name that is quoted as its first characters. */
 const LONG = '\0'.repeat(500);
 const ALREADY_LONG = `name "${'\\u0000'.repeat(10)}"… is already on line 2`;
