@@ -88,8 +88,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 
   const end = async () => {
     stopping.abort();
-    scheduler.stop();
-    await Promise.all([server.stop(), rebuilds.stop()]);
+    await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
     generations.stop();
     // The last request may have started a rebuild.
     await rebuilds.stop();

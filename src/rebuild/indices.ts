@@ -38,8 +38,9 @@ export async function createIndex(
     aliases: { [loadingAliasOf(index)]: {} },
   };
   await retry(
-    (signal) =>
-      client.indices.create(request, { signal }).catch((error: unknown) => {
+    // Not ended by the signal: an index that Elasticsearch creates only then would be left.
+    () =>
+      client.indices.create(request).catch((error: unknown) => {
         // An earlier attempt succeeded, and its response was lost. Nobody else creates an index of this name.
         if (!isAlreadyCreated(error)) throw error;
       }),

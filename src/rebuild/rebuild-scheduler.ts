@@ -13,6 +13,7 @@ const COLD_START_POLL_MS = 500;
 export class RebuildScheduler {
   #isStopped = false;
   readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #attempts = new Set<Promise<boolean>>();
 
   constructor(
     private readonly rebuilds: RebuildService,
@@ -43,14 +44,21 @@ export class RebuildScheduler {
     this.#after(intervalSeconds * 1000, refresh);
   }
 
-  /** Starts no more rebuilds. A running one is not stopped. */
-  stop(): void {
+  /** Starts no more rebuilds, and waits for the end of those that it has started: it does not stop them. */
+  async stop(): Promise<void> {
     this.#isStopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all(this.#attempts);
   }
 
   /** Rebuilds unless another replica is rebuilding, and waits for the end. @returns whether it failed. */
-  async #attempt(options: StartOptions): Promise<boolean> {
+  #attempt(options: StartOptions): Promise<boolean> {
+    const attempt = this.#rebuild(options).finally(() => this.#attempts.delete(attempt));
+    this.#attempts.add(attempt);
+    return attempt;
+  }
+
+  async #rebuild(options: StartOptions): Promise<boolean> {
     try {
       const answer = await this.rebuilds.start(options);
       return answer.accepted && 'failure' in (await answer.outcome);
