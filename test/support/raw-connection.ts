@@ -38,7 +38,10 @@ export class RawConnection {
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     const connection = new RawConnection(socket);
     socket.pause();
-    await once(socket, 'connect');
+    // A server that refuses a connection may reset it before this process has seen that it was accepted.
+    await once(socket, 'connect').catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET') throw error;
+    });
     return connection;
   }
 
