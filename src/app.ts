@@ -5,7 +5,7 @@ import { clientIpReader } from './http/client-ip.js';
 import { preflight } from './http/cors.js';
 import { notFound, errorHandler, uncaughtErrorHandler } from './http/error-handler.js';
 import { requestContext, type RequestState } from './http/request-context.js';
-import { sendResponses } from './http/send-responses.js';
+import { respond } from './http/send.js';
 import type { Logger } from './log.js';
 import { createStaticRouter, createRouter, methodNotAllowed, type RouteDeps } from './routes/index.js';
 
@@ -24,13 +24,12 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   if (deps.onResponse !== undefined || deps.log.isLevelEnabled('debug')) {
     app.use(accessLog(routers, deps.onResponse, deps.log));
   }
-  app.use(requestContext(clientIpReader(deps.config.trustedProxies), deps.tokens));
-  app.use(sendResponses(deps.stopping));
+  app.use(requestContext(clientIpReader(deps.config.trustedProxies), deps.tokens, deps.stopping));
   app.use(errorHandler(deps.log));
   for (const router of routers) app.use(router.routes());
   app.use(methodNotAllowed);
   // Scripts of other origins can read the 404, too.
-  app.use(preflight);
+  app.use(respond(preflight));
   app.use(notFound);
   app.context.onerror = uncaughtErrorHandler(deps.log);
   return app;

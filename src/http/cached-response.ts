@@ -1,8 +1,23 @@
+import { encodingFor } from './compression.js';
 import { etagOf, matches } from './etag.js';
-import type { Encoding } from './compression.js';
-import type { RenderedResponse, ResponseCache, ResponseSource } from './response-cache.js';
-import { notModified } from './prepared-response.js';
 import type { Context } from './request-context.js';
+import { notModified, type BodyResponse, type HttpResponse } from './response.js';
+import type { ResponseCache } from './response-cache.js';
+
+/**
+ * Shared caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it: a
+ * snapshot is older than that anyway. While the service is down or responds with 5xx, they may reuse it for a
+ * day (RFC 5861).
+ */
+const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
+
+/** The generation that a response is built from. */
+interface ResponseSource {
+  /** Its index name, unique to the generation. */
+  index: string;
+  /** Its id in responses. */
+  snapshot: string;
+}
 
 /**
  * Responds to a request whose response is constant for a generation: with 304 if the client has it, from the
@@ -10,39 +25,40 @@ import type { Context } from './request-context.js';
  * @param request the normalised request: equal requests have equal responses.
  */
 export async function respondFromCache(
-  ctx: Context,
+  { req }: Context,
   cache: ResponseCache,
   source: ResponseSource,
   request: string,
-  create: () => Promise<RenderedResponse>,
-): Promise<void> {
-  let answer = cache.get(source.index, request);
-  const condition = ctx.req.headers['if-none-match'];
-  // A tag alone decides a match; `*` matches any 200, so it is checked once the response is known.
+  create: () => Promise<BodyResponse>,
+): Promise<HttpResponse> {
+  const key = `${source.index} ${request}`;
+  const condition = req.headers['if-none-match'];
+  // A tag alone decides a match, without a search: only a 200 has this one.
   if (condition !== undefined && condition !== '*') {
-    const version = answer?.version ?? { etag: etagOf(source.index, request), snapshot: source.snapshot };
-    if (answer?.response.status !== 404 && matches(condition, version.etag)) {
+    const validators = validatorsOf(source, request);
+    if (matches(condition, validators.ETag)) {
       cache.counts.not_modified++;
-      ctx.state.prepared = notModified(version);
-      return;
+      return notModified(validators);
     }
   }
-  if (answer === undefined) answer = await cache.getOrCreate(source, request, create);
-  else cache.counts.hit++;
-  if (condition === '*' && answer.response.status === 200) {
-    ctx.state.prepared = notModified(answer.version);
-    return;
-  }
-  const encoding = encodingFor(ctx);
-  const encoded = encoding && (await cache.encode(answer, encoding));
-  ctx.state.prepared = encoded ?? answer.response;
+  const response = await cache.get(key, async () => {
+    const { status, headers, body } = await create();
+    // A problem has another tag: a 304 must refer to a 200.
+    const tagged = status === 200 ? request : `${status} ${request}`;
+    return { status, headers: { ...headers, ...validatorsOf(source, tagged) }, body };
+  });
+  // `*` matches any 200.
+  if (condition === '*' && response.status === 200) return notModified(validatorsOf(source, request));
+  const encoding = encodingFor(req.headers['accept-encoding']);
+  return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
 }
 
-const ENCODINGS: Encoding[] = ['br', 'gzip'];
-
-/** The best encoding that the client accepts; undefined without `Accept-Encoding`. */
-export function encodingFor(ctx: Context): Encoding | undefined {
-  if (!ctx.req.headers['accept-encoding']) return undefined;
-  // Browsers list both with equal weight, the better one last.
-  return ENCODINGS.find((encoding) => ctx.acceptsEncodings(encoding) === encoding);
+/** Headers of both the response and the 304. */
+function validatorsOf({ index, snapshot }: ResponseSource, request: string) {
+  return {
+    ETag: etagOf(index, request),
+    'X-Snapshot': snapshot,
+    'Cache-Control': CACHE_CONTROL,
+    Vary: 'Accept-Encoding',
+  };
 }

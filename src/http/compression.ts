@@ -1,8 +1,11 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { BodyResponse } from './response.js';
 
-/** Values of `Content-Encoding`. */
-export type Encoding = 'br' | 'gzip';
+/** Values of `Content-Encoding`, the best first: browsers accept all of them equally. */
+const ENCODINGS = ['br', 'gzip'] as const;
+
+export type Encoding = (typeof ENCODINGS)[number];
 
 type Effort = 'quick' | 'best';
 
@@ -21,7 +24,43 @@ const compressors: Record<Encoding, (body: Buffer, level: number) => Promise<Buf
   gzip: promisify((body: Buffer, level: number, done: Done) => gzip(body, { level }, done)),
 };
 
-/** Compresses a body outside of the event loop. @param effort `quick` for one response, `best` for a file. */
-export function compress(body: Buffer, encoding: Encoding, effort: Effort): Promise<Buffer> {
-  return compressors[encoding](body, LEVELS[effort][encoding]);
+/**
+ * The encoding with the highest weight (RFC 9110, section 12.5.3).
+ * @param accepted the header `Accept-Encoding`.
+ * @returns undefined for a response that is not compressed.
+ */
+export function encodingFor(accepted: string | undefined): Encoding | undefined {
+  if (!accepted) return undefined;
+  const weights = new Map<string, number>();
+  for (const item of accepted.toLowerCase().split(',')) {
+    const [name = '', weight = '1'] = item.split(/;\s*q=/);
+    weights.set(name.trim(), Number(weight));
+  }
+  const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
+  let best: Encoding | undefined;
+  let bestWeight = weights.get('identity') ?? 0;
+  for (const encoding of ENCODINGS) {
+    const weight = weightOf(encoding);
+    if (weight > bestWeight) [best, bestWeight] = [encoding, weight];
+  }
+  return best;
+}
+
+/** Compresses a response outside of the event loop. @param effort `quick` for one response, `best` for a file. */
+export async function compress(
+  response: BodyResponse,
+  encoding: Encoding,
+  effort: Effort,
+): Promise<BodyResponse> {
+  const { body, headers } = response;
+  const slice = await compressors[encoding](body, LEVELS[effort][encoding]);
+  // zlib returns a slice of a 16 KiB chunk, which would stay in memory as a whole.
+  return { ...response, headers: { ...headers, 'Content-Encoding': encoding }, body: exactCopy(slice) };
+}
+
+/** A copy in a buffer of its exact size. */
+export function exactCopy(slice: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(slice.length);
+  slice.copy(copy);
+  return copy;
 }

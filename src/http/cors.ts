@@ -1,7 +1,5 @@
-import cors from '@koa/cors';
-import type { Middleware } from 'koa';
-import type { RawHeaders } from './prepared-response.js';
-import { REQUEST_ID } from './request-id.js';
+import { REQUEST_ID, type Context } from './request-context.js';
+import type { HttpResponse, ResponseHeaders } from './response.js';
 
 /** Response headers that cross-origin scripts may read in addition to the default ones. */
 const EXPOSED = [
@@ -16,16 +14,17 @@ const EXPOSED = [
   'X-Snapshot-Changes',
 ].join(',');
 
-/** How long a browser may cache the response to a preflight request, in seconds. */
-const PREFLIGHT_SECONDS = 86_400;
-
 /** Let scripts of any origin read a response. */
-export const CORS_HEADERS: RawHeaders = [
-  'Access-Control-Allow-Origin',
-  '*',
-  'Access-Control-Expose-Headers',
-  EXPOSED,
-];
+export const CORS_HEADERS: ResponseHeaders = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': EXPOSED,
+};
+
+/** Headers of the response to a preflight request, which a browser may cache for a day. */
+const PREFLIGHT_HEADERS: ResponseHeaders = {
+  'Access-Control-Allow-Methods': 'GET,HEAD',
+  'Access-Control-Max-Age': '86400',
+};
 
 /** The endpoints with a secret. */
 const CLOSED = new Set(['/get-bypass', '/rebuild']);
@@ -39,8 +38,13 @@ export function isOpen(path: string): boolean {
  * Responds to preflight requests: scripts of any origin may send any header, such as those that tracers add to every
  * request. No header gives a page more than any other client has: without credentials, there are no cookies.
  */
-export const preflight: Middleware = cors({
-  origin: '*',
-  allowMethods: ['GET', 'HEAD'],
-  maxAge: PREFLIGHT_SECONDS,
-});
+export function preflight(ctx: Context): HttpResponse | undefined {
+  // Caches keep errors of unknown paths and preflight responses apart by origin.
+  ctx.state.headers['Vary'] = 'Origin';
+  if (ctx.method !== 'OPTIONS' || !ctx.get('Access-Control-Request-Method')) return undefined;
+  const wanted = ctx.get('Access-Control-Request-Headers');
+  return {
+    status: 204,
+    headers: { ...PREFLIGHT_HEADERS, ...(wanted && { 'Access-Control-Allow-Headers': wanted }) },
+  };
+}

@@ -2,9 +2,9 @@ import type { Middleware } from 'koa';
 import type { Logger } from '../log.js';
 import { toProblem } from './error-to-problem.js';
 import { Problem } from './problem.js';
-import { sendProblem } from './problem-response.js';
-import { requestIdOf } from './request-id.js';
-import type { Context, RequestState } from './request-context.js';
+import { problemResponse, sendProblem } from './problem-response.js';
+import { requestIdOf, type Context, type RequestState } from './request-context.js';
+import { send } from './send.js';
 
 /**
  * Turns errors of the middleware after it into `application/problem+json` (RFC 9457). An error that maps to
@@ -24,11 +24,7 @@ export function errorHandler(log: Logger): Middleware<RequestState> {
           problem.message,
         );
       }
-      ctx.status = problem.status;
-      ctx.set(problem.headers);
-      ctx.set('Cache-Control', 'no-store');
-      ctx.body = JSON.stringify(problem.body);
-      ctx.type = 'application/problem+json';
+      send(ctx, problemResponse(problem));
     }
   };
 }

@@ -18,8 +18,14 @@ export function etagOf(generation: string, request: string, format = FORMAT_VERS
   return `W/"${hash('sha1', `${format} ${generation} ${request}`, 'base64url')}"`;
 }
 
+/** The tag of a response that is the same for all generations. */
+export function contentTag(body: Buffer): string {
+  return `W/"${hash('sha1', body, 'base64url')}"`;
+}
+
 /** Whether `If-None-Match` matches a tag, by the weak comparison of RFC 9110, section 13.1.2. */
-export function matches(condition: string, etag: string): boolean {
+export function matches(condition: string | undefined, etag: string): boolean {
+  if (condition === undefined) return false;
   if (condition === etag || condition === '*') return true;
   return condition.split(',').some((candidate) => opaque(candidate.trim()) === opaque(etag));
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Problem, PROBLEMS, type ProblemCode } from './problem.js';
-import { REQUEST_ID } from './request-id.js';
+import { REQUEST_ID } from './request-context.js';
 
 /** A response other than a problem. */
 export interface ResponseDescription {

@@ -2,13 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import { CORS_HEADERS, isOpen } from './cors.js';
 import type { Problem } from './problem.js';
+import { REQUEST_ID, requestIdOf } from './request-context.js';
+import { jsonResponse, type HttpResponse, type ResponseHeaders } from './response.js';
 import { SECURITY_HEADERS } from './security-headers.js';
-import { REQUEST_ID, requestIdOf } from './request-id.js';
+
+/** The response that reports a problem. */
+export function problemResponse({ status, headers, body }: Problem): HttpResponse & { body: Buffer } {
+  return jsonResponse(
+    body,
+    { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json', ...headers },
+    status,
+  );
+}
 
 /** Sends a problem in place of a failed response, and closes the connection. */
 export function sendProblem(response: ServerResponse, problem: Problem, requestId: string): void {
-  const { rawHeaders, body } = describe(problem, requestId, response.req.url);
-  response.writeHead(problem.status, rawHeaders).end(body);
+  const { headers, body } = lastResponse(problem, requestId, response.req.url);
+  response.writeHead(problem.status, headers).end(body);
 }
 
 /**
@@ -17,27 +27,26 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
  */
 export function rawProblem(problem: Problem, request?: IncomingMessage): string {
   const requestId = request === undefined ? randomUUID() : requestIdOf(request);
-  const { rawHeaders, body } = describe(problem, requestId, request?.url);
-  let head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nDate: ${new Date().toUTCString()}\r\n`;
-  for (let i = 0; i < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`;
-  return `${head}\r\n${request?.method === 'HEAD' ? '' : body}`;
+  const { headers, body } = lastResponse(problem, requestId, request?.url);
+  const fields = Object.entries({ Date: new Date().toUTCString(), ...headers });
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return (
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head}\r\n` +
+    (request?.method === 'HEAD' ? '' : body.toString())
+  );
 }
 
-function describe({ headers, ...problem }: Problem, requestId: string, target = '') {
+/** The response to the last request of a connection, with all of its headers. */
+function lastResponse(problem: Problem, requestId: string, target = '') {
   const [path = ''] = target.split(/[?#]/, 1);
-  const body = JSON.stringify(problem.body);
-  const own = {
+  const { headers, body } = problemResponse(problem);
+  const all: ResponseHeaders = {
+    ...SECURITY_HEADERS,
+    ...(isOpen(path) ? CORS_HEADERS : {}),
     ...headers,
     [REQUEST_ID]: requestId,
-    'Cache-Control': 'no-store',
-    'Content-Type': 'application/problem+json',
-    'Content-Length': String(Buffer.byteLength(body)),
+    'Content-Length': String(body.length),
     Connection: 'close',
   };
-  const rawHeaders = [
-    ...SECURITY_HEADERS,
-    ...(isOpen(path) ? CORS_HEADERS : []),
-    ...Object.entries(own).flat(),
-  ];
-  return { rawHeaders, body };
+  return { headers: all, body };
 }

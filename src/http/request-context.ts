@@ -1,27 +1,39 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { BypassTokens } from './bypass-token.js';
 import type { ClientIp, ReadClientIp } from './client-ip.js';
-import type { PreparedResponse } from './prepared-response.js';
-import { REQUEST_ID, requestIdOf } from './request-id.js';
+import type { HttpResponse } from './response.js';
 
 /** The state of one request. */
 export interface RequestState {
   client: Client;
   /** Identifies the request in logs, in Elasticsearch and in the response. */
   requestId: string;
-  /** Response headers that do not depend on the body: alternating names and values. */
-  rawHeaders: string[];
-  /** A response that is sent without Koa's status and body. */
-  prepared?: PreparedResponse;
+  /** Headers of the response that do not depend on its body. */
+  headers: Record<string, string>;
+  /** Aborts when the server stops: responses then close their connections. */
+  stopping: AbortSignal;
   /** Whether the response is part of the web page, which has other security headers. */
   isPage?: true;
 }
 
 export type Context = ParameterizedContext<RequestState>;
 
-/** Handles a request: parses it, calls the domain, and sets the response. */
-export type Handler = (ctx: Context) => void | Promise<void>;
+/** Handles a request: parses it, calls the domain, and returns the response. */
+export type Handler = (ctx: Context) => HttpResponse | Promise<HttpResponse>;
+
+/** The header of the request id: accepted from the client or a proxy, and returned in the response. */
+export const REQUEST_ID = 'X-Request-Id';
+
+/** Characters that are safe in log lines and headers. */
+const WELL_FORMED_ID = /^[\w.:-]{1,64}$/;
+
+/** The id sent with a request if it is well-formed, otherwise a new one. */
+export function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && WELL_FORMED_ID.test(given) ? given : randomUUID();
+}
 
 /** The client of a request and its bypass token, evaluated on first use: most requests need neither. */
 export class Client {
@@ -49,13 +61,18 @@ export class Client {
   }
 }
 
-/** Initialises the state of each request. */
-export function requestContext(readAddress: ReadClientIp, tokens: BypassTokens): Middleware<RequestState> {
+/** Initialises the state of each request. @param stopping aborts when the server stops. */
+export function requestContext(
+  readAddress: ReadClientIp,
+  tokens: BypassTokens,
+  stopping: AbortSignal,
+): Middleware<RequestState> {
   return (ctx, next) => {
     const requestId = requestIdOf(ctx.req);
     ctx.state.client = new Client(ctx.req, readAddress, tokens);
     ctx.state.requestId = requestId;
-    ctx.state.rawHeaders = [REQUEST_ID, requestId];
+    ctx.state.headers = { [REQUEST_ID]: requestId };
+    ctx.state.stopping = stopping;
     return next();
   };
 }

@@ -4,6 +4,7 @@ import type { Operation } from '../http/openapi.js';
 import { linkHeader } from '../http/link.js';
 import { memoizedParser } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
+import { bodyResponse } from '../http/response.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import type { Generation } from '../search/generation.js';
@@ -63,10 +64,8 @@ export function browse(catalog: Catalog, cache: ResponseCache): Handler {
     return catalog.read(snapshot, (generation) =>
       respondFromCache(ctx, cache, generation, `browse ${limit} ${page}`, async () => {
         const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
-        return {
-          body: writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]),
-          headers: pageLinks(page, limit, generation),
-        };
+        const body = writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]);
+        return bodyResponse(body, pageLinks(page, limit, generation));
       }),
     );
   };

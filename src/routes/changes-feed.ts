@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import type { Handler } from '../http/request-context.js';
+import { bodyResponse } from '../http/response.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Addition, Catalog } from '../search/catalog.js';
 import type { Generation } from '../search/generation.js';
@@ -48,10 +49,8 @@ export function changesFeed(catalog: Catalog, cache: ResponseCache, slug: string
     catalog.read(undefined, (generation) =>
       respondFromCache(ctx, cache, generation, 'changes.atom', async () => {
         const additions = await catalog.additions(generation, MAX_ENTRIES, ctx.state.requestId);
-        return {
-          body: Buffer.from(feedOf(slug, generation, additions)),
-          headers: { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` },
-        };
+        const feed = Buffer.from(feedOf(slug, generation, additions));
+        return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });
       }),
     );
 }

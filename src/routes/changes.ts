@@ -4,6 +4,7 @@ import { linkHeader } from '../http/link.js';
 import type { Operation } from '../http/openapi.js';
 import { invalidParameter, memoizedParser } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import { CHANGES, type Change } from '../search/change-record.js';
@@ -84,10 +85,8 @@ export function changes(catalog: Catalog, cache: ResponseCache): Handler {
           page.next === undefined
             ? undefined
             : { since: from, limit, snapshot: to, after: cursorAfter(from, page.next) };
-        return {
-          body: Buffer.from(JSON.stringify({ from, to, count, results: page.changes.map(toResult) })),
-          headers: linkHeader({ next }),
-        };
+        const results = page.changes.map(toResult);
+        return jsonResponse({ from, to, count, results }, linkHeader({ next }));
       }),
     );
   };

@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { BYPASS_SECONDS } from '../http/bypass-token.js';
 import type { RateLimit } from '../http/rate-limit/middleware.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 
 /**
  * Headers whose values show how a request arrived and how its client is identified. The values of all others
@@ -80,8 +81,7 @@ export function debugIp(reading: RateLimit): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state.client;
     const { ip, peer, forwardedFor, trustedHops, key } = address;
-    ctx.set('Cache-Control', 'no-store');
-    ctx.body = {
+    const body = {
       ip,
       peer,
       forwarded_for: forwardedFor.map(redactQueries),
@@ -91,6 +91,7 @@ export function debugIp(reading: RateLimit): Handler {
       bypass: { valid: bypassSecondsLeft > 0, valid_for_seconds: bypassSecondsLeft },
       headers: redact(ctx.headers),
     };
+    return jsonResponse(body, { 'Cache-Control': 'no-store' });
   };
 }
 

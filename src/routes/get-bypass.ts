@@ -4,6 +4,7 @@ import { BYPASS_SECONDS, type BypassTokens } from '../http/bypass-token.js';
 import { parseParams } from '../http/query-params.js';
 import { secretParams, type SecretAuth } from '../http/secret-auth.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 
 const USAGE = 'Send it with each request as the header X-Bypass-Token.';
 
@@ -33,10 +34,10 @@ export function getBypass(secrets: SecretAuth, tokens: BypassTokens, secret: str
   return async (ctx) => {
     const params = parseParams(secretParams, ctx.querystring);
     await secrets.authorize(ctx, params.secret, secret);
-    ctx.body = {
+    return jsonResponse({
       bypass_token: tokens.issue(),
       valid_for_seconds: BYPASS_SECONDS,
       usage: USAGE,
-    };
+    });
   };
 }

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { RETRY_HEADERS, type Operation } from '../http/openapi.js';
 import type { GenerationWatcher } from '../search/generation-watcher.js';
+import { retryAfter } from '../http/problem.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 
-const RETRY_AFTER_SECONDS = '2';
+const RETRY_AFTER_SECONDS = 2;
 
 const total_packages = z.int().nonnegative();
 
@@ -32,14 +34,12 @@ export const healthOperation: Operation = {
  * index, `unavailable` while Elasticsearch does not respond or its index cannot be served.
  */
 export function health(generations: GenerationWatcher): Handler {
-  return (ctx) => {
+  return () => {
     const { current, engine } = generations;
     const status = engine === 'present' ? 'ok' : engine === 'absent' ? 'initializing' : 'unavailable';
-    if (status !== 'ok') {
-      ctx.status = 503;
-      ctx.set('Retry-After', RETRY_AFTER_SECONDS);
-    }
-    ctx.set('Cache-Control', 'no-store');
-    ctx.body = { status, total_packages: current?.meta.total ?? 0 };
+    const body = { status, total_packages: current?.meta.total ?? 0 };
+    const headers = { 'Cache-Control': 'no-store' };
+    if (status === 'ok') return jsonResponse(body, headers);
+    return jsonResponse(body, { ...headers, ...retryAfter(RETRY_AFTER_SECONDS) }, 503);
   };
 }

@@ -8,6 +8,7 @@ import type { BypassTokens } from '../http/bypass-token.js';
 import type { RateLimitPolicy, RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
 import { isOpen, preflight } from '../http/cors.js';
 import { confidential, markAsPage } from '../http/security-headers.js';
+import { respond } from '../http/send.js';
 import { createRateLimit, type RateLimit } from '../http/rate-limit/middleware.js';
 import type { Operation } from '../http/openapi.js';
 import type { RequestState } from '../http/request-context.js';
@@ -26,7 +27,7 @@ import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';
-import { staticFiles, serveStaticFile } from './static-files.js';
+import { staticFiles } from './static-files.js';
 import { rebuildOperation, startRebuild } from './rebuild.js';
 import { search, searchOperation } from './search.js';
 import { stats, statsOperation } from './stats.js';
@@ -112,12 +113,12 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   for (const [template, { handler, limit, cost }] of Object.entries(endpoints)) {
     const path = routePath(template);
     if (!isOpen(template)) {
-      router.all(template, path, confidential, getOnly, handler);
+      router.all(template, path, confidential, getOnly, respond(handler));
       continue;
     }
-    router.options(template, path, preflight);
+    router.options(template, path, respond(preflight));
     const middleware = limit === undefined ? [] : [limit.enforce(cost)];
-    router.get(template, path, ...middleware, handler);
+    router.get(template, path, ...middleware, respond(handler));
   }
   return router;
 }
@@ -147,8 +148,8 @@ function routePath(template: string): string | RegExp {
  */
 export function createStaticRouter({ changesRetention }: RouteDeps['config']): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  for (const [path, file] of staticFiles(changesRetention > 0))
-    router.get(path, markAsPage, serveStaticFile(file));
+  for (const [path, handler] of staticFiles(changesRetention > 0))
+    router.get(path, markAsPage, respond(handler));
   return router;
 }
 

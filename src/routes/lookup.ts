@@ -4,6 +4,7 @@ import type { Operation } from '../http/openapi.js';
 import { parseParams } from '../http/query-params.js';
 import type { RateLimit } from '../http/rate-limit/middleware.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import {
@@ -71,7 +72,7 @@ export function lookup(catalog: Catalog, cache: ResponseCache, limit: RateLimit)
         const found = await catalog.lookup(generation, names, ctx.state.requestId);
         const results = names.map((name) => ({ name, package: found.get(name) ?? null }));
         const count = results.filter((result) => result.package !== null).length;
-        return { body: Buffer.from(JSON.stringify({ count, results })) };
+        return jsonResponse({ count, results });
       }),
     );
   };

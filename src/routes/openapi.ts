@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi.js';
+import { constantResponse } from '../http/constant-response.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 
 export const openApiOperation: Operation = {
   summary: 'This document',
@@ -16,11 +18,5 @@ export const openApiOperation: Operation = {
 
 /** `GET /openapi.json`: the OpenAPI document of all endpoints. */
 export function openApi(endpoints: Readonly<Record<string, DescribedEndpoint>>): Handler {
-  // All responses share this buffer while slow clients read them.
-  const document = Buffer.from(JSON.stringify(openApiDocument(endpoints)));
-  return (ctx) => {
-    ctx.set('Cache-Control', 'public, max-age=300');
-    ctx.type = 'application/json';
-    ctx.body = document;
-  };
+  return constantResponse(jsonResponse(openApiDocument(endpoints)), 'public, max-age=300');
 }

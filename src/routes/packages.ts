@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { Problem } from '../http/problem.js';
+import { problemResponse } from '../http/problem-response.js';
 import { memoizedParser, parsePathParam } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
-import type { RenderedResponse, ResponseCache } from '../http/response-cache.js';
+import { jsonResponse, type BodyResponse } from '../http/response.js';
+import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import type { PackageEntry } from '../search/package-document.js';
 import {
@@ -62,7 +64,6 @@ function restOfPath(url = ''): string {
   return url.slice(PREFIX.length, end === -1 ? undefined : end);
 }
 
-function render(found: PackageEntry | undefined): RenderedResponse {
-  if (found !== undefined) return { body: Buffer.from(JSON.stringify(found)) };
-  return { status: 404, body: Buffer.from(JSON.stringify(new Problem('unknown_package').body)) };
+function render(found: PackageEntry | undefined): BodyResponse {
+  return found === undefined ? problemResponse(new Problem('unknown_package')) : jsonResponse(found);
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 
 export const pingOperation: Operation = {
   summary: 'Whether the process is alive',
@@ -17,7 +18,5 @@ export const pingOperation: Operation = {
 
 /** `GET /ping`: the process is alive. Responds in every state. */
 export function ping(): Handler {
-  return (ctx) => {
-    ctx.body = { ping: 'pong' };
-  };
+  return () => jsonResponse({ ping: 'pong' });
 }

@@ -8,6 +8,7 @@ import { Problem } from '../http/problem.js';
 import { EngineUnavailableError } from '../clients/search-pool.js';
 import type { RebuildService, StartResult } from '../rebuild/rebuild-service.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse } from '../http/response.js';
 
 export const rebuildParams = secretParams.extend({
   force: z
@@ -68,8 +69,7 @@ export function startRebuild(
     }
     const result = await rebuilds.start({ force: params.force === 'true' });
     if (!result.accepted) throw new Problem('rebuilding', { members: describe(result) });
-    ctx.status = 202;
-    ctx.body = { status: 'rebuilding', ...describe(result) };
+    return jsonResponse({ status: 'rebuilding', ...describe(result) }, {}, 202);
   };
 }
 

@@ -4,6 +4,7 @@ import type { Operation } from '../http/openapi.js';
 import { linkHeader } from '../http/link.js';
 import { invalidParameter, memoizedParser } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
+import { bodyResponse } from '../http/response.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
@@ -81,10 +82,10 @@ export function search(catalog: Catalog, cache: ResponseCache): Handler {
           snapshot: generation.snapshot,
           after: encodeCursor(q, cursorAfter(results)),
         });
-        return {
-          body: writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
-          headers: truncated ? { 'X-Results-Truncated': 'true', ...linkHeader({ next: next() }) } : {},
-        };
+        return bodyResponse(
+          writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
+          truncated ? { 'X-Results-Truncated': 'true', ...linkHeader({ next: next() }) } : {},
+        );
       }),
     );
   };

@@ -3,6 +3,7 @@ import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { memoizedParser } from '../http/query-params.js';
 import type { Handler } from '../http/request-context.js';
+import { bodyResponse } from '../http/response.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
@@ -64,10 +65,11 @@ export function similar(catalog: Catalog, cache: ResponseCache): Handler {
       respondFromCache(ctx, cache, generation, `similar ${limit} ${name}`, async () => {
         const { requestId } = ctx.state;
         const { groups, count, truncated } = await catalog.similar(generation, name, limit, requestId);
-        return {
-          body: writeResponseBody(`{"name":${JSON.stringify(name)},"count":${count},"results":[`, groups),
-          headers: truncated ? { 'X-Results-Truncated': 'true' } : {},
-        };
+        const before = `{"name":${JSON.stringify(name)},"count":${count},"results":[`;
+        return bodyResponse(
+          writeResponseBody(before, groups),
+          truncated ? { 'X-Results-Truncated': 'true' } : {},
+        );
       }),
     );
   };

@@ -1,10 +1,8 @@
-import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { matches } from '../http/etag.js';
-import { encodingFor } from '../http/cached-response.js';
-import { compress, type Encoding } from '../http/compression.js';
+import { constantResponse } from '../http/constant-response.js';
 import type { Handler } from '../http/request-context.js';
+import { bodyResponse } from '../http/response.js';
 
 /** The build's output folder for the web page: the compiled scripts of src/web, and its other files. */
 const FOLDER = new URL('../../dist/web/', import.meta.url);
@@ -23,46 +21,19 @@ const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.ht
 /** The page's link to the feed of changes. */
 const FEED_LINK = /\s*<link rel="alternate"[^>]*>/;
 
-/** A file of the web page, kept in memory in all encodings that were requested. */
-interface StaticFile {
-  type: string;
-  etag: string;
-  body: (encoding: Encoding | undefined) => Promise<Buffer>;
-}
-
 /**
- * Reads the files of the web page, with their paths.
+ * Reads the files of the web page. Browsers revalidate them each time, so that they never mix two versions.
  * @param hasFeed whether there is a feed of changes.
+ * @returns their paths and handlers.
  * @throws {Error} if the page has not been built.
  */
-export function staticFiles(hasFeed: boolean): [path: string, file: StaticFile][] {
+export function staticFiles(hasFeed: boolean): [path: string, handler: Handler][] {
   return readdirSync(FOLDER).flatMap((name) => {
     const type = TYPES[extname(name)];
     if (type === undefined) return [];
     const text = readFileSync(new URL(name, FOLDER), 'utf8');
-    const identity = Buffer.from(hasFeed ? text : text.replace(FEED_LINK, ''));
-    const encoded: Partial<Record<Encoding, Promise<Buffer>>> = {};
-    const file = {
-      type,
-      etag: `W/"${hash('sha1', identity, 'base64url')}"`,
-      body: (encoding: Encoding | undefined) =>
-        encoding ? (encoded[encoding] ??= compress(identity, encoding, 'best')) : Promise.resolve(identity),
-    };
-    return [[ADDRESSES[name] ?? `/page/${name}`, file]];
+    const body = Buffer.from(hasFeed ? text : text.replace(FEED_LINK, ''));
+    const handler = constantResponse(bodyResponse(body, { 'Content-Type': type }), 'no-cache');
+    return [[ADDRESSES[name] ?? `/page/${name}`, handler]];
   });
-}
-
-/** Serves a file of the web page. Browsers revalidate it each time, so that they never mix two versions. */
-export function serveStaticFile({ type, etag, body }: StaticFile): Handler {
-  return async (ctx) => {
-    ctx.set({ 'Cache-Control': 'no-cache', ETag: etag, Vary: 'Accept-Encoding' });
-    if (matches(ctx.get('If-None-Match'), etag)) {
-      ctx.status = 304;
-      return;
-    }
-    const encoding = encodingFor(ctx);
-    if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
-    ctx.type = type;
-    ctx.body = await body(encoding);
-  };
 }

@@ -5,6 +5,7 @@ import { CHANGES } from '../search/change-record.js';
 import { changeCounts, type GenerationMeta } from '../search/generation.js';
 import { etagOf, matches } from '../http/etag.js';
 import type { Handler } from '../http/request-context.js';
+import { jsonResponse, notModified } from '../http/response.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
 
 /** Units of an age and their lengths in milliseconds, the longest first. */
@@ -49,24 +50,21 @@ function totalOf(slug: string): string {
  * is earlier than the client's copy, which `If-Modified-Since` would accept as current.
  */
 export function stats(catalog: Catalog, slug: string): Handler {
-  return (ctx) => {
+  return ({ req }) => {
     const { index, snapshot, meta } = catalog.generation();
     const { total, source, taken_at } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
     const etag = etagOf(index, `stats ${note}`);
-    ctx.set({
+    const headers = {
       'Cache-Control': 'no-cache',
       ETag: etag,
       'X-Snapshot': snapshot,
       'Last-Modified': new Date(taken_at).toUTCString(),
       ...changesHeader(meta),
-    });
-    if (matches(ctx.get('If-None-Match'), etag)) {
-      ctx.status = 304;
-      return;
-    }
-    ctx.body = { [totalOf(slug)]: total, source, note };
+    };
+    if (matches(req.headers['if-none-match'], etag)) return notModified(headers);
+    return jsonResponse({ [totalOf(slug)]: total, source, note }, headers);
   };
 }
 

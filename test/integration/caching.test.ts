@@ -103,6 +103,7 @@ describe('Caching', () => {
       ['br', 'br'],
       ['gzip, deflate, br', 'br'],
       ['br;q=0, gzip', 'gzip'],
+      ['br;q=0.1, gzip', 'gzip'],
       ['identity', null],
       ['deflate', null],
     ] as const) {
@@ -114,6 +115,24 @@ describe('Caching', () => {
       if (expected === null) expect(bytes).to.equal(Buffer.byteLength(plain));
       else expect(bytes).to.be.within(1, plain.length / 2);
     }
+  });
+
+  it('compresses and tags /openapi.json, too', async () => {
+    const path = '/openapi.json';
+    const plain = await suite.service.get(path, { headers: { 'Accept-Encoding': 'identity' } });
+    expect(plain.headers.get('Cache-Control')).to.equal('public, max-age=300');
+    expect(plain.headers.get('Vary')).to.equal('Accept-Encoding');
+    const etag = plain.headers.get('ETag') ?? '';
+    for (const encoding of ['gzip', 'br']) {
+      const answer = await suite.service.get(path, { headers: { 'Accept-Encoding': encoding } });
+      expect(answer).to.include({ status: 200, text: plain.text });
+      expect(answer.headers.get('Content-Encoding')).to.equal(encoding);
+      expect(answer.headers.get('ETag')).to.equal(etag);
+      expect(Number(answer.headers.get('Content-Length'))).to.be.within(1000, plain.text.length / 10);
+    }
+    const again = await suite.service.get(path, { headers: { 'If-None-Match': etag } });
+    expect(again).to.include({ status: 304, text: '' });
+    expect(again.headers.get('ETag')).to.equal(etag);
   });
 });
 

@@ -63,6 +63,20 @@ describe('Metrics', () => {
         expect(after.sum(`${kind}_${name}`), `${kind}_${name}`).to.equal(0);
   });
 
+  it('count requests that differ only in their encoding as one search', async () => {
+    const path = '/browse?limit=3';
+    const tags = new Set<string | null>();
+    const { grown } = await growth(async () => {
+      const answers = ['gzip', 'br', 'identity'].map((encoding) =>
+        get(path, { 'Accept-Encoding': encoding }),
+      );
+      for (const { headers } of await Promise.all(answers)) tags.add(headers.get('ETag'));
+    });
+    expect(tags.size).to.equal(1);
+    expect(grown('cache_requests_total', { outcome: 'miss' })).to.equal(1);
+    expect(grown('elasticsearch_request_duration_seconds_count', { outcome: 'answered' })).to.equal(1);
+  });
+
   it('report how many requests the limits passed', async () => {
     const { grown, after } = await growth(async () => {
       const client = { 'X-Forwarded-For': '198.51.100.1' };

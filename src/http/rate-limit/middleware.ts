@@ -48,13 +48,12 @@ export function createRateLimit(policy: RateLimitPolicy, deps: RateLimiterDeps):
   const { outcomes } = limiter.stats;
   const policyHeader = `"${name}";q=${points};w=${windowSeconds}`;
   const remaining = ({ consumed }: RateLimitState) => Math.max(0, points - consumed);
-  const check = async ({ client, rawHeaders }: RequestState, cost: number) => {
+  const check = async ({ client, headers }: RequestState, cost: number) => {
     const state = await batched.consume(client.address.key, cost);
     // The fields of the IETF draft "RateLimit header fields for HTTP".
     const value = `"${name}";r=${remaining(state)};t=${secondsLeft(state)}`;
-    const position = rawHeaders.indexOf('RateLimit');
-    if (position === -1) rawHeaders.push('RateLimit-Policy', policyHeader, 'RateLimit', value);
-    else rawHeaders[position + 1] = value;
+    headers['RateLimit-Policy'] = policyHeader;
+    headers['RateLimit'] = value;
     if (state.consumed > points) throw rateLimited(state);
   };
   return {

@@ -2,22 +2,31 @@ import { randomBytes } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { ResponseCache } from '../../../src/http/response-cache.js';
+import { bodyResponse, type BodyResponse } from '../../../src/http/response.js';
 
-const G1 = { index: 'g1', snapshot: 's1' };
-
-const body = (text: string) => ({ body: Buffer.from(text) });
+const response = (text: string) => bodyResponse(Buffer.from(text));
 
 /** Stores a response with this body. */
-const store = (cache: ResponseCache, request: string, text: string) =>
-  cache.getOrCreate(G1, request, () => Promise.resolve(body(text)));
+const store = (cache: ResponseCache, key: string, text: string) =>
+  cache.get(key, () => Promise.resolve(response(text)));
+
+/** Whether a response is stored. A failure to create one is not. */
+const isStored = (cache: ResponseCache, key: string) =>
+  cache
+    .get(key, () => Promise.reject(new Error()))
+    .then(
+      () => true,
+      () => false,
+    );
 
 describe('ResponseCache', () => {
-  it('stores a response by generation and request', async () => {
+  it('stores a response by its key', async () => {
     const cache = new ResponseCache(100_000);
-    const made = await store(cache, 'search 250 redis', 'one');
-    expect(cache.get('g1', 'search 250 redis')).to.equal(made);
-    expect(cache.get('g2', 'search 250 redis')).to.be.undefined;
-    expect(cache.get('g1', 'search 500 redis')).to.be.undefined;
+    const made = await store(cache, 'g1 search 250 redis', 'one');
+    expect(await store(cache, 'g1 search 250 redis', 'two')).to.equal(made);
+    expect(await isStored(cache, 'g2 search 250 redis')).to.equal(false);
+    expect(await isStored(cache, 'g1 search 500 redis')).to.equal(false);
+    expect(cache.counts).to.include({ hit: 1, shared: 0, miss: 3 });
   });
 
   it('creates a response once for concurrent requests', async () => {
@@ -27,18 +36,19 @@ describe('ResponseCache', () => {
       const make = async () => {
         made++;
         await new Promise(setImmediate);
-        return body('one');
+        return response('one');
       };
-      const answers = await Promise.all(Array.from({ length: 10 }, () => cache.getOrCreate(G1, 'r', make)));
+      const answers = await Promise.all(Array.from({ length: 10 }, () => cache.get('r', make)));
       expect(made).to.equal(1);
       expect(new Set(answers).size).to.equal(1);
+      expect(cache.counts).to.include({ hit: 0, shared: 9, miss: 1 });
     }
   });
 
   it('passes a failure to all waiting requests, and does not store it', async () => {
     const cache = new ResponseCache(100_000);
     const fail = () => Promise.reject(new Error('broken'));
-    const outcomes = await Promise.allSettled([1, 2].map(() => cache.getOrCreate(G1, 'r', fail)));
+    const outcomes = await Promise.allSettled([1, 2].map(() => cache.get('r', fail)));
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected']);
     expect((await store(cache, 'r', 'second')).body.toString()).to.equal('second');
   });
@@ -50,46 +60,48 @@ describe('ResponseCache', () => {
     const off = new ResponseCache(0);
     const { body: sent } = await store(off, 'r', 'small');
     expect(sent.buffer.byteLength).to.be.greaterThan(sent.length);
-    expect(off.get('g1', 'r')).to.be.undefined;
+    expect(await isStored(off, 'r')).to.equal(false);
   });
 
   it('compresses again after a failure', async () => {
     const cache = new ResponseCache(100_000);
     const made = await store(cache, 'r', 'a name '.repeat(1000));
     const unusable = { ...made, body: { length: 7000 } as unknown as Buffer };
-    await cache.encode(unusable, 'gzip')?.then(
+    await cache.inEncoding('r', unusable, 'gzip').then(
       () => expect.fail('compressed something that is not a buffer'),
       (error: unknown) => expect(error).to.be.an('error'),
     );
-    expect((await cache.encode(made, 'gzip'))?.status).to.equal(200);
+    expect((await cache.inEncoding('r', made, 'gzip')).headers['Content-Encoding']).to.equal('gzip');
   });
 
   it('limits its size in bytes, including compressed bodies, by evicting the least recently used response', async () => {
     const cache = new ResponseCache(50_000);
     // Incompressible: each compressed body is as large as the original.
     const noise = randomBytes(10_000);
-    for (const request of ['a', 'b', 'c'])
-      await cache.getOrCreate(G1, request, () => Promise.resolve({ body: noise }));
-    const kept = cache.get('g1', 'b');
-    if (kept === undefined) throw new Error('not kept');
-    await cache.encode(kept, 'gzip');
-    expect(cache.get('g1', 'a'), 'four bodies fit').not.to.be.undefined;
-    await cache.encode(kept, 'br');
-    const left = ['a', 'b', 'c'].filter((request) => cache.get('g1', request) !== undefined);
-    expect(left, 'five bodies do not fit').to.deep.equal(['a', 'b']);
+    const make = () => Promise.resolve(bodyResponse(noise));
+    const [, kept] = await Promise.all(['a', 'b', 'c'].map((key) => cache.get(key, make)));
+    await cache.inEncoding('b', kept as BodyResponse, 'gzip');
+    expect(await isStored(cache, 'a'), 'four bodies fit').to.equal(true);
+    expect(await isStored(cache, 'b')).to.equal(true);
+    await cache.inEncoding('b', kept as BodyResponse, 'br');
+    expect(cache.bytes).to.be.at.most(50_000);
+    expect(await isStored(cache, 'c'), 'five bodies do not fit').to.equal(false);
+    for (const key of ['a', 'b']) expect(await isStored(cache, key)).to.equal(true);
   });
 
   it('compresses a response once, into a buffer of its exact size, and only if it is long enough', async () => {
-    const cache = new ResponseCache(100_000);
-    const long = await store(cache, 'long', 'abc'.repeat(1000));
-    const [first, second] = [cache.encode(long, 'gzip'), cache.encode(long, 'gzip')];
-    expect(first).to.equal(second);
-    const bytesOf = async (encoding: 'gzip' | 'br') =>
-      (await cache.encode(long, encoding))?.body ?? long.body;
-    const [gzip, br] = [await bytesOf('gzip'), await bytesOf('br')];
-    expect(gunzipSync(gzip).equals(long.body)).to.be.true;
-    expect(brotliDecompressSync(br).equals(long.body)).to.be.true;
-    for (const bytes of [gzip, br]) expect(bytes.buffer.byteLength).to.equal(bytes.length);
-    expect(cache.encode(await store(cache, 'short', 'abc'), 'gzip')).to.be.undefined;
+    for (const maxBytes of [0, 100_000]) {
+      const cache = new ResponseCache(maxBytes);
+      const long = await store(cache, 'long', 'abc'.repeat(1000));
+      const variants = [1, 2].map(() => cache.inEncoding('long', long, 'gzip'));
+      const [gzip, same] = await Promise.all(variants);
+      expect(gzip).to.equal(same);
+      const br = await cache.inEncoding('long', long, 'br');
+      expect(gunzipSync(gzip?.body ?? '').equals(long.body)).to.equal(true);
+      expect(brotliDecompressSync(br.body).equals(long.body)).to.equal(true);
+      for (const { body } of [gzip as BodyResponse, br]) expect(body.buffer.byteLength).to.equal(body.length);
+      const short = await store(cache, 'short', 'abc');
+      expect(await cache.inEncoding('short', short, 'gzip')).to.equal(short);
+    }
   });
 });

@@ -1,0 +1,34 @@
+/** Names and values of headers. Each header has one spelling in the whole program, so that records can be merged. */
+export type ResponseHeaders = Readonly<Record<string, string>>;
+
+/** A response, without the headers that `send` adds to all of them. Many requests may share it. */
+export interface HttpResponse {
+  status: number;
+  headers: ResponseHeaders;
+  /** Undefined for 204 and 304. */
+  body?: Buffer;
+}
+
+export interface BodyResponse extends HttpResponse {
+  body: Buffer;
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * A response with a body, 200 by default.
+ * @param body JSON, unless `headers` has another `Content-Type`.
+ */
+export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status = 200): BodyResponse {
+  return { status, headers: { 'Content-Type': JSON_TYPE, ...headers }, body };
+}
+
+/** The same with a value that is written as JSON. */
+export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?: number): BodyResponse {
+  return bodyResponse(Buffer.from(JSON.stringify(value)), headers, status);
+}
+
+/** 304: the client already has the response. @param headers those of the response that caches need, such as `ETag`. */
+export function notModified(headers: ResponseHeaders): HttpResponse {
+  return { status: 304, headers };
+}
