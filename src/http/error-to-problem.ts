@@ -1,8 +1,10 @@
 import { EngineUnavailableError, SearchRefusedError } from '../clients/search-pool.js';
 import { LockUnavailableError } from '../rebuild/lock.js';
 import { WorkerFailedError } from '../rebuild/worker-process.js';
-import { NoFoldError, NoLineageError, NotInitializedError, SnapshotGoneError } from '../search/catalog.js';
+import { NoFoldError } from '../search/catalog.js';
+import { NoLineageError } from '../search/chains.js';
 import { OverloadedError } from '../search/concurrency-limiter.js';
+import { NotInitializedError, SnapshotGoneError } from '../search/generation-watcher.js';
 import { IndexGoneError } from '../search/msearch-response.js';
 import { Problem, retryAfter } from './problem.js';
 

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { linkHeader } from '../http/link.js';
 import { memoizedParser } from '../http/query-params.js';
-import type { Handler } from '../http/request-context.js';
 import { bodyResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import type { Generation } from '../search/generation.js';
 import { writeResponseBody } from '../search/package-document.js';
@@ -57,17 +55,17 @@ export const browseOperation: Operation = {
 };
 
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
-export function browse(catalog: Catalog, cache: ResponseCache): Handler {
+export function browse(catalog: Catalog): SnapshotRead<z.output<typeof browseParams>> {
   const parse = memoizedParser(browseParams);
-  return (ctx) => {
-    const { page, limit, snapshot } = parse(ctx.querystring);
-    return catalog.read(snapshot, (generation) =>
-      respondFromCache(ctx, cache, generation, `browse ${limit} ${page}`, async () => {
-        const entries = await catalog.browse(generation, page, limit, ctx.state.requestId);
-        const body = writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]);
-        return bodyResponse(body, pageLinks(page, limit, generation));
-      }),
-    );
+  return {
+    parse: (ctx) => parse(ctx.querystring),
+    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    key: ({ page, limit }) => `browse ${limit} ${page}`,
+    async search({ page, limit }, generation, requestId) {
+      const entries = await catalog.browse(generation, page, limit, requestId);
+      const body = writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]);
+      return bodyResponse(body, pageLinks(page, limit, generation));
+    },
   };
 }
 

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Feed } from 'feed';
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
-import type { Handler } from '../http/request-context.js';
 import { bodyResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
 import type { Generation } from '../search/generation.js';
 import { builtAt } from '../search/index-names.js';
@@ -44,15 +42,17 @@ export const changesFeedOperation: Operation = {
 };
 
 /** `GET /changes.atom`: the newest added packages, as an Atom feed. */
-export function changesFeed(catalog: Catalog, cache: ResponseCache, slug: string): Handler {
-  return (ctx) =>
-    catalog.read(undefined, (generation) =>
-      respondFromCache(ctx, cache, generation, 'changes.atom', async () => {
-        const additions = await catalog.additions(generation, MAX_ENTRIES, ctx.state.requestId);
-        const feed = Buffer.from(feedOf(slug, generation, additions));
-        return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });
-      }),
-    );
+export function changesFeed(catalog: Catalog, slug: string): SnapshotRead {
+  return {
+    parse: () => ({}),
+    select: () => catalog.generations.select(undefined),
+    key: () => 'changes.atom',
+    async search(_query, generation, requestId) {
+      const additions = await catalog.additions(generation, MAX_ENTRIES, requestId);
+      const feed = Buffer.from(feedOf(slug, generation, additions));
+      return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });
+    },
+  };
 }
 
 function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonly Addition[]): string {

@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import { linkHeader } from '../http/link.js';
 import type { Operation } from '../http/openapi.js';
 import { invalidParameter, memoizedParser } from '../http/query-params.js';
-import type { Handler } from '../http/request-context.js';
 import { jsonResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
+import type { ChangesSource } from '../search/chains.js';
 import { CHANGES, type Change } from '../search/change-record.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import {
@@ -67,30 +66,38 @@ export const changesOperation: Operation = {
 };
 
 /** `GET /changes?since=&limit=`: net changes from a snapshot to the current one. */
-export function changes(catalog: Catalog, cache: ResponseCache): Handler {
+export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSource> {
   const parse = memoizedParser(changesParams);
-  return (ctx) => {
-    const { since, limit, snapshot, after: cursor } = parse(ctx.querystring);
-    const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since), cursor)?.name;
-    if (cursor !== undefined && after === undefined) {
-      throw invalidParameter('after', 'must be from a next link with the same since');
-    }
-    return catalog.readSince(snapshot, since, (generation, chain) =>
-      respondFromCache(ctx, cache, generation, `changes ${chain.from} ${limit} ${cursor ?? ''}`, async () => {
-        const { from } = chain;
-        const to = generation.snapshot;
-        const page = await catalog.changes(generation, chain, { limit, after }, ctx.state.requestId);
-        const count = page.changes.length;
-        const next =
-          page.next === undefined
-            ? undefined
-            : { since: from, limit, snapshot: to, after: cursorAfter(from, page.next) };
-        const results = page.changes.map(toResult);
-        return jsonResponse({ from, to, count, results }, linkHeader({ next }));
-      }),
-    );
+  return {
+    parse(ctx) {
+      const { after: cursor, ...query } = parse(ctx.querystring);
+      const after = cursor === undefined ? undefined : decodeCursor(cursorKey(query.since), cursor)?.name;
+      if (cursor !== undefined && after === undefined) {
+        throw invalidParameter('after', 'must be from a next link with the same since');
+      }
+      return { ...query, cursor, after };
+    },
+    select: ({ snapshot, since }) => catalog.selectSince(snapshot, since),
+    key: ({ limit, cursor = '' }, { chain }) => `changes ${chain.from} ${limit} ${cursor}`,
+    async search({ limit, after }, source, requestId) {
+      const { from } = source.chain;
+      const to = source.snapshot;
+      const page = await catalog.changes(source, { limit, after }, requestId);
+      const count = page.changes.length;
+      const next =
+        page.next === undefined
+          ? undefined
+          : { since: from, limit, snapshot: to, after: cursorAfter(from, page.next) };
+      return jsonResponse({ from, to, count, results: page.changes.map(toResult) }, linkHeader({ next }));
+    },
   };
 }
+
+/** The parameters, and the name that the cursor stands for. */
+type ChangesQuery = Omit<z.output<typeof changesParams>, 'after'> & {
+  cursor: string | undefined;
+  after: string | undefined;
+};
 
 /** Binds cursors to their `since`; the prefix keeps them apart from those of a search. */
 function cursorKey(since: string | undefined): string {

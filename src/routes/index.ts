@@ -9,9 +9,10 @@ import type { RateLimitPolicy, RateLimiterDeps } from '../http/rate-limit/failov
 import { isOpen, preflight } from '../http/cors.js';
 import { confidential, markAsPage } from '../http/security-headers.js';
 import { respond } from '../http/send.js';
+import { snapshotReader } from '../http/snapshot-read.js';
 import { createRateLimit, type RateLimit } from '../http/rate-limit/middleware.js';
 import type { Operation } from '../http/openapi.js';
-import type { RequestState } from '../http/request-context.js';
+import type { Handler, RequestState } from '../http/request-context.js';
 import { SecretAuth } from '../http/secret-auth.js';
 import { Problem } from '../http/problem.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
@@ -20,7 +21,6 @@ import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
-import type { Handler } from '../http/request-context.js';
 import { lookup, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
 import { similar, SIMILAR_COST, similarOperation } from './similar.js';
@@ -59,6 +59,7 @@ interface Endpoint {
 export function createRouter(deps: RouteDeps): Router<RequestState> {
   const { config, catalog, generations, rebuilds, rateLimiter, tokens, cache } = deps;
   const { slug } = config.registry;
+  const read = snapshotReader(catalog, cache);
   const reading = createRateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
   const debugging = createRateLimit(DEBUG_POLICY, rateLimiter);
   // These count wrong secrets instead of requests.
@@ -67,26 +68,33 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping() },
     '/health': { operation: healthOperation, handler: health(generations) },
-    '/stats': { operation: statsOperation(slug), handler: stats(catalog, slug), limit: reading },
-    '/browse': { operation: browseOperation, handler: browse(catalog, cache), limit: reading },
-    '/search': { operation: searchOperation, handler: search(catalog, cache), limit: reading },
+    '/stats': { operation: statsOperation(slug), handler: stats(generations, slug), limit: reading },
+    '/browse': { operation: browseOperation, handler: read(browse(catalog)), limit: reading },
+    '/search': { operation: searchOperation, handler: read(search(catalog)), limit: reading },
     '/packages/{name}': {
       operation: packageOperation,
-      handler: packageByName(catalog, cache),
+      handler: read(packageByName(catalog)),
       limit: reading,
     },
     '/lookup': {
       operation: lookupOperation,
-      handler: lookup(catalog, cache, reading),
+      handler: read(lookup(catalog, reading)),
       limit: reading,
     },
     '/similar': {
       operation: similarOperation,
-      handler: similar(catalog, cache),
+      handler: read(similar(catalog)),
       limit: reading,
       cost: SIMILAR_COST,
     },
-    ...(config.changesRetention === 0 ? {} : changesEndpoints(deps, reading)),
+    ...(config.changesRetention > 0 && {
+      '/changes': { operation: changesOperation, handler: read(changes(catalog)), limit: reading },
+      '/changes.atom': {
+        operation: changesFeedOperation,
+        handler: read(changesFeed(catalog, slug)),
+        limit: reading,
+      },
+    }),
     '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging },
     '/get-bypass': {
       operation: getBypassOperation,
@@ -121,19 +129,6 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     router.get(template, path, ...middleware, respond(handler));
   }
   return router;
-}
-
-/** The endpoints that read recorded changes. */
-function changesEndpoints({ config, catalog, cache }: RouteDeps, limit: RateLimit): Record<string, Endpoint> {
-  const { slug } = config.registry;
-  return {
-    '/changes': { operation: changesOperation, handler: changes(catalog, cache), limit },
-    '/changes.atom': {
-      operation: changesFeedOperation,
-      handler: changesFeed(catalog, cache, slug),
-      limit,
-    },
-  };
 }
 
 /** The router's pattern for an OpenAPI path. A parameter at the end matches the whole rest of the path. */

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { parseParams } from '../http/query-params.js';
 import type { RateLimit } from '../http/rate-limit/middleware.js';
-import type { Handler } from '../http/request-context.js';
 import { jsonResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import {
   exactName,
@@ -63,17 +61,20 @@ export const lookupOperation: Operation = {
 };
 
 /** `GET /lookup?name=&name=`: the packages with these names, compared code point by code point. */
-export function lookup(catalog: Catalog, cache: ResponseCache, limit: RateLimit): Handler {
-  return async (ctx) => {
-    const { name: names, snapshot } = parseParams(lookupParams, ctx.querystring);
-    await limit.raiseTo(Math.ceil(names.length / NAMES_PER_POINT), ctx.state);
-    return catalog.read(snapshot, (generation) =>
-      respondFromCache(ctx, cache, generation, `lookup ${JSON.stringify(names)}`, async () => {
-        const found = await catalog.lookup(generation, names, ctx.state.requestId);
-        const results = names.map((name) => ({ name, package: found.get(name) ?? null }));
-        const count = results.filter((result) => result.package !== null).length;
-        return jsonResponse({ count, results });
-      }),
-    );
+export function lookup(catalog: Catalog, limit: RateLimit): SnapshotRead<z.output<typeof lookupParams>> {
+  return {
+    async parse(ctx) {
+      const query = parseParams(lookupParams, ctx.querystring);
+      await limit.raiseTo(Math.ceil(query.name.length / NAMES_PER_POINT), ctx.state);
+      return query;
+    },
+    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    key: ({ name }) => `lookup ${JSON.stringify(name)}`,
+    async search({ name: names }, generation, requestId) {
+      const found = await catalog.lookup(generation, names, requestId);
+      const results = names.map((name) => ({ name, package: found.get(name) ?? null }));
+      const count = results.filter((result) => result.package !== null).length;
+      return jsonResponse({ count, results });
+    },
   };
 }

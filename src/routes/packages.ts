@@ -1,14 +1,11 @@
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { Problem } from '../http/problem.js';
 import { problemResponse } from '../http/problem-response.js';
 import { memoizedParser, parsePathParam } from '../http/query-params.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse, type BodyResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import { jsonResponse } from '../http/response.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import type { PackageEntry } from '../search/package-document.js';
 import {
   exactName,
   PACKAGE_EXAMPLE,
@@ -44,26 +41,26 @@ export const packageOperation: Operation = {
 };
 
 /** `GET /packages/{name}`: the package whose name equals the rest of the path, code point by code point. */
-export function packageByName(catalog: Catalog, cache: ResponseCache): Handler {
+export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   const parse = memoizedParser(queryParams);
-  return (ctx) => {
-    const { snapshot } = parse(ctx.querystring);
-    const wanted = parsePathParam(name, 'name', restOfPath(ctx.req.url));
-    return catalog.read(snapshot, (generation) =>
-      respondFromCache(ctx, cache, generation, `package ${wanted}`, async () => {
-        const found = await catalog.lookup(generation, [wanted], ctx.state.requestId);
-        return render(found.get(wanted));
-      }),
-    );
+  return {
+    parse: (ctx) => ({
+      ...parse(ctx.querystring),
+      wanted: parsePathParam(name, 'name', restOfPath(ctx.req.url)),
+    }),
+    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    key: ({ wanted }) => `package ${wanted}`,
+    async search({ wanted }, generation, requestId) {
+      const found = (await catalog.lookup(generation, [wanted], requestId)).get(wanted);
+      return found === undefined ? problemResponse(new Problem('unknown_package')) : jsonResponse(found);
+    },
   };
 }
+
+type PackageQuery = z.output<typeof queryParams> & { wanted: string };
 
 /** The raw path: a URL parser would cut it at a `#`. */
 function restOfPath(url = ''): string {
   const end = url.indexOf('?');
   return url.slice(PREFIX.length, end === -1 ? undefined : end);
-}
-
-function render(found: PackageEntry | undefined): BodyResponse {
-  return found === undefined ? problemResponse(new Problem('unknown_package')) : jsonResponse(found);
 }

@@ -1,13 +1,11 @@
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { linkHeader } from '../http/link.js';
 import { invalidParameter, memoizedParser } from '../http/query-params.js';
-import type { Handler } from '../http/request-context.js';
 import { bodyResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import { decodeCursor, encodeCursor } from '../search/cursor.js';
+import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
 import { writeResponseBody } from '../search/package-document.js';
 import { cursorAfter } from '../search/tiered-search.js';
 import {
@@ -63,30 +61,34 @@ export const searchOperation: Operation = {
 };
 
 /** `GET /search?q=&limit=`: names that contain the query, by rank and name. */
-export function search(catalog: Catalog, cache: ResponseCache): Handler {
+export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
-  return (ctx) => {
-    const { q, limit, snapshot, after: cursor } = parse(ctx.querystring);
-    const after = cursor === undefined ? undefined : decodeCursor(q, cursor);
-    if (cursor !== undefined && after === undefined) {
-      throw invalidParameter('after', 'must be from a next link with the same q');
-    }
-    const request = cursor === undefined ? `search ${limit} ${q}` : `search after ${cursor} ${limit} ${q}`;
-    return catalog.read(snapshot, (generation) =>
-      respondFromCache(ctx, cache, generation, request, async () => {
-        const results = await catalog.search(generation, { q, limit, after }, ctx.state.requestId);
-        const { groups, count, truncated } = results;
-        const next = () => ({
-          q,
-          limit,
-          snapshot: generation.snapshot,
-          after: encodeCursor(q, cursorAfter(results)),
-        });
-        return bodyResponse(
-          writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups),
-          truncated ? { 'X-Results-Truncated': 'true', ...linkHeader({ next: next() }) } : {},
-        );
-      }),
-    );
+  return {
+    parse(ctx) {
+      const { after: cursor, ...query } = parse(ctx.querystring);
+      const after = cursor === undefined ? undefined : decodeCursor(query.q, cursor);
+      if (cursor !== undefined && after === undefined) {
+        throw invalidParameter('after', 'must be from a next link with the same q');
+      }
+      return { ...query, cursor, after };
+    },
+    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    key: ({ q, limit, cursor }) =>
+      cursor === undefined ? `search ${limit} ${q}` : `search after ${cursor} ${limit} ${q}`,
+    async search({ q, limit, after }, generation, requestId) {
+      const results = await catalog.search(generation, { q, limit, after }, requestId);
+      const { groups, count, truncated } = results;
+      const body = writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups);
+      if (!truncated) return bodyResponse(body);
+      const { snapshot } = generation;
+      const next = { q, limit, snapshot, after: encodeCursor(q, cursorAfter(results)) };
+      return bodyResponse(body, { 'X-Results-Truncated': 'true', ...linkHeader({ next }) });
+    },
   };
 }
+
+/** The parameters, and the entry that the cursor stands for. */
+type SearchQuery = Omit<z.output<typeof searchParams>, 'after'> & {
+  cursor: string | undefined;
+  after: Cursor | undefined;
+};

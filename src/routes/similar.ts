@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { respondFromCache } from '../http/cached-response.js';
 import type { Operation } from '../http/openapi.js';
 import { memoizedParser } from '../http/query-params.js';
-import type { Handler } from '../http/request-context.js';
 import { bodyResponse } from '../http/response.js';
-import type { ResponseCache } from '../http/response-cache.js';
+import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { writeResponseBody } from '../search/package-document.js';
 import {
@@ -57,20 +55,16 @@ export const similarOperation: Operation = {
 };
 
 /** `GET /similar?name=&limit=`: names that are easily mistaken for a name. */
-export function similar(catalog: Catalog, cache: ResponseCache): Handler {
+export function similar(catalog: Catalog): SnapshotRead<z.output<typeof similarParams>> {
   const parse = memoizedParser(similarParams);
-  return (ctx) => {
-    const { name, limit, snapshot } = parse(ctx.querystring);
-    return catalog.read(snapshot, (generation) =>
-      respondFromCache(ctx, cache, generation, `similar ${limit} ${name}`, async () => {
-        const { requestId } = ctx.state;
-        const { groups, count, truncated } = await catalog.similar(generation, name, limit, requestId);
-        const before = `{"name":${JSON.stringify(name)},"count":${count},"results":[`;
-        return bodyResponse(
-          writeResponseBody(before, groups),
-          truncated ? { 'X-Results-Truncated': 'true' } : {},
-        );
-      }),
-    );
+  return {
+    parse: (ctx) => parse(ctx.querystring),
+    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    key: ({ name, limit }) => `similar ${limit} ${name}`,
+    async search({ name, limit }, generation, requestId) {
+      const { groups, count, truncated } = await catalog.similar(generation, name, limit, requestId);
+      const body = writeResponseBody(`{"name":${JSON.stringify(name)},"count":${count},"results":[`, groups);
+      return bodyResponse(body, truncated ? { 'X-Results-Truncated': 'true' } : {});
+    },
   };
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
-import type { Catalog } from '../search/catalog.js';
 import { CHANGES } from '../search/change-record.js';
 import { changeCounts, type GenerationMeta } from '../search/generation.js';
+import type { GenerationWatcher } from '../search/generation-watcher.js';
 import { etagOf, matches } from '../http/etag.js';
 import type { Handler } from '../http/request-context.js';
 import { jsonResponse, notModified } from '../http/response.js';
@@ -49,9 +49,9 @@ function totalOf(slug: string): string {
  * each time, so that they never serve a replaced snapshot. Only by `ETag`: after a rollback, `Last-Modified`
  * is earlier than the client's copy, which `If-Modified-Since` would accept as current.
  */
-export function stats(catalog: Catalog, slug: string): Handler {
+export function stats(generations: GenerationWatcher, slug: string): Handler {
   return ({ req }) => {
-    const { index, snapshot, meta } = catalog.generation();
+    const { index, snapshot, meta } = generations.served();
     const { total, source, taken_at } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.

@@ -1,15 +1,16 @@
-import { EngineUnavailableError, SearchRefusedError, type SearchPool } from '../clients/search-pool.js';
+import { SearchRefusedError, type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import { runSearches } from './msearch.js';
-import { IndexClosedError, IndexGoneError } from './msearch-response.js';
+import { IndexGoneError } from './msearch-response.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from './package-document.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { maxDistance } from './similarity.js';
 import { hasFold, type Generation } from './generation.js';
-import type { GenerationWatcher } from './generation-watcher.js';
+import { SnapshotGoneError, type GenerationWatcher } from './generation-watcher.js';
+import { Chains, type ChangesSource } from './chains.js';
 import { decodeRecord, nameOf } from './change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
-import { changesIndexOf, isChangesOf, snapshotIdOf } from './index-names.js';
+import { changesIndexOf } from './index-names.js';
 import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames, type SearchBody } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
@@ -38,29 +39,8 @@ const SIMILAR_CONCURRENCY = 1;
 /** Maximum number of additions of one snapshot that are considered for a list of the newest. */
 const MAX_CANDIDATES = 1000;
 
-/** How long changes that were missing are not asked for, in milliseconds: an operator may restore or open their index. */
-const MISSING_MS = 60_000;
-
 /** The members of entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
-
-/** No snapshot has been loaded yet. */
-export class NotInitializedError extends Error {
-  override readonly name = 'NotInitializedError';
-}
-
-/** The snapshot is neither the current nor the previous one, or the changes since it are not available. */
-export class SnapshotGoneError extends Error {
-  override readonly name = 'SnapshotGoneError';
-}
-
-/**
- * The lineage of the generation was not recorded: it was built by an earlier release, with
- * CHANGES_RETENTION=0, or with a key that lacks the right, or the recording failed.
- */
-export class NoLineageError extends Error {
-  override readonly name = 'NoLineageError';
-}
 
 /** The generation was built by a release without look-alikes. The next rebuild adds the missing field. */
 export class NoFoldError extends Error {
@@ -73,14 +53,6 @@ export interface SimilarResults {
   count: number;
   /** Whether more names match than were requested. */
   truncated: boolean;
-}
-
-/** The snapshots from one to another. */
-export interface Chain {
-  /** Id of the first. */
-  from: string;
-  /** Ids of the following ones, oldest first. */
-  snapshots: readonly string[];
 }
 
 /** A package that was added. */
@@ -98,132 +70,37 @@ export interface SearchLimiters {
 
 /** Reads the current or the previous generation, with a limited number of concurrent searches. */
 export class Catalog {
-  /** Ids of snapshots whose changes are missing, so that no chain goes further back, and until when they count as missing. */
-  readonly #withoutChanges = new Map<string, number>();
+  readonly #chains: Chains;
 
   constructor(
     private readonly pool: SearchPool,
-    private readonly generations: GenerationWatcher,
+    readonly generations: GenerationWatcher,
     private readonly predictor: TierPredictor,
     private readonly limiters: SearchLimiters,
     private readonly log: Logger,
-  ) {}
-
-  /**
-   * The generation that reads are served from.
-   * @throws {NotInitializedError} before the first is complete.
-   * @throws {EngineUnavailableError} if Elasticsearch could not be read yet.
-   */
-  generation(): Generation {
-    const generation = this.generations.current;
-    if (generation !== undefined) return generation;
-    throw this.generations.engine === 'absent'
-      ? new NotInitializedError('no snapshot has been loaded yet')
-      : new EngineUnavailableError('no generation could be read yet');
+  ) {
+    this.#chains = new Chains(generations);
   }
 
   /**
-   * Runs `answer` on the generation of a snapshot. Without an id: on the current generation, and again on the
-   * next one if the current one was pruned meanwhile.
-   * @throws {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError} {IndexGoneError}
+   * Prepares another attempt after a read found that an index was deleted meanwhile, so that the same read then gets the
+   * next generation, or the rest of a chain.
+   * @param snapshot the snapshot that the client chose: there is no next one.
+   * @throws {SnapshotGoneError}, or any other error as it is.
    */
-  async read<T>(snapshot: string | undefined, answer: (generation: Generation) => Promise<T>): Promise<T> {
-    try {
-      return await answer(snapshot === undefined ? this.generation() : await this.#select(snapshot));
-    } catch (error) {
-      if (!(error instanceof IndexGoneError)) throw error;
-      if (snapshot !== undefined) throw new SnapshotGoneError(snapshot, { cause: error });
-    }
-    await this.generations.refresh();
-    return answer(this.generation());
-  }
-
-  async #select(snapshot: string): Promise<Generation> {
-    const known = this.generations.find(snapshot);
-    if (known !== undefined) return known;
-    await this.generations.refreshAll();
-    const found = this.generations.find(snapshot);
-    if (found !== undefined) return found;
-    this.generation();
-    this.#assertKnown();
-    throw new SnapshotGoneError(snapshot);
-  }
-
-  #assertKnown(): void {
-    if (this.generations.engine !== 'present') throw new EngineUnavailableError('no alias could be read');
+  async findNext(error: unknown, snapshot: string | undefined): Promise<void> {
+    const isShorter = this.#chains.shorten(error);
+    if (!isShorter && !(error instanceof IndexGoneError)) throw error;
+    if (snapshot === undefined) await this.generations.refresh();
+    else if (!isShorter) throw new SnapshotGoneError(snapshot, { cause: error });
   }
 
   /**
-   * Runs `answer` on the generation of a snapshot, or on the current one, if `since` is among the snapshots
-   * that led to it. If `since` is unknown, a flip may have been missed, so the aliases are read once more. If somebody deleted
-   * an index of changes, the chain begins there.
-   * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError} {OverloadedError}
+   * The generation to read changes from: that of a snapshot, or the current one, with the chain since another snapshot.
+   * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError}
    */
-  async readSince<T>(
-    snapshot: string | undefined,
-    since: string | undefined,
-    answer: (generation: Generation, chain: Chain) => Promise<T>,
-  ): Promise<T> {
-    for (;;) {
-      try {
-        return await this.#readSince(snapshot, since, answer);
-      } catch (error) {
-        if (!this.#shorten(error instanceof SnapshotGoneError ? error.cause : error)) throw error;
-      }
-    }
-  }
-
-  #readSince<T>(
-    snapshot: string | undefined,
-    since: string | undefined,
-    answer: (generation: Generation, chain: Chain) => Promise<T>,
-  ): Promise<T> {
-    return this.read(snapshot, async (generation) => {
-      const chain = this.#chain(generation, since);
-      if (chain !== undefined) return answer(generation, chain);
-      await this.generations.refreshAll();
-      const current = snapshot === undefined ? this.generation() : generation;
-      const found = this.#chain(current, since);
-      if (found !== undefined) return answer(current, found);
-      this.#assertKnown();
-      throw new SnapshotGoneError(since);
-    });
-  }
-
-  /** Lets chains begin at a snapshot whose changes are missing. @returns false if they already do, or for another error. */
-  #shorten(error: unknown): boolean {
-    if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;
-    const { alias } = this.generations;
-    const id = snapshotIdOf(error.index);
-    if (!isChangesOf(alias, error.index) || this.#lacksChanges(id)) return false;
-    this.#withoutChanges.set(id, performance.now() + MISSING_MS);
-    return true;
-  }
-
-  #lacksChanges(id: string): boolean {
-    const until = this.#withoutChanges.get(id) ?? -Infinity;
-    if (until > performance.now()) return true;
-    this.#withoutChanges.delete(id);
-    return false;
-  }
-
-  /**
-   * The ids of the snapshot of a generation and of those that led to it, newest first, as far as the changes exist.
-   * @throws {NoLineageError}
-   */
-  #lineage({ snapshot, meta }: Generation): string[] {
-    if (meta.lineage === undefined) throw new NoLineageError(snapshot);
-    const ids = [snapshot, ...meta.lineage.ancestors];
-    const first = ids.findIndex((id) => this.#lacksChanges(id));
-    return first === -1 ? ids : ids.slice(0, first + 1);
-  }
-
-  /** @returns undefined if `since` is not in the lineage. */
-  #chain(generation: Generation, since: string | undefined): Chain | undefined {
-    const ids = this.#lineage(generation);
-    const from = since ?? ids[1] ?? generation.snapshot;
-    const length = ids.indexOf(from);
-    return length === -1 ? undefined : { from, snapshots: ids.slice(0, length).reverse() };
+  selectSince(snapshot: string | undefined, since: string | undefined): Promise<ChangesSource> {
+    return this.#chains.select(snapshot, since);
   }
 
   /**
@@ -232,18 +109,15 @@ export class Catalog {
    * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async changes(
-    { meta }: Generation,
-    { from, snapshots }: Chain,
+    { meta, chain: { from, snapshots } }: ChangesSource,
     { limit, after }: { limit: number; after: string | undefined },
     requestId: string,
   ): Promise<ChangesPage> {
     if (snapshots.length === 0) return { changes: [], next: undefined };
     const run = this.#onChangesOf(snapshots, requestId);
     const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after };
-    return this.limiters.search.run(() =>
-      this.#logIfSlow({ requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from }, () =>
-        readChanges(run, query),
-      ),
+    return this.#run({ requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from }, () =>
+      readChanges(run, query),
     );
   }
 
@@ -255,18 +129,16 @@ export class Catalog {
   async additions(generation: Generation, limit: number, requestId: string): Promise<Addition[]> {
     const found = new Map<string, Addition>();
     // The chain begins at the last snapshot, whose additions are unknown.
-    for (const id of this.#lineage(generation).slice(0, -1)) {
+    for (const id of this.#chains.lineage(generation).slice(0, -1)) {
       const run = this.#onChangesOf([id], requestId);
-      const additions = this.limiters.search.run(() =>
-        this.#logIfSlow({ requestId, index: this.#changesOf(id), limit }, () =>
-          run([newestAdditions(MAX_CANDIDATES)]),
-        ),
+      const additions = this.#run({ requestId, index: this.#changesOf(id), limit }, () =>
+        run([newestAdditions(MAX_CANDIDATES)]),
       );
       const [hits] = await additions.catch((error: unknown) => {
-        if (this.#shorten(error)) return [];
+        if (this.#chains.shorten(error)) return [];
         throw error;
       });
-      if (this.#lacksChanges(id)) break;
+      if (this.#chains.isMissing(id)) break;
       const names = (hits?.entries ?? []).map((record) => nameOf(decodeRecord(record)));
       while (names.length > 0 && found.size < limit) {
         const unseen = names.splice(0, limit).filter((name) => !found.has(name));
@@ -289,10 +161,8 @@ export class Catalog {
     const { index, shards } = generation;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { q, limit } = query;
-    return this.limiters.search.run(() =>
-      this.#logIfSlow({ requestId, index, q, limit }, () =>
-        searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(generation, q, limit)),
-      ),
+    return this.#run({ requestId, index, q, limit }, () =>
+      searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(generation, q, limit)),
     );
   }
 
@@ -306,10 +176,8 @@ export class Catalog {
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
     const unique = [...new Set(names)];
-    const [hits] = await this.limiters.search.run(() =>
-      this.#logIfSlow({ requestId, index, names: unique.length }, () =>
-        runSearches(this.pool, index, [packagesNamed(unique, hasFold(meta))], requestId),
-      ),
+    const [hits] = await this.#run({ requestId, index, names: unique.length }, () =>
+      runSearches(this.pool, index, [packagesNamed(unique, hasFold(meta))], requestId),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
     return new Map(entries.map((entry) => [entry.name, entry]));
@@ -327,10 +195,10 @@ export class Catalog {
   ): Promise<SimilarResults> {
     if (!hasFold(meta)) throw new NoFoldError(index);
     const bodies = similarNames(name, maxDistance(name), limit + 1, shards);
-    const hits = await this.limiters.similar.run(() =>
-      this.#logIfSlow({ requestId, index, limit, name }, () =>
-        runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),
-      ),
+    const hits = await this.#run(
+      { requestId, index, limit, name },
+      () => runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),
+      this.limiters.similar,
     );
     let room = limit;
     const groups = DISTANCES.map((member, distance): EntryGroup => {
@@ -354,10 +222,8 @@ export class Catalog {
   ): Promise<EntryGroup> {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
-    return this.limiters.search.run(() =>
-      this.#logIfSlow({ requestId, index, page, limit }, () =>
-        browseIndex(this.pool, index, from, limit, requestId),
-      ),
+    return this.#run({ requestId, index, page, limit }, () =>
+      browseIndex(this.pool, index, from, limit, requestId),
     );
   }
 
@@ -369,6 +235,11 @@ export class Catalog {
   #onChangesOf(snapshots: readonly string[], requestId: string): RunSearches {
     const indices = snapshots.map((id) => this.#changesOf(id));
     return (bodies) => runSearches(this.pool, indices, bodies, requestId);
+  }
+
+  /** Runs a search once the limit allows it. */
+  #run<T>(what: SlowSearch, search: () => Promise<T>, limiter = this.limiters.search): Promise<T> {
+    return limiter.run(() => this.#logIfSlow(what, search));
   }
 
   /** Logs a slow search, even if it fails, and makes the service unhealthy if Elasticsearch refuses it. */

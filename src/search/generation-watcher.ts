@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
-import { SearchRefusedError } from '../clients/search-pool.js';
+import { EngineUnavailableError, SearchRefusedError } from '../clients/search-pool.js';
 import {
   AmbiguousAliasError,
   findGeneration,
@@ -37,6 +37,16 @@ const REFUSED =
 const UNREADABLE =
   'the index behind the alias was not written by this version of the service: deploy the version that wrote it, or rebuild';
 
+/** No snapshot has been loaded yet. */
+export class NotInitializedError extends Error {
+  override readonly name = 'NotInitializedError';
+}
+
+/** The snapshot is neither the current nor the previous one, or the changes since it are not available. */
+export class SnapshotGoneError extends Error {
+  override readonly name = 'SnapshotGoneError';
+}
+
 /** Tracks the current and the previous generation: polls every second, and on request. */
 export class GenerationWatcher {
   #current: Generation | undefined;
@@ -68,6 +78,38 @@ export class GenerationWatcher {
   /** The generation of a snapshot id, if it is the current or the previous one, as far as this replica knows. */
   find(snapshot: string): Generation | undefined {
     return [this.#current, this.#previous].find((generation) => generation?.snapshot === snapshot);
+  }
+
+  /**
+   * The generation that reads are served from.
+   * @throws {NotInitializedError} before the first is complete.
+   * @throws {EngineUnavailableError} if Elasticsearch could not be read yet.
+   */
+  served(): Generation {
+    if (this.#current !== undefined) return this.#current;
+    throw this.#state === 'absent'
+      ? new NotInitializedError('no snapshot has been loaded yet')
+      : new EngineUnavailableError('no generation could be read yet');
+  }
+
+  /**
+   * The generation of a snapshot; without an id, the current one. If the id is unknown, a flip may have been missed, so
+   * the aliases are read once more.
+   * @throws {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError}
+   */
+  async select(snapshot: string | undefined): Promise<Generation> {
+    if (snapshot === undefined) return this.served();
+    if (this.find(snapshot) === undefined) await this.refreshAll();
+    const found = this.find(snapshot);
+    if (found !== undefined) return found;
+    this.served();
+    this.assertKnown();
+    throw new SnapshotGoneError(snapshot);
+  }
+
+  /** @throws {EngineUnavailableError} if the generations may have changed since they were read. */
+  assertKnown(): void {
+    if (this.#state !== 'present') throw new EngineUnavailableError('no alias could be read');
   }
 
   get engine(): EngineState {
