@@ -55,7 +55,8 @@ export async function createRedis(
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
-    commandTimeout: 1000,
+    // A process that was suspended for a second still reads the responses to what it sent before.
+    commandTimeout: 2000,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
     // After a failover, the address may lead to another server only for new connections.
     reconnectOnError: (error) => {

@@ -2,11 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { Problem } from './problem.js';
 import { invalidParameter } from './query-params.js';
-import {
-  FailoverLimiter,
-  type RateLimitPolicy,
-  type RateLimiterDeps,
-} from './rate-limit/failover-limiter.js';
+import { FailoverLimiter, type RateLimiterDeps } from './rate-limit/failover-limiter.js';
+import type { RateLimitPolicy } from './rate-limit/fixed-windows.js';
 import { rateLimited } from './rate-limit/middleware.js';
 import type { Context } from './request-context.js';
 import { trimWhiteSpace } from '../unicode.js';
@@ -25,7 +22,6 @@ const WRONG_SECRETS: RateLimitPolicy = { name: 'secrets', points: 10, windowSeco
 /** Checks the secrets of all endpoints. Wrong ones count towards one limit. */
 export class SecretAuth {
   readonly #wrong: FailoverLimiter;
-  readonly #last = new Map<string, Promise<void>>();
 
   constructor(store: RateLimiterDeps) {
     this.#wrong = new FailoverLimiter(WRONG_SECRETS, store);
@@ -48,34 +44,22 @@ export class SecretAuth {
     const { address, bypassSecondsLeft } = ctx.state.client;
     const isRight = secretsEqual(given, configured);
     if (bypassSecondsLeft > 0) this.#wrong.stats.outcomes.bypassed++;
-    else {
-      await this.#serialize(address.key, () => this.#count(address.key, isRight));
-    }
+    else await this.#limit(address.key, isRight);
     if (!isRight) throw new Problem('forbidden');
   }
 
-  /** @throws {Problem} 429 */
-  async #count(key: string, isRight: boolean): Promise<void> {
-    const before = await this.#wrong.peek(key);
-    const { outcomes } = this.#wrong.stats;
-    if (before.consumed >= WRONG_SECRETS.points) {
-      outcomes.limited++;
-      throw rateLimited(before, 'too many wrong secrets from this address');
-    }
-    outcomes.passed++;
-    if (!isRight) await this.#wrong.consume(key, 1);
-  }
-
-  /** Checks guesses from one address one at a time, so that concurrent guesses cannot exceed the limit. */
-  #serialize(key: string, guess: () => Promise<void>): Promise<void> {
-    const turn = (this.#last.get(key) ?? Promise.resolve()).then(guess);
-    const last = turn
-      .catch(() => undefined)
-      .then(() => {
-        if (this.#last.get(key) === last) this.#last.delete(key);
-      });
-    this.#last.set(key, last);
-    return turn;
+  /**
+   * Counts a wrong secret, and rejects any secret after ten wrong ones. Right ones take the same command and add no
+   * points: Redis executes all checks of an address one after the other, so concurrent guesses cannot exceed the limit.
+   * @throws {Problem} 429
+   */
+  async #limit(client: string, isRight: boolean): Promise<void> {
+    const { local, stats } = this.#wrong;
+    // An address that was locked out while Redis was down stays so.
+    const before = await local.take(client, 0);
+    const window = before.allowed ? await this.#wrong.take(client, isRight ? 0 : 1) : before;
+    stats.outcomes[window.allowed ? 'passed' : 'limited']++;
+    if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
   }
 }
 

@@ -24,8 +24,8 @@ export interface SnapshotRead<
   Query extends SnapshotQuery = SnapshotQuery,
   Source extends Generation = Generation,
 > {
-  /** Checks the parameters, and counts what the request costs beyond one point. */
-  parse(ctx: Context): Query | Promise<Query>;
+  /** Checks the parameters. */
+  parse(ctx: Context): Query;
   /** Picks the generation, and what else the endpoint reads. */
   select(query: Query): Promise<Source>;
   /** The normalised request: equal requests to a generation have equal responses. */
@@ -40,7 +40,7 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
     read: SnapshotRead<Query, Source>,
   ): Handler {
     return async (ctx) => {
-      const query = await read.parse(ctx);
+      const query = read.parse(ctx);
       const source = await read.select(query);
       try {
         return await answer(ctx, cache, read, query, source);

@@ -99,7 +99,7 @@ function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
     ),
     counter(
       'limit_fallbacks_total',
-      'Rate-limit checks on Redis that failed or timed out, and were counted in this process',
+      'Rate-limit checks that this process counted because Redis failed or timed out',
       ['budget'],
       () => [...stats].map(([budget, { fallbacks }]) => [fallbacks, budget]),
     ),

@@ -5,12 +5,13 @@ import type { GenerationWatcher } from '../search/generation-watcher.js';
 import type { Config } from '../config.js';
 import type { ResponseCache } from '../http/response-cache.js';
 import type { BypassTokens } from '../http/bypass-token.js';
-import type { RateLimitPolicy, RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
+import type { RateLimiterDeps } from '../http/rate-limit/failover-limiter.js';
+import type { RateLimitPolicy } from '../http/rate-limit/fixed-windows.js';
 import { isOpen, preflight } from '../http/cors.js';
 import { confidential, markAsPage } from '../http/security-headers.js';
 import { respond } from '../http/send.js';
 import { snapshotReader } from '../http/snapshot-read.js';
-import { createRateLimit, type RateLimit } from '../http/rate-limit/middleware.js';
+import { createRateLimit, type Cost, type RateLimit } from '../http/rate-limit/middleware.js';
 import type { Operation } from '../http/openapi.js';
 import type { Handler, RequestState } from '../http/request-context.js';
 import { SecretAuth } from '../http/secret-auth.js';
@@ -21,7 +22,7 @@ import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
-import { lookup, lookupOperation } from './lookup.js';
+import { lookup, lookupCost, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
 import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
@@ -52,7 +53,7 @@ interface Endpoint {
   /** Rate limit of its requests; none by default. */
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
-  cost?: number;
+  cost?: Cost;
 }
 
 /** Registers all endpoints, with their rate limits and cross-origin access. */
@@ -78,8 +79,9 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     },
     '/lookup': {
       operation: lookupOperation,
-      handler: read(lookup(catalog, reading)),
+      handler: read(lookup(catalog)),
       limit: reading,
+      cost: lookupCost,
     },
     '/similar': {
       operation: similarOperation,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi.js';
 import { parseParams } from '../http/query-params.js';
-import type { RateLimit } from '../http/rate-limit/middleware.js';
 import { jsonResponse } from '../http/response.js';
 import type { SnapshotRead } from '../http/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
@@ -60,14 +59,20 @@ export const lookupOperation: Operation = {
   problems: [...READ_PROBLEMS, 'headers_too_large'],
 };
 
+/** Points of a request with this query string. A request that is rejected with 400 costs one. */
+export function lookupCost(querystring: string): number {
+  try {
+    const { name: names } = parseParams(lookupParams, querystring);
+    return Math.ceil(names.length / NAMES_PER_POINT);
+  } catch {
+    return 1;
+  }
+}
+
 /** `GET /lookup?name=&name=`: the packages with these names, compared code point by code point. */
-export function lookup(catalog: Catalog, limit: RateLimit): SnapshotRead<z.output<typeof lookupParams>> {
+export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {
   return {
-    async parse(ctx) {
-      const query = parseParams(lookupParams, ctx.querystring);
-      await limit.raiseTo(Math.ceil(query.name.length / NAMES_PER_POINT), ctx.state);
-      return query;
-    },
+    parse: ({ querystring }) => parseParams(lookupParams, querystring),
     select: ({ snapshot }) => catalog.generations.select(snapshot),
     key: ({ name }) => `lookup ${JSON.stringify(name)}`,
     async search({ name: names }, generation, requestId) {

@@ -63,22 +63,34 @@ describe('Rate limits', () => {
       const [, left] = /;r=(\d+);/.exec(headers.get('RateLimit') ?? '') ?? [];
       return [status, Number(left)];
     };
-    const client = as('198.51.100.20');
+    const client = as('198.51.100.18');
     expect(await remaining(`/lookup?${names(10)}`, client)).to.deep.equal([200, 4]);
-    // A rejected request costs only the point on arrival.
+    // A request with an invalid parameter costs one point.
     expect(await remaining('/lookup?name=', client)).to.deep.equal([400, 3]);
     expect(await remaining(`/lookup?${names(11)}`, client)).to.deep.equal([200, 1]);
     expect(await remaining('/packages/alpha', client)).to.deep.equal([200, 0]);
-    const another = as('198.51.100.21');
-    expect(await remaining('/similar?name=alpha', another)).to.deep.equal([200, 2]);
-    expectProblem(await suite.service.get('/similar?name=alpha', another), 429, 'rate_limited');
-    const third = as('198.51.100.22');
-    expect(await remaining('/stats', third)).to.deep.equal([200, 4]);
-    const refused = await suite.service.get(`/lookup?${names(41)}`, third);
-    expectProblem(refused, 429, 'rate_limited');
-    expect(refused.headers.get('RateLimit')).to.match(/^"reading";r=0;t=\d+$/);
+    expect(await remaining('/similar?name=alpha', as('198.51.100.19'))).to.deep.equal([200, 2]);
     // Never more than the whole budget.
     expect(await remaining(`/lookup?${names(100)}`, as('198.51.100.23'))).to.deep.equal([200, 0]);
+  });
+
+  it('add nothing for a request that costs more points than are left', async () => {
+    const names = (count: number) => `/lookup?${Array(count).fill('name=alpha').join('&')}`;
+    for (const [n, costly] of [names(31), '/similar?name=alpha'].entries()) {
+      const client = as(`198.51.100.${20 + n}`);
+      for (let used = 1; used <= 3; used++) await suite.service.get('/stats', client);
+      for (let i = 0; i < 3; i++) {
+        const rejected = await suite.service.get(costly, client);
+        expectProblem(rejected, 429, 'rate_limited');
+        expect(rejected.headers.get('RateLimit')).to.match(/^"reading";r=2;t=\d+$/);
+      }
+      for (const left of [1, 0]) {
+        const { status, headers } = await suite.service.get('/search?q=alpha', client);
+        expect(status).to.equal(200);
+        expect(headers.get('RateLimit')).to.match(new RegExp(`^"reading";r=${left};t=`));
+      }
+      expectProblem(await suite.service.get('/search?q=alpha', client), 429, 'rate_limited');
+    }
   });
 
   it('do not apply to /ping and /health, and let a blocked client use /debug-ip', async () => {
@@ -193,6 +205,21 @@ describe('Rate limits', () => {
     expect(await statusesOf([...wrong, BYPASS_SECRET], as('198.51.100.24'))).to.deep.equal(rejected);
     const right = wrong.map(() => BYPASS_SECRET);
     expect(await statusesOf(right, as('198.51.100.25'))).to.deep.equal(right.map(() => 200));
+  });
+
+  it('tell exactly ten of the concurrent wrong secrets at three replicas from the right one', async () => {
+    const replicas = [suite.service, await startReplica(variables()), await startReplica(variables())];
+    const statusesOf = async (secret: string, client: RequestInit) => {
+      const answers = Array.from({ length: 51 }, (_, i) =>
+        (replicas[i % 3] ?? suite.service).get(`/get-bypass?secret=${secret}`, client),
+      );
+      return (await Promise.all(answers)).map(({ status }) => status).sort();
+    };
+    const right = await statusesOf(BYPASS_SECRET, as('198.51.100.26'));
+    expect(right).to.deep.equal(Array(51).fill(200));
+    const wrong = await statusesOf('wrong', as('198.51.100.26'));
+    expect(wrong).to.deep.equal([...Array<number>(10).fill(403), ...Array<number>(41).fill(429)]);
+    expect(await statusesOf(BYPASS_SECRET, as('198.51.100.26'))).to.deep.equal(Array(51).fill(429));
   });
 
   it('are counted in the process without Redis, and reported by /debug-ip', async () => {

@@ -1,36 +1,22 @@
 import type { Redis } from 'ioredis';
-import {
-  RateLimiterMemory,
-  RateLimiterRedis,
-  RateLimiterRes,
-  type RateLimiterAbstract,
-} from 'rate-limiter-flexible';
+import { LRUCache } from 'lru-cache';
 import { describeRedisError } from '../../clients/redis.js';
 import type { Logger } from '../../log.js';
+import { FixedWindows, type RateLimitPolicy, type RateLimitState } from './fixed-windows.js';
 
-/** Timeout of one rate-limit check on Redis, in milliseconds. */
+/** Timeout of one check on Redis, in milliseconds. */
 export const REDIS_TIMEOUT_MS = 50;
 
-/** Points of each client in a fixed window of time. */
-export interface RateLimitPolicy {
-  /** Names the policy in headers, metrics and Redis keys. */
-  name: string;
-  points: number;
-  windowSeconds: number;
-}
+/** After a timeout, one check in this time waits for Redis; the others are counted locally. In milliseconds. */
+export const RETRY_PAUSE_MS = 1000;
 
-/** The state of one client. */
-export interface RateLimitState {
-  /** Points used in this window. */
-  consumed: number;
-  /** Until the window ends. */
-  msBeforeNext: number;
-}
+/** Clients without points that are remembered at most. Of more, those seen least recently are asked for again. */
+const MAX_EXHAUSTED = 10_000;
 
 /** Counters of one policy since the process started. */
 export interface RateLimitStats {
   outcomes: { passed: number; limited: number; bypassed: number };
-  /** Checks on Redis that failed or timed out. */
+  /** Checks that this process counted because Redis failed or timed out. */
   fallbacks: number;
 }
 
@@ -44,108 +30,89 @@ export interface RateLimiterDeps {
   stats: Map<string, RateLimitStats>;
 }
 
-/**
- * Counts on Redis for all replicas, and in this process's memory while Redis is down or slow. Clients over
- * the limit are rejected without a Redis call. Never throws.
- */
+/** Counts on Redis for all replicas, and in this process's memory while Redis is down or slow. */
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
-  readonly #memory: RateLimiterMemory;
-  readonly #shared: RateLimiterRedis | undefined;
-  readonly #redis: Redis | undefined;
-  readonly #log: Logger;
+  /** The windows while Redis is down or slow, or without Redis. */
+  readonly local: FixedWindows;
+  readonly #shared: FixedWindows | undefined;
+  /** Clients that have no points left on Redis, until their windows end. */
+  readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
   #isRedisUp = true;
+  /** Until then, by `performance.now()`, checks do not wait for Redis. */
+  #localUntil = 0;
 
   constructor(
     private readonly policy: RateLimitPolicy,
-    { redis, slug, log, stats }: RateLimiterDeps,
+    private readonly deps: RateLimiterDeps,
   ) {
-    const { name, points, windowSeconds } = policy;
-    const options = { points, duration: windowSeconds, keyPrefix: `${slug}:limit:${name}` };
-    this.#redis = redis;
-    this.#log = log;
-    stats.set(name, this.stats);
-    this.#memory = new RateLimiterMemory(options);
-    if (redis === undefined) return;
-    this.#shared = new RateLimiterRedis({
-      ...options,
-      storeClient: redis,
-      rejectIfRedisNotReady: true,
-      inMemoryBlockOnConsumed: points + 1,
-    });
+    const { redis, slug, stats } = deps;
+    stats.set(policy.name, this.stats);
+    this.local = FixedWindows.inMemory(policy);
+    this.#shared = redis && FixedWindows.onRedis(redis, slug, policy);
   }
 
   /**
-   * Uses points of a client.
-   * @param deadline of Redis, by `performance.now()`.
-   * @returns the state after the last of them.
+   * Adds points of a client if they fit. Adding 0 points shows whether any are left. A client that has none left is
+   * rejected without a Redis call. Never throws.
    */
-  consume(
-    key: string,
+  async take(client: string, points: number): Promise<RateLimitState> {
+    const msLeft = this.#exhausted.getRemainingTTL(client);
+    if (msLeft > 0) return { allowed: false, used: this.policy.points, msLeft };
+    if (this.#shared === undefined) return this.local.take(client, points);
+    const shared = await this.#takeShared(this.#shared, client, points);
+    if (shared !== undefined) return shared;
+    this.stats.fallbacks++;
+    return this.local.take(client, points);
+  }
+
+  /** @returns undefined if Redis fails, is too slow, or was too slow less than a second ago. */
+  async #takeShared(
+    windows: FixedWindows,
+    client: string,
     points: number,
-    deadline = performance.now() + REDIS_TIMEOUT_MS,
-  ): Promise<RateLimitState> {
-    return this.#withFailover(deadline, (limiter) => this.#consume(limiter, key, points));
-  }
-
-  /** Sends all commands of the `consume` calls in `send` in one write: a write costs more than a command. */
-  batch(send: () => void): void {
-    const { stream } = this.#redis ?? {};
-    stream?.cork();
-    send();
-    stream?.uncork();
-  }
-
-  /** The state of a client; uses no points. */
-  async peek(key: string): Promise<RateLimitState> {
-    const deadline = performance.now() + REDIS_TIMEOUT_MS;
-    const state = await this.#withFailover(deadline, (limiter) => limiter.get(key));
-    // A Redis that is full or a replica can be read, but points are counted in this process.
-    const local = await this.#memory.get(key);
-    const most = (local?.consumedPoints ?? 0) > (state?.consumedPoints ?? 0) ? local : state;
-    return { consumed: most?.consumedPoints ?? 0, msBeforeNext: most?.msBeforeNext ?? 0 };
-  }
-
-  async #withFailover<T>(deadline: number, check: (limiter: RateLimiterAbstract) => Promise<T>): Promise<T> {
-    if (this.#shared === undefined || this.#redis === undefined) return check(this.#memory);
+  ): Promise<RateLimitState | undefined> {
+    const now = performance.now();
+    if (now < this.#localUntil) return undefined;
+    // Until this check has succeeded, no other one waits.
+    if (!this.#isRedisUp) this.#localUntil = now + RETRY_PAUSE_MS;
     try {
-      const state = await withDeadline(check(this.#shared), deadline);
+      const state = await withTimeout(windows.take(client, points));
       this.#isRedisUp = true;
+      this.#localUntil = 0;
+      const isExhausted = state.used >= this.policy.points;
+      if (isExhausted) this.#exhausted.set(client, true, { ttl: Math.max(1, state.msLeft) });
       return state;
     } catch (error) {
-      this.stats.fallbacks++;
-      if (this.#isRedisUp) {
-        const reason = describeRedisError(error, this.#redis);
-        this.#log.warn({ err: error, budget: this.policy.name }, `${reason}: counting locally`);
-      }
+      if (this.#isRedisUp) this.#logOutage(error);
       this.#isRedisUp = false;
-      return check(this.#memory);
+      // Other errors occur at once, so the next check can ask again.
+      this.#localUntil = error instanceof RedisTimeoutError ? performance.now() + RETRY_PAUSE_MS : 0;
+      return undefined;
     }
   }
 
-  /** The library throws the state of a client over the limit; here it is returned like any other. */
-  async #consume(limiter: RateLimiterAbstract, key: string, points: number): Promise<RateLimitState> {
-    try {
-      const { consumedPoints, msBeforeNext } = await limiter.consume(key, points);
-      return { consumed: consumedPoints, msBeforeNext };
-    } catch (rejection) {
-      if (!(rejection instanceof RateLimiterRes)) throw rejection;
-      const { consumedPoints, msBeforeNext } = rejection;
-      // 0 if the client is blocked in memory, without a Redis call.
-      return { consumed: consumedPoints === 0 ? this.policy.points + points : consumedPoints, msBeforeNext };
-    }
+  #logOutage(error: unknown): void {
+    const { redis, log } = this.deps;
+    const reason = describeRedisError(error, redis as Redis);
+    log.warn({ err: error, budget: this.policy.name }, `${reason}: counting locally`);
   }
 }
 
+class RedisTimeoutError extends Error {
+  override readonly message = 'Redis did not respond in time';
+}
+
 /**
- * Rejects at the deadline, unless the response has arrived by then and this process was too busy to read it.
+ * Rejects after `REDIS_TIMEOUT_MS`, but reads what has arrived first: this process may have been suspended or too busy
+ * to read a response in time. The timeout of ioredis discards such responses.
  */
-async function withDeadline<T>(response: Promise<T>, deadline: number): Promise<T> {
+async function withTimeout<T>(response: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
-    const expire = () => reject(new Error('Redis did not respond in time'));
-    timer = setTimeout(() => setImmediate(expire), deadline - performance.now());
+    const expire = () => reject(new RedisTimeoutError());
+    timer = setTimeout(() => setImmediate(expire), REDIS_TIMEOUT_MS);
   });
   try {
     return await Promise.race([response, timeout]);

@@ -1,13 +1,8 @@
 import type { Middleware } from 'koa';
 import { Problem, retryAfter } from '../problem.js';
 import type { RequestState } from '../request-context.js';
-import { BatchedLimiter } from './batched-limiter.js';
-import {
-  FailoverLimiter,
-  type RateLimiterDeps,
-  type RateLimitPolicy,
-  type RateLimitState,
-} from './failover-limiter.js';
+import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
+import type { RateLimitPolicy, RateLimitState } from './fixed-windows.js';
 
 /** The rate limit of a client, as `/debug-ip` shows it. */
 export interface Usage {
@@ -16,89 +11,73 @@ export interface Usage {
   reset_seconds: number;
 }
 
+/** Points of a request, or how they follow from its query string. */
+export type Cost = number | ((querystring: string) => number);
+
 /** A limit on the requests of each client. */
 export interface RateLimit {
   /**
-   * Counts each request, and responds 429 if the client is over the limit. Requests with a valid bypass token
-   * are free.
-   * @param cost of a request, in points; never more than the whole limit.
+   * Counts each request, and responds 429 without counting it if its points do not fit into the client's limit.
+   * Requests with a valid bypass token are free.
+   * @param cost 1 by default; never more than the whole limit.
    */
-  enforce(cost?: number): Middleware<RequestState>;
-  /**
-   * Raises the cost of a request that `enforce` has counted as one point.
-   * @throws {Problem} 429 if the client is over the limit now.
-   */
-  raiseTo(cost: number, state: RequestState): Promise<void>;
+  enforce(cost?: Cost): Middleware<RequestState>;
   /** The state of a client; uses no points. Null if there is no limit. */
-  usage(key: string): Promise<Usage | null>;
+  usage(client: string): Promise<Usage | null>;
 }
 
 const UNLIMITED: RateLimit = {
   enforce: () => (_ctx, next) => next(),
-  raiseTo: () => Promise.resolve(),
   usage: () => Promise.resolve(null),
 };
 
 /** The rate limit of a policy; 0 points mean no limit. */
 export function createRateLimit(policy: RateLimitPolicy, deps: RateLimiterDeps): RateLimit {
-  const { name, points, windowSeconds } = policy;
-  if (points === 0) return UNLIMITED;
+  const { points: limit } = policy;
+  if (limit === 0) return UNLIMITED;
   const limiter = new FailoverLimiter(policy, deps);
-  const batched = new BatchedLimiter(limiter);
   const { outcomes } = limiter.stats;
-  const policyHeader = `"${name}";q=${points};w=${windowSeconds}`;
-  const remaining = ({ consumed }: RateLimitState) => Math.max(0, points - consumed);
-  const check = async ({ client, headers }: RequestState, cost: number) => {
-    const state = await batched.consume(client.address.key, cost);
-    // The fields of the IETF draft "RateLimit header fields for HTTP".
-    const value = `"${name}";r=${remaining(state)};t=${secondsLeft(state)}`;
-    headers['RateLimit-Policy'] = policyHeader;
-    headers['RateLimit'] = value;
-    if (state.consumed > points) throw rateLimited(state);
+  const check = async (state: RequestState, points: number) => {
+    const window = await limiter.take(state.client.address.key, Math.min(points, limit));
+    addHeaders(state, policy, window);
+    outcomes[window.allowed ? 'passed' : 'limited']++;
+    if (!window.allowed) throw rateLimited(window);
   };
   return {
     enforce: (cost = 1) => {
-      const affordable = Math.min(cost, points);
-      return async (ctx, next) => {
-        if (ctx.state.client.bypassSecondsLeft > 0) {
-          outcomes.bypassed++;
-          await next();
-          return;
-        }
-        let outcome: 'passed' | 'limited' = 'passed';
-        try {
-          await check(ctx.state, affordable);
-          await next();
-        } catch (error) {
-          if (error instanceof Problem && error.code === 'rate_limited') outcome = 'limited';
-          throw error;
-        } finally {
-          outcomes[outcome]++;
-        }
+      const pointsOf = typeof cost === 'number' ? () => cost : cost;
+      return async ({ state, querystring }, next) => {
+        if (state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
+        else await check(state, pointsOf(querystring));
+        await next();
       };
     },
-    raiseTo: async (cost, state) => {
-      const rest = Math.min(cost, points) - 1;
-      if (rest > 0 && state.client.bypassSecondsLeft === 0) await check(state, rest);
-    },
-    usage: async (key) => {
-      const state = await limiter.peek(key);
-      return {
-        limit: points,
-        remaining: remaining(state),
-        reset_seconds: Math.ceil(state.msBeforeNext / 1000),
-      };
+    usage: async (client) => {
+      const window = await limiter.take(client, 0);
+      return { limit, remaining: remaining(policy, window), reset_seconds: secondsLeft(window) };
     },
   };
 }
 
+/** Adds the headers of the IETF draft "RateLimit header fields for HTTP". */
+function addHeaders({ headers }: RequestState, policy: RateLimitPolicy, window: RateLimitState): void {
+  const { name, points, windowSeconds } = policy;
+  headers['RateLimit-Policy'] = `"${name}";q=${points};w=${windowSeconds}`;
+  headers['RateLimit'] = `"${name}";r=${remaining(policy, window)};t=${secondsLeft(window)}`;
+}
+
 /** 429 until the window ends. */
-export function rateLimited(state: RateLimitState, detail?: string): Problem {
-  const headers = retryAfter(secondsLeft(state));
+export function rateLimited(window: RateLimitState, detail?: string): Problem {
+  const headers = retryAfter(secondsLeft(window));
   return new Problem('rate_limited', detail === undefined ? { headers } : { headers, detail });
 }
 
+/** Points left in the window; `used` exceeds the limit only if other replicas have a higher one. */
+function remaining({ points }: RateLimitPolicy, { used }: RateLimitState): number {
+  return Math.max(0, points - used);
+}
+
 /** Seconds until the window ends, rounded up. */
-function secondsLeft({ msBeforeNext }: RateLimitState): number {
-  return Math.max(1, Math.ceil(msBeforeNext / 1000));
+function secondsLeft({ msLeft }: RateLimitState): number {
+  return Math.max(1, Math.ceil(msLeft / 1000));
 }
