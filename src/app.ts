@@ -2,7 +2,7 @@ import Koa from 'koa';
 import type { Config } from './config.js';
 import { accessLog, type OnResponse } from './http/access-log.js';
 import { clientIpReader } from './http/client-ip.js';
-import { preflight } from './http/cors.js';
+import { preflight } from './http/browser-policy.js';
 import { notFound, errorHandler, uncaughtErrorHandler } from './http/error-handler.js';
 import { requestContext, type RequestState } from './http/request-context.js';
 import { respond } from './http/send.js';

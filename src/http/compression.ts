@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import type { BodyResponse } from './response.js';
+import { bodyResponse, type BodyResponse } from './response.js';
 
 /** Values of `Content-Encoding`, the best first: browsers accept all of them equally. */
 const ENCODINGS = ['br', 'gzip'] as const;
@@ -52,10 +52,9 @@ export async function compress(
   encoding: Encoding,
   effort: Effort,
 ): Promise<BodyResponse> {
-  const { body, headers } = response;
-  const slice = await compressors[encoding](body, LEVELS[effort][encoding]);
   // zlib returns a slice of a 16 KiB chunk, which would stay in memory as a whole.
-  return { ...response, headers: { ...headers, 'Content-Encoding': encoding }, body: exactCopy(slice) };
+  const body = exactCopy(await compressors[encoding](response.body, LEVELS[effort][encoding]));
+  return bodyResponse(body, { ...response.headers, 'Content-Encoding': encoding }, response.status);
 }
 
 /** A copy in a buffer of its exact size. */

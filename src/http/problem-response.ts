@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
-import { CORS_HEADERS, isOpen } from './cors.js';
+import { policyHeaders } from './browser-policy.js';
 import type { Problem } from './problem.js';
 import { REQUEST_ID, requestIdOf } from './request-context.js';
-import { jsonResponse, type HttpResponse, type ResponseHeaders } from './response.js';
-import { SECURITY_HEADERS } from './security-headers.js';
+import { jsonResponse, type BodyResponse, type ResponseHeaders } from './response.js';
 
 /** The response that reports a problem. */
-export function problemResponse({ status, headers, body }: Problem): HttpResponse & { body: Buffer } {
-  return jsonResponse(
-    body,
-    { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json', ...headers },
-    status,
-  );
+export function problemResponse({ status, headers, body }: Problem): BodyResponse {
+  const type = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' };
+  return jsonResponse(body, { ...type, ...headers }, status);
 }
 
 /** Sends a problem in place of a failed response, and closes the connection. */
@@ -40,13 +36,6 @@ export function rawProblem(problem: Problem, request?: IncomingMessage): string 
 function lastResponse(problem: Problem, requestId: string, target = '') {
   const [path = ''] = target.split(/[?#]/, 1);
   const { headers, body } = problemResponse(problem);
-  const all: ResponseHeaders = {
-    ...SECURITY_HEADERS,
-    ...(isOpen(path) ? CORS_HEADERS : {}),
-    ...headers,
-    [REQUEST_ID]: requestId,
-    'Content-Length': String(body.length),
-    Connection: 'close',
-  };
-  return { headers: all, body };
+  const own: ResponseHeaders = { [REQUEST_ID]: requestId, Connection: 'close' };
+  return { headers: { ...policyHeaders(path, problem.status), ...headers, ...own }, body };
 }

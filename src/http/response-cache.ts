@@ -37,19 +37,21 @@ export class ResponseCache {
     return this.#entries?.calculatedSize ?? 0;
   }
 
-  /** The response with this key, created if it is not cached. Failures are not cached. */
-  async get(key: string, create: () => Promise<BodyResponse>): Promise<BodyResponse> {
+  /** The cached response with this key. */
+  get(key: string): BodyResponse | undefined {
     const kept = this.#entries?.get(key);
-    if (kept !== undefined) {
-      this.counts.hit++;
-      return kept;
-    }
+    if (kept !== undefined) this.counts.hit++;
+    return kept;
+  }
+
+  /** Creates the response that is not cached, and caches it unless that fails. */
+  create(key: string, create: () => Promise<BodyResponse>): Promise<BodyResponse> {
     this.counts[this.#inFlight.has(key) ? 'shared' : 'miss']++;
     return this.#create(key, create);
   }
 
   /** The response in an encoding, compressed if that is not cached; as it is if it is small. */
-  async inEncoding(key: string, response: BodyResponse, encoding: Encoding): Promise<BodyResponse> {
+  inEncoding(key: string, response: BodyResponse, encoding: Encoding): BodyResponse | Promise<BodyResponse> {
     if (response.body.length < MIN_COMPRESSED_BYTES) return response;
     const encodedKey = `${encoding} ${key}`;
     const kept = this.#entries?.get(encodedKey);

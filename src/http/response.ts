@@ -20,7 +20,8 @@ const JSON_TYPE = 'application/json; charset=utf-8';
  * @param body JSON, unless `headers` has another `Content-Type`.
  */
 export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status = 200): BodyResponse {
-  return { status, headers: { 'Content-Type': JSON_TYPE, ...headers }, body };
+  const length = String(body.length);
+  return { status, headers: { 'Content-Type': JSON_TYPE, ...headers, 'Content-Length': length }, body };
 }
 
 /** The same with a value that is written as JSON. */

@@ -71,12 +71,13 @@ async function answer<Query extends SnapshotQuery, Source extends Generation>(
       return notModified(validators);
     }
   }
-  const response = await cache.get(key, async () => {
+  const search = async () => {
     const { status, headers, body } = await read.search(query, source, state.requestId);
     // A problem has another tag: a 304 must refer to a 200.
     const tagged = status === 200 ? request : `${status} ${request}`;
     return { status, headers: { ...headers, ...validatorsOf(source, tagged) }, body };
-  });
+  };
+  const response = cache.get(key) ?? (await cache.create(key, search));
   // `*` matches any 200.
   if (condition === '*' && response.status === 200) return notModified(validatorsOf(source, request));
   const encoding = encodingFor(req.headers['accept-encoding']);

@@ -70,12 +70,12 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
   const parse = memoizedParser(changesParams);
   return {
     parse(ctx) {
-      const { after: cursor, ...query } = parse(ctx.querystring);
-      const after = cursor === undefined ? undefined : decodeCursor(cursorKey(query.since), cursor)?.name;
+      const { since, limit, snapshot, after: cursor } = parse(ctx.querystring);
+      const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since), cursor)?.name;
       if (cursor !== undefined && after === undefined) {
         throw invalidParameter('after', 'must be from a next link with the same since');
       }
-      return { ...query, cursor, after };
+      return { since, limit, snapshot, cursor, after };
     },
     select: ({ snapshot, since }) => catalog.selectSince(snapshot, since),
     key: ({ limit, cursor = '' }, { chain }) => `changes ${chain.from} ${limit} ${cursor}`,

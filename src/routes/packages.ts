@@ -44,10 +44,10 @@ export const packageOperation: Operation = {
 export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   const parse = memoizedParser(queryParams);
   return {
-    parse: (ctx) => ({
-      ...parse(ctx.querystring),
-      wanted: parsePathParam(name, 'name', restOfPath(ctx.req.url)),
-    }),
+    parse(ctx) {
+      const { snapshot } = parse(ctx.querystring);
+      return { snapshot, wanted: parsePathParam(name, 'name', restOfPath(ctx.req.url)) };
+    },
     select: ({ snapshot }) => catalog.generations.select(snapshot),
     key: ({ wanted }) => `package ${wanted}`,
     async search({ wanted }, generation, requestId) {

@@ -65,12 +65,12 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
   return {
     parse(ctx) {
-      const { after: cursor, ...query } = parse(ctx.querystring);
-      const after = cursor === undefined ? undefined : decodeCursor(query.q, cursor);
+      const { q, limit, snapshot, after: cursor } = parse(ctx.querystring);
+      const after = cursor === undefined ? undefined : decodeCursor(q, cursor);
       if (cursor !== undefined && after === undefined) {
         throw invalidParameter('after', 'must be from a next link with the same q');
       }
-      return { ...query, cursor, after };
+      return { q, limit, snapshot, cursor, after };
     },
     select: ({ snapshot }) => catalog.generations.select(snapshot),
     key: ({ q, limit, cursor }) =>
