@@ -39,8 +39,8 @@ export class RawConnection {
     const connection = new RawConnection(socket);
     socket.pause();
     // A server that refuses a connection may reset it before this process has seen that it was accepted.
-    await once(socket, 'connect').catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ECONNRESET') throw error;
+    await once(socket, 'connect').catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
     });
     return connection;
   }
