@@ -4,7 +4,7 @@ import { generatedPackages, writePackages } from '../fixtures/generated-dataset.
 import { makeQueries } from '../fixtures/queries.js';
 import { pick, seededRandom } from '../fixtures/random.js';
 import { PHASES, type Phase } from '../src/rebuild/progress.js';
-import type { PackageEntry } from '../src/search/package-document.js';
+import type { PackageEntry } from '../src/snapshot/package-document.js';
 import { timed } from './goals.js';
 import { SECRET, searchPath } from './load.js';
 import { ServerProcess } from './processes.js';

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { writeDataset } from '../fixtures/generated-dataset.js';
 import { createReadClient } from '../src/clients/elasticsearch.js';
-import { findGeneration, isReadable } from '../src/search/generation.js';
+import { findGeneration, isReadable } from '../src/snapshot/generation.js';
 import { readNameSample, type NameSample } from '../src/search/name-sample.js';
 import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';

@@ -3,7 +3,7 @@ import { constants, gzipSync } from 'node:zlib';
 import { readText } from '../src/rebuild/dataset-text.js';
 import { quote } from '../src/rebuild/reason-text.js';
 import { NUMBER_COLUMN, readRows } from '../src/rebuild/rows.js';
-import type { PackageEntry } from '../src/search/package-document.js';
+import type { PackageEntry } from '../src/snapshot/package-document.js';
 
 /** Maximum size of the text of an earlier dataset, in bytes: enough for 10,000,000 packages. */
 const MAX_TEXT_BYTES = 2 ** 30;

@@ -1,11 +1,11 @@
 import Koa from 'koa';
 import type { Config } from './config.js';
-import { accessLog, type OnResponse } from './http/access-log.js';
-import { clientIpReader } from './http/client-ip.js';
-import { preflight } from './http/browser-policy.js';
-import { notFound, errorHandler, uncaughtErrorHandler } from './http/error-handler.js';
-import { requestContext, type RequestState } from './http/request-context.js';
-import { respond } from './http/send.js';
+import { accessLog, type OnResponse } from './http/request/access-log.js';
+import { clientIpReader } from './http/request/client-ip.js';
+import { preflight } from './http/response/browser-policy.js';
+import { notFound, errorHandler, uncaughtErrorHandler } from './http/response/error-handler.js';
+import { requestContext, type RequestState } from './http/request/request-context.js';
+import { respond } from './http/response/send.js';
 import type { Logger } from './log.js';
 import { createStaticRouter, createRouter, methodNotAllowed, type RouteDeps } from './routes/index.js';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import type { RankedEntry } from '../../fixtures/search-oracle.js';
 import { BY_RANK_AND_NAME, patterns, rankedColumns, type Peer } from './peer.js';
 

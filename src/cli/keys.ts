@@ -7,7 +7,7 @@ import {
   describeConnectionError,
 } from '../clients/elasticsearch.js';
 import { ConfigError, readAdministrator, readConfig } from '../config.js';
-import { aliasOf } from '../search/index-names.js';
+import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
 import { builderRole, readerRole } from './roles.js';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Kibana } from '../clients/kibana.js';
 import { readKibanaConfig } from '../config.js';
-import { aliasOf } from '../search/index-names.js';
+import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
 
 /**

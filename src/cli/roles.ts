@@ -1,5 +1,11 @@
 import type { estypes } from '@elastic/elasticsearch';
-import { aliasOf, allChangesOf, buildsOf, loadingAliasesOf, previousAliasOf } from '../search/index-names.js';
+import {
+  aliasOf,
+  allChangesOf,
+  buildsOf,
+  loadingAliasesOf,
+  previousAliasOf,
+} from '../snapshot/index-names.js';
 
 /**
  * The privileges of the two keys of a registry: none on the cluster, and none on other indices. A privilege

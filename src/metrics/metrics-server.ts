@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HttpServer } from '../http/http-server.js';
+import { HttpServer } from '../http/server/http-server.js';
 import type { Logger } from '../log.js';
 import type { Metrics } from './metrics.js';
 

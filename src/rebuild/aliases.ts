@@ -1,5 +1,5 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { isBuildOf, loadingAliasOf, previousAliasOf } from '../search/index-names.js';
+import { isBuildOf, loadingAliasOf, previousAliasOf } from '../snapshot/index-names.js';
 import { isRetryable, retry, type RetryOptions } from './retry.js';
 
 /**

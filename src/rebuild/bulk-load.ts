@@ -1,8 +1,8 @@
 import type { Client } from '@elastic/elasticsearch';
-import { encodeEntry, entryMembers, type PackageEntry } from '../search/package-document.js';
+import { encodeEntry, entryMembers, type PackageEntry } from '../snapshot/package-document.js';
 import type { ValidatedDataset } from './validate.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
-import { loadingAliasOf } from '../search/index-names.js';
+import { loadingAliasOf } from '../snapshot/index-names.js';
 import { retry, RetryableError, type RetryOptions } from './retry.js';
 import type { Row } from './rows.js';
 

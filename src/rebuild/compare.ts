@@ -1,8 +1,8 @@
 import type { SearchPool } from '../clients/search-pool.js';
-import { isSame, type Difference } from '../search/change-record.js';
-import type { Generation } from '../search/generation.js';
+import { isSame, type Difference } from '../snapshot/change-record.js';
+import type { Generation } from '../snapshot/generation.js';
 import { runSearches } from '../search/msearch.js';
-import { decodeEntry, type PackageEntry } from '../search/package-document.js';
+import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
 import { entriesInNameOrder } from '../search/queries.js';
 import { retry, type RetryOptions } from './retry.js';
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { errorIn } from '../clients/elasticsearch.js';
-import type { GenerationMeta } from '../search/generation.js';
-import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../search/index-names.js';
+import type { GenerationMeta } from '../snapshot/generation.js';
+import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../snapshot/index-names.js';
 import { assertDocuments, assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
 

@@ -6,7 +6,7 @@ import {
   isChangesOf,
   loadingAliasOf,
   snapshotIdOf,
-} from '../search/index-names.js';
+} from '../snapshot/index-names.js';
 
 /**
  * Deletes indices. Every deletion depends on a precondition (`must_exist`) in an `_aliases` request, see

@@ -5,8 +5,8 @@ import { createRedis } from '../clients/redis.js';
 import { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
-import { GenerationWatcher } from '../search/generation-watcher.js';
-import { aliasOf } from '../search/index-names.js';
+import { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { aliasOf } from '../snapshot/index-names.js';
 import { InMemoryLock, RedisLock, type RebuildLock } from './lock.js';
 import { StatusStore } from './status-store.js';
 

@@ -1,5 +1,5 @@
 import type { Logger } from '../log.js';
-import type { GenerationWatcher } from '../search/generation-watcher.js';
+import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
 import type { StartOptions } from './worker-messages.js';
 

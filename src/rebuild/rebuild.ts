@@ -8,7 +8,7 @@ import {
   MAPPING_VERSION,
   type FoundGeneration,
   type GenerationMeta,
-} from '../search/generation.js';
+} from '../snapshot/generation.js';
 import type { Logger } from '../log.js';
 import { flip } from './aliases.js';
 import { discardBuild, listIndices, prune } from './prune.js';
@@ -24,7 +24,7 @@ import {
   newIndexName,
   previousAliasOf,
   snapshotIdOf,
-} from '../search/index-names.js';
+} from '../snapshot/index-names.js';
 import { bulkLoad } from './bulk-load.js';
 import { seal } from './force-merge.js';
 import type { Built } from './outcome.js';

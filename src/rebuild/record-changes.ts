@@ -1,16 +1,16 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../clients/search-pool.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
-import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../search/change-record.js';
+import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../snapshot/change-record.js';
 import {
   isReadable,
   type FoundGeneration,
   type Generation,
   type GenerationMeta,
   type Lineage,
-} from '../search/generation.js';
-import type { PackageEntry } from '../search/package-document.js';
-import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../search/index-names.js';
+} from '../snapshot/generation.js';
+import type { PackageEntry } from '../snapshot/package-document.js';
+import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './bulk-load.js';
 import { compare } from './compare.js';
 import type { OnBytes } from './force-merge.js';

@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
-import { findGeneration, isReadable } from '../search/generation.js';
+import { findGeneration, isReadable } from '../snapshot/generation.js';
 import { swapWithPrevious } from './aliases.js';
-import { previousAliasOf } from '../search/index-names.js';
+import { previousAliasOf } from '../snapshot/index-names.js';
 import { LockLostError } from './lock.js';
 import type { RetryOptions } from './retry.js';
 

@@ -1,4 +1,4 @@
-import { MAX_NAME_BYTES, type PackageEntry } from '../search/package-document.js';
+import { MAX_NAME_BYTES, type PackageEntry } from '../snapshot/package-document.js';
 import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
 import { quote } from './reason-text.js';

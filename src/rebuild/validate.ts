@@ -1,4 +1,4 @@
-import type { PackageEntry } from '../search/package-document.js';
+import type { PackageEntry } from '../snapshot/package-document.js';
 import type { Logger } from '../log.js';
 import { BadRows, type SkippedRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';

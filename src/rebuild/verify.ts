@@ -1,12 +1,12 @@
 import type { Client } from '@elastic/elasticsearch';
-import { writeResponseBody, type EntryGroup, type PackageEntry } from '../search/package-document.js';
+import { writeResponseBody, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchPool } from '../clients/search-pool.js';
 import { codePoints } from '../unicode.js';
 import { browseIndex } from '../search/catalog.js';
 import { searchTierByTier } from '../search/tiered-search.js';
 import { runSearches } from '../search/msearch.js';
 import type { SearchBody } from '../search/queries.js';
-import { findGeneration, isReadable, type Generation } from '../search/generation.js';
+import { findGeneration, isReadable, type Generation } from '../snapshot/generation.js';
 import { DatasetError } from './dataset-error.js';
 import { countDocuments } from './force-merge.js';
 import { retry, type RetryOptions } from './retry.js';

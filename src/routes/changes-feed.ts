@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { Feed } from 'feed';
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import { bodyResponse } from '../http/response.js';
-import type { SnapshotRead } from '../http/snapshot-read.js';
+import type { Operation } from '../http/response/openapi.js';
+import { bodyResponse } from '../http/response/response.js';
+import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
-import type { Generation } from '../search/generation.js';
-import { builtAt } from '../search/index-names.js';
+import type { Generation } from '../snapshot/generation.js';
+import { builtAt } from '../snapshot/index-names.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
 
 /** Maximum number of packages in the feed. */

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { linkHeader } from '../http/link.js';
-import type { Operation } from '../http/openapi.js';
-import { invalidParameter, memoizedParser } from '../http/query-params.js';
-import { jsonResponse } from '../http/response.js';
-import type { SnapshotRead } from '../http/snapshot-read.js';
+import { linkHeader } from '../http/response/link.js';
+import type { Operation } from '../http/response/openapi.js';
+import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
+import { jsonResponse } from '../http/response/response.js';
+import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import type { ChangesSource } from '../search/chains.js';
-import { CHANGES, type Change } from '../search/change-record.js';
+import type { ChangesSource } from '../snapshot/chains.js';
+import { CHANGES, type Change } from '../snapshot/change-record.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import {
   limitParam,

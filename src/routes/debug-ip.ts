@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
+import type { Operation } from '../http/response/openapi.js';
 import type { IncomingHttpHeaders } from 'node:http';
-import { BYPASS_SECONDS } from '../http/bypass-token.js';
-import type { RateLimit } from '../http/rate-limit/middleware.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse } from '../http/response.js';
+import { BYPASS_SECONDS } from '../http/request/bypass-token.js';
+import type { RateLimit } from '../http/limits/rate-limit.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse } from '../http/response/response.js';
 
 /**
  * Headers whose values show how a request arrived and how its client is identified. The values of all others

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import { BYPASS_SECONDS, type BypassTokens } from '../http/bypass-token.js';
-import { parseParams } from '../http/query-params.js';
-import { secretParams, type SecretAuth } from '../http/secret-auth.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse } from '../http/response.js';
+import type { Operation } from '../http/response/openapi.js';
+import { BYPASS_SECONDS, type BypassTokens } from '../http/request/bypass-token.js';
+import { parseParams } from '../http/request/query-params.js';
+import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse } from '../http/response/response.js';
 
 const USAGE = 'Send it with each request as the header X-Bypass-Token.';
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { RETRY_HEADERS, type Operation } from '../http/openapi.js';
-import type { GenerationWatcher } from '../search/generation-watcher.js';
-import { retryAfter } from '../http/problem.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse } from '../http/response.js';
+import { RETRY_HEADERS, type Operation } from '../http/response/openapi.js';
+import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { retryAfter } from '../http/response/problem.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse } from '../http/response/response.js';
 
 const RETRY_AFTER_SECONDS = 2;
 

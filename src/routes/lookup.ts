@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import { parseParams } from '../http/query-params.js';
-import { jsonResponse } from '../http/response.js';
-import type { SnapshotRead } from '../http/snapshot-read.js';
+import type { Operation } from '../http/response/openapi.js';
+import { parseParams } from '../http/request/query-params.js';
+import { jsonResponse } from '../http/response/response.js';
+import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import {
   exactName,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi.js';
-import { constantResponse } from '../http/constant-response.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse } from '../http/response.js';
+import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/response/openapi.js';
+import { constantResponse } from '../http/response/constant-response.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse } from '../http/response/response.js';
 
 export const openApiOperation: Operation = {
   summary: 'This document',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse } from '../http/response.js';
+import type { Operation } from '../http/response/openapi.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse } from '../http/response/response.js';
 
 export const pingOperation: Operation = {
   summary: 'Whether the process is alive',

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
+import type { Operation } from '../http/response/openapi.js';
 import { PHASES } from '../rebuild/progress.js';
-import type { GenerationWatcher } from '../search/generation-watcher.js';
-import { parseParams } from '../http/query-params.js';
-import { secretParams, type SecretAuth } from '../http/secret-auth.js';
-import { Problem } from '../http/problem.js';
+import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { parseParams } from '../http/request/query-params.js';
+import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
+import { Problem } from '../http/response/problem.js';
 import { EngineUnavailableError } from '../clients/search-pool.js';
 import type { RebuildService, StartResult } from '../rebuild/rebuild-service.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse } from '../http/response.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse } from '../http/response/response.js';
 
 export const rebuildParams = secretParams.extend({
   force: z

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { SNAPSHOT_ID } from '../search/index-names.js';
-import { MAX_NAME_BYTES } from '../search/package-document.js';
+import { SNAPSHOT_ID } from '../snapshot/index-names.js';
+import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 import { codePoints, trimWhiteSpace } from '../unicode.js';
 
 /** Maximum number of packages in a response; a larger `limit` is reduced to it. */

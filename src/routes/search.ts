@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import { linkHeader } from '../http/link.js';
-import { invalidParameter, memoizedParser } from '../http/query-params.js';
-import { bodyResponse } from '../http/response.js';
-import type { SnapshotRead } from '../http/snapshot-read.js';
+import type { Operation } from '../http/response/openapi.js';
+import { linkHeader } from '../http/response/link.js';
+import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
+import { bodyResponse } from '../http/response/response.js';
+import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
-import { writeResponseBody } from '../search/package-document.js';
+import { writeResponseBody } from '../snapshot/package-document.js';
 import { cursorAfter } from '../search/tiered-search.js';
 import {
   limitParam,

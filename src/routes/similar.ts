@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import { memoizedParser } from '../http/query-params.js';
-import { bodyResponse } from '../http/response.js';
-import type { SnapshotRead } from '../http/snapshot-read.js';
+import type { Operation } from '../http/response/openapi.js';
+import { memoizedParser } from '../http/request/query-params.js';
+import { bodyResponse } from '../http/response/response.js';
+import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import { writeResponseBody } from '../search/package-document.js';
+import { writeResponseBody } from '../snapshot/package-document.js';
 import {
   limitParam,
   PACKAGE_EXAMPLE,

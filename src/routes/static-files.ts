@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { constantResponse } from '../http/constant-response.js';
-import type { Handler } from '../http/request-context.js';
-import { bodyResponse } from '../http/response.js';
+import { constantResponse } from '../http/response/constant-response.js';
+import type { Handler } from '../http/request/request-context.js';
+import { bodyResponse } from '../http/response/response.js';
 
 /** The build's output folder for the web page: the compiled scripts of src/web, and its other files. */
 const FOLDER = new URL('../../dist/web/', import.meta.url);

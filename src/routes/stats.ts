@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Operation } from '../http/openapi.js';
-import { CHANGES } from '../search/change-record.js';
-import { changeCounts, type GenerationMeta } from '../search/generation.js';
-import type { GenerationWatcher } from '../search/generation-watcher.js';
-import { etagOf, matches } from '../http/etag.js';
-import type { Handler } from '../http/request-context.js';
-import { jsonResponse, notModified } from '../http/response.js';
+import type { Operation } from '../http/response/openapi.js';
+import { CHANGES } from '../snapshot/change-record.js';
+import { changeCounts, type GenerationMeta } from '../snapshot/generation.js';
+import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { etagOf, matches } from '../http/response/etag.js';
+import type { Handler } from '../http/request/request-context.js';
+import { jsonResponse, notModified } from '../http/response/response.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
 
 /** Units of an age and their lengths in milliseconds, the longest first. */

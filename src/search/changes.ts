@@ -1,5 +1,11 @@
 import type { RunSearches } from './tiered-search.js';
-import { decodeRecord, nameOf, netChange, type Change, type ChangeRecord } from './change-record.js';
+import {
+  decodeRecord,
+  nameOf,
+  netChange,
+  type Change,
+  type ChangeRecord,
+} from '../snapshot/change-record.js';
 import { changesInNameOrder } from './queries.js';
 
 /** Maximum number of searches for one page. One may yield few changes if many records cancel each other. */

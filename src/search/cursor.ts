@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
-import { MAX_NAME_BYTES } from './package-document.js';
+import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 const TIERS = ['startsWith', 'containsElsewhere'] as const;
 

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import type { Generation } from './generation.js';
+import type { Generation } from '../snapshot/generation.js';
 import { LOWERCASE, namesByOrdinal } from './queries.js';
 
 /**

@@ -1,6 +1,6 @@
 import { codePoints } from '../unicode.js';
 import type { Cursor } from './cursor.js';
-import { MAX_NAME_BYTES } from './package-document.js';
+import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /**
  * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that

@@ -1,5 +1,5 @@
 import type { Logger } from '../log.js';
-import type { Generation } from './generation.js';
+import type { Generation } from '../snapshot/generation.js';
 import type { NameSample } from './name-sample.js';
 
 /** Pause after a sample could not be read, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { Hits } from './msearch-response.js';
 import type { Cursor } from './cursor.js';
-import { decodeEntry, type EntryGroup } from './package-document.js';
+import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
 import { searchTiers, type SearchBody } from './queries.js';
 
 /** The results of a search: entries by rank, best first. */

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { flip } from '../../src/rebuild/aliases.js';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { discard, listIndices, prune } from '../../src/rebuild/prune.js';
-import { isBuildOf, newIndexName, previousAliasOf } from '../../src/search/index-names.js';
+import { isBuildOf, newIndexName, previousAliasOf } from '../../src/snapshot/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { isBulk, isFlip } from '../support/engine-proxy.js';

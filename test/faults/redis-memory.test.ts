@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { parse } from 'yaml';
-import { FixedWindows } from '../../src/http/rate-limit/fixed-windows.js';
+import { FixedWindows } from '../../src/http/limits/fixed-windows.js';
 import { createLogger } from '../../src/log.js';
 import { StatusStore } from '../../src/rebuild/status-store.js';
 import { RedisLock } from '../../src/rebuild/lock.js';

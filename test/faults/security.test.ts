@@ -3,7 +3,12 @@ import { rejects } from 'node:assert/strict';
 import { Client, errors, type estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { Service } from '../../src/dev/service.js';
-import { changesIndexOf, newIndexName, previousAliasOf, snapshotIdOf } from '../../src/search/index-names.js';
+import {
+  changesIndexOf,
+  newIndexName,
+  previousAliasOf,
+  snapshotIdOf,
+} from '../../src/snapshot/index-names.js';
 import { builderRole, readerRole } from '../../src/cli/roles.js';
 import { checkElasticsearch } from '../../src/clients/connection-check.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';

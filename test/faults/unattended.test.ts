@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { applyChanges, type ChangeResult } from '../../fixtures/changes-oracle.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';

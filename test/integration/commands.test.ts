@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { expectProblem } from '../support/expect-problem.js';
 import { useSharedService } from '../support/service.js';
 
-// All rejected values of the first endpoints: test/unit/http/query-params.test.ts. What never reaches a route:
+// All rejected values of the first endpoints: test/unit/http/request/query-params.test.ts. What never reaches a route:
 // malformed-requests.test.ts.
 describe('Invalid requests get', () => {
   const suite = useSharedService();

@@ -1,8 +1,8 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
-import { newIndexName } from '../../src/search/index-names.js';
-import { MAPPING_VERSION } from '../../src/search/generation.js';
+import { newIndexName } from '../../src/snapshot/index-names.js';
+import { MAPPING_VERSION } from '../../src/snapshot/generation.js';
 import { bulkLoad } from '../../src/rebuild/bulk-load.js';
 import { seal } from '../../src/rebuild/force-merge.js';
 import type { Row } from '../../src/rebuild/rows.js';

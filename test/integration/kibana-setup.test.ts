@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { aliasOf } from '../../src/search/index-names.js';
+import { aliasOf } from '../../src/snapshot/index-names.js';
 import { savedObjects, type SavedObject } from '../support/kibana-lens.js';
 import { level, NOT_READY, withKibana } from '../support/kibana-server.js';
 import { keepSecret } from '../support/secret-scanner.js';

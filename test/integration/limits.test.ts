@@ -7,7 +7,7 @@ import { BYPASS_SECRET, REBUILD, REBUILD_SECRET, useService } from '../support/s
 import { useReplicaStarter } from '../support/replica-starter.js';
 
 // Forged addresses, and counts that replicas share: flood.test.ts. Invalid bypass tokens: siblings.test.ts, and
-// test/unit/http/bypass-token.test.ts.
+// test/unit/http/request/bypass-token.test.ts.
 describe('Rate limits', () => {
   // A separate Redis, because its commands are counted.
   const engine = useOwnEngine('redis');

@@ -10,7 +10,7 @@ import { getRequest, RawConnection, type RawResponse } from '../support/raw-conn
 
 const CLOSING = 'Connection: close\r\n';
 
-// Timeouts: test/unit/http/http-server.test.ts.
+// Timeouts: test/unit/http/server/http-server.test.ts.
 describe('Unusual requests', function () {
   this.timeout(60_000);
   const suite = useProxiedService(() => packagesNamed(['alpha', 'beta']), UNCACHED);

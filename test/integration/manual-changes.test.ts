@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { aliasOf, previousAliasOf } from '../../src/search/index-names.js';
+import { aliasOf, previousAliasOf } from '../../src/snapshot/index-names.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';

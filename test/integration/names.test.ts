@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { codePoints, trimWhiteSpace } from '../../src/unicode.js';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed } from '../support/datasets.js';
 import { Oracle } from '../../fixtures/search-oracle.js';
 import { useService, type SuiteService } from '../support/service.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isChangesOf } from '../../src/search/index-names.js';
+import { isChangesOf } from '../../src/snapshot/index-names.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD, useService, useSharedService } from '../support/service.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createIndex } from '../../src/rebuild/indices.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
-import { loadingAliasOf, newIndexName } from '../../src/search/index-names.js';
+import { loadingAliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { startService, useService } from '../support/service.js';

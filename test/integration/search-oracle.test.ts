@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { codePoints } from '../../src/unicode.js';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { Oracle } from '../../fixtures/search-oracle.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';

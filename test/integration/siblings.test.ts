@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { rollBack } from '../../src/rebuild/rollback.js';
-import { isBuildOf, isChangesOf } from '../../src/search/index-names.js';
+import { isBuildOf, isChangesOf } from '../../src/snapshot/index-names.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
@@ -27,7 +27,7 @@ const OLD_BUILD = '20200101t000000z-0123abcd';
 
 /**
  * Suffixes of a sibling's slug that could be confused with the first registry: its names start like the aliases of the
- * first, or like its changes. All others: test/unit/search/index-names.test.ts.
+ * first, or like its changes. All others: test/unit/snapshot/index-names.test.ts.
  */
 const ALIKE = ['-packages', '-packages-changes'];
 

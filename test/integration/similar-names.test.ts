@@ -3,7 +3,7 @@ import { generatedPackages } from '../../fixtures/generated-dataset.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { SimilarityOracle } from '../../fixtures/similarity-oracle.js';
 import { codePoints } from '../../src/unicode.js';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { UNCACHED } from '../support/background-reader.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Oracle } from '../../fixtures/search-oracle.js';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { snapshotIdOf } from '../../src/search/index-names.js';
+import { snapshotIdOf } from '../../src/snapshot/index-names.js';
 import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
 import { servedIndex } from '../support/served-index.js';
 import { newSlug, REBUILD, startService, type Service } from '../support/service.js';

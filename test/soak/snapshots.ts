@@ -4,7 +4,7 @@ import { changesBetween, type ChangeResult } from '../../fixtures/changes-oracle
 import { integer, pick } from '../../fixtures/random.js';
 import { Oracle, type RankedEntry } from '../../fixtures/search-oracle.js';
 import { SimilarityOracle, type SimilarEntry } from '../../fixtures/similarity-oracle.js';
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 
 const PACKAGES = 8000;

@@ -9,7 +9,7 @@ import { pick } from '../../fixtures/random.js';
 import { freePort } from '../../src/dev/free-port.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';
-import { aliasOf, isBuildOf, isChangesOf, previousAliasOf } from '../../src/search/index-names.js';
+import { aliasOf, isBuildOf, isChangesOf, previousAliasOf } from '../../src/snapshot/index-names.js';
 import type { ClusterNode } from '../support/cluster.js';
 import { waitFor } from '../support/wait-for.js';
 import { startEngines, type Engines } from './engines.js';

@@ -1,4 +1,4 @@
-import type { PackageEntry } from '../../src/search/package-document.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { EngineProxy } from './engine-proxy.js';
 import { engines, ENGINES_TIMEOUT_MS } from './engines.js';
 import { useService, type SuiteService } from './service.js';

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { clientIpReader } from '../../src/http/client-ip.js';
+import { clientIpReader } from '../../src/http/request/client-ip.js';
 import { createLogger } from '../../src/log.js';
 import { validateDataset } from '../../src/rebuild/validate.js';
 import { readCsv } from '../../src/rebuild/csv.js';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { changesIndexOf, snapshotIdOf } from '../../../src/search/index-names.js';
+import { changesIndexOf, snapshotIdOf } from '../../../src/snapshot/index-names.js';
 import { waitFor } from '../../support/wait-for.js';
 import { fault, type Fault } from './fault.js';
 import { rollingRestart } from './process-faults.js';

@@ -3,7 +3,7 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { createAdministratorClient, createReadClient } from '../../../src/clients/elasticsearch.js';
 import { EngineUnavailableError } from '../../../src/clients/search-pool.js';
-import { findGeneration } from '../../../src/search/generation.js';
+import { findGeneration } from '../../../src/snapshot/generation.js';
 import { withAddresses } from '../../support/addresses.js';
 import { withNodes } from '../../support/node-servers.js';
 

@@ -4,7 +4,7 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { ValidatedDataset } from '../../../src/rebuild/validate.js';
 import { createLogger } from '../../../src/log.js';
-import type { PackageEntry } from '../../../src/search/package-document.js';
+import type { PackageEntry } from '../../../src/snapshot/package-document.js';
 import { bulkLoad } from '../../../src/rebuild/bulk-load.js';
 import { RETRY_PAUSE_MS } from '../../../src/rebuild/retry.js';
 import type { Row } from '../../../src/rebuild/rows.js';

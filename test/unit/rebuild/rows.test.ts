@@ -1,6 +1,6 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
-import type { PackageEntry } from '../../../src/search/package-document.js';
+import type { PackageEntry } from '../../../src/snapshot/package-document.js';
 import { readRows, type Row } from '../../../src/rebuild/rows.js';
 import { itemsOf, streamOf } from '../../support/batches.js';
 import { packagesNamed, toCsv } from '../../support/datasets.js';

@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { PackageEntry } from '../../../src/search/package-document.js';
+import type { PackageEntry } from '../../../src/snapshot/package-document.js';
 import { validateDataset } from '../../../src/rebuild/validate.js';
 import type { Row } from '../../../src/rebuild/rows.js';
 import { streamOf } from '../../support/batches.js';

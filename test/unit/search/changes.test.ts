@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { encodeRecord, type ChangeRecord } from '../../../src/search/change-record.js';
+import { encodeRecord, type ChangeRecord } from '../../../src/snapshot/change-record.js';
 import { readChanges } from '../../../src/search/changes.js';
 import type { SearchBody } from '../../../src/search/queries.js';
 

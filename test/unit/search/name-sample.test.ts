@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Generation } from '../../../src/search/generation.js';
+import type { Generation } from '../../../src/snapshot/generation.js';
 import { NameSample, readNameSample } from '../../../src/search/name-sample.js';
 
 describe('NameSample', () => {

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createLogger } from '../../../src/log.js';
-import type { Generation } from '../../../src/search/generation.js';
+import type { Generation } from '../../../src/snapshot/generation.js';
 import { NameSample } from '../../../src/search/name-sample.js';
 import { SAMPLE_RETRY_MS, TierPredictor } from '../../../src/search/tier-predictor.js';
 

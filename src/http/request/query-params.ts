@@ -1,0 +1,93 @@
+import { isUtf8 } from 'node:buffer';
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { Problem } from '../response/problem.js';
+
+const REPLACEMENT_CHARACTER = '\uFFFD';
+const NOT_ASCII = /[^\0-\x7F]/;
+const NOT_UTF8 = 'must be UTF-8, percent-encoded';
+
+/**
+ * Whether the percent-encoded bytes of a parameter are UTF-8. The decoded value does not show this: decoding
+ * replaces other bytes by U+FFFD, which is also a legal character. A `%` that encodes nothing stands for
+ * itself.
+ */
+function isEncodedUtf8(querystring: string, name: string): boolean {
+  const pairs = querystring.split('&').filter((pair) => new URLSearchParams(`&${pair}`).has(name));
+  return pairs.every((pair) => isUtf8(percentDecoded(pair)));
+}
+
+function percentDecoded(text: string): Buffer {
+  const bytes = Buffer.from(text).toString('latin1');
+  const decoded = bytes.replace(/%([\da-f]{2})/gi, (_match, hex: string) =>
+    String.fromCharCode(parseInt(hex, 16)),
+  );
+  return Buffer.from(decoded, 'latin1');
+}
+
+/** 400: the parameter `name` and what it must be. */
+export function invalidParameter(name: string, must: string): Problem {
+  return new Problem('invalid_parameter', { detail: `${name} ${must}` });
+}
+
+/**
+ * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain.
+ * Only arrays may be repeated.
+ * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or rejected by the
+ * schema.
+ */
+export function parseParams<Schema extends z.ZodObject>(
+  schema: Schema,
+  querystring: string,
+): z.output<Schema> {
+  const given = new URLSearchParams(querystring);
+  const values: Record<string, string | string[]> = {};
+  for (const [name, shape] of Object.entries(schema.shape)) {
+    const all = given.getAll(name);
+    const isArray = shape instanceof z.ZodArray;
+    if (all.length > 1 && !isArray) throw invalidParameter(name, 'must be given once');
+    const isReplaced = all.some((value) => value.includes(REPLACEMENT_CHARACTER));
+    if (isReplaced && !isEncodedUtf8(querystring, name)) throw invalidParameter(name, NOT_UTF8);
+    const value = isArray ? all : all[0];
+    if (value !== undefined) values[name] = value;
+  }
+  const parsed = schema.safeParse(values);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw invalidParameter(String(issue?.path[0] ?? 'a parameter'), issue?.message ?? 'is malformed');
+}
+
+/**
+ * Parses a part of a path, percent-decoded once.
+ * @param name of the parameter, for the error.
+ * @throws {Problem} 400
+ */
+export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: string): T {
+  const bytes = percentDecoded(encoded);
+  // Node decodes bytes beyond ASCII as Latin-1; their real encoding is unknown.
+  if (NOT_ASCII.test(encoded) || !isUtf8(bytes)) throw invalidParameter(name, NOT_UTF8);
+  const parsed = schema.safeParse(bytes.toString());
+  if (parsed.success) return parsed.data;
+  throw invalidParameter(name, parsed.error.issues[0]?.message ?? 'is malformed');
+}
+
+/** Maximum number and length of the memoized query strings. */
+const MAX_MEMOIZED = 5000;
+const MAX_MEMOIZED_LENGTH = 256;
+
+/**
+ * Memoizes `parseParams`: popular requests repeat the same query string.
+ * @returns frozen parameters.
+ */
+export function memoizedParser<Schema extends z.ZodObject>(
+  schema: Schema,
+): (querystring: string) => Readonly<z.output<Schema>> {
+  const remembered = new LRUCache<string, Readonly<z.output<Schema>>>({ max: MAX_MEMOIZED });
+  return (querystring) => {
+    const known = remembered.get(querystring);
+    if (known !== undefined) return known;
+    const params = Object.freeze(parseParams(schema, querystring));
+    if (querystring.length <= MAX_MEMOIZED_LENGTH) remembered.set(querystring, params);
+    return params;
+  };
+}

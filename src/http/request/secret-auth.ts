@@ -1,0 +1,95 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { Problem } from '../response/problem.js';
+import { invalidParameter } from './query-params.js';
+import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
+import type { RateLimitPolicy } from '../limits/fixed-windows.js';
+import { rateLimited } from '../limits/rate-limit.js';
+import type { Context } from './request-context.js';
+import { trimWhiteSpace } from '../../unicode.js';
+
+/** The query parameters of every endpoint that has a secret. */
+export const secretParams = z.object({
+  secret: z.string().optional().meta({
+    description:
+      'The secret; 403 if it is wrong or missing. Better sent as `Authorization: Bearer`: logs of proxies contain URLs.',
+  }),
+});
+
+/** Limit of wrong secrets per address. */
+const WRONG_SECRETS: RateLimitPolicy = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
+
+/** Checks the secrets of all endpoints. Wrong ones count towards one limit. */
+export class SecretAuth {
+  readonly #wrong: FailoverLimiter;
+
+  constructor(store: RateLimiterDeps) {
+    this.#wrong = new FailoverLimiter(WRONG_SECRETS, store);
+  }
+
+  /**
+   * Reads the secret from `Authorization: Bearer` or from the query.
+   * @param inQuery the parameter `secret`.
+   * @throws {Problem} 400 if both are given; 403 for a wrong, missing or unconfigured secret; 429 after too many of them from one
+   * address, even for the right secret. A browser's request for a page of another site also gets 403, but is
+   * not counted: such a page could lock out its visitors with wrong secrets.
+   */
+  async authorize(ctx: Context, inQuery: string | undefined, configured: string | undefined): Promise<void> {
+    if (isCrossSite(ctx)) throw new Problem('forbidden');
+    const inHeader = bearerToken(ctx.get('Authorization'));
+    if (inHeader !== undefined && inQuery !== undefined) {
+      throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
+    }
+    const given = inHeader ?? inQuery;
+    const { address, bypassSecondsLeft } = ctx.state.client;
+    const isRight = secretsEqual(given, configured);
+    if (bypassSecondsLeft > 0) this.#wrong.stats.outcomes.bypassed++;
+    else await this.#limit(address.key, isRight);
+    if (!isRight) throw new Problem('forbidden');
+  }
+
+  /**
+   * Counts a wrong secret, and rejects any secret after ten wrong ones. Right ones take the same command and add no
+   * points: Redis executes all checks of an address one after the other, so concurrent guesses cannot exceed the limit.
+   * @throws {Problem} 429
+   */
+  async #limit(client: string, isRight: boolean): Promise<void> {
+    const { local, stats } = this.#wrong;
+    // An address that was locked out while Redis was down stays so.
+    const before = await local.take(client, 0);
+    const window = before.allowed ? await this.#wrong.take(client, isRight ? 0 : 1) : before;
+    stats.outcomes[window.allowed ? 'passed' : 'limited']++;
+    if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
+  }
+}
+
+/** Undefined for other schemes, which proxies may add for themselves. Node reads headers as Latin-1. */
+function bearerToken(authorization: string): string | undefined {
+  const [scheme = '', ...token] = authorization.split(' ');
+  return scheme.toLowerCase() === 'bearer'
+    ? trimWhiteSpace(Buffer.from(token.join(' '), 'latin1').toString())
+    : undefined;
+}
+
+/**
+ * Whether a page of another site caused this request, for example by an image, a link, a prefetch or a
+ * redirect. Pages cannot set or remove the header. Browsers send it only to `https:` and loopback addresses.
+ * Without it, as from other programs, and with `none` (typed or bookmarked), `same-origin` or `same-site`,
+ * only the secret counts.
+ */
+function isCrossSite(ctx: Context): boolean {
+  return ctx.get('Sec-Fetch-Site') === 'cross-site';
+}
+
+/**
+ * Compares a client's secret with the configured one in constant time. Both are hashed first, so their
+ * lengths do not matter. An unconfigured secret matches nothing.
+ */
+export function secretsEqual(given: string | undefined, configured: string | undefined): boolean {
+  const same = timingSafeEqual(sha256(given ?? ''), sha256(configured ?? ''));
+  return same && given !== undefined && configured !== undefined;
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,104 @@
+import type { Middleware } from 'koa';
+import { REQUEST_ID, type Context, type RequestState } from '../request/request-context.js';
+import type { HttpResponse, ResponseHeaders } from './response.js';
+
+/**
+ * Security headers of every response. Not `Strict-Transport-Security`: whether a host and its siblings need TLS is
+ * known to the proxy that terminates it.
+ */
+const SECURITY = {
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+};
+
+/** For responses that are not part of the web page: browsers must not load or frame anything. */
+const NO_CONTENT_SECURITY = {
+  'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+  ...SECURITY,
+};
+
+/** For the web page: it loads only from its own origin, and has no inline code and no text parsed as HTML. */
+const PAGE: ResponseHeaders = {
+  'Content-Security-Policy':
+    "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';form-action 'self';" +
+    "base-uri 'none';frame-ancestors 'none';require-trusted-types-for 'script';trusted-types 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  ...SECURITY,
+};
+
+/** Let scripts of any origin read a response, and these headers in addition to the default ones. */
+const CORS = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': [
+    'ETag',
+    'Link',
+    'RateLimit',
+    'RateLimit-Policy',
+    'Retry-After',
+    REQUEST_ID,
+    'X-Results-Truncated',
+    'X-Snapshot',
+    'X-Snapshot-Changes',
+  ].join(','),
+};
+
+/** The endpoints with a secret. */
+const CLOSED_PATHS = new Set(['/get-bypass', '/rebuild']);
+
+/** Whether scripts of any origin may read the responses at a path, those of errors included. */
+export function isOpen(path: string): boolean {
+  return !CLOSED_PATHS.has(path);
+}
+
+const OPEN: ResponseHeaders = { ...NO_CONTENT_SECURITY, ...CORS };
+const CLOSED: ResponseHeaders = NO_CONTENT_SECURITY;
+const NONE: ResponseHeaders = {};
+
+/**
+ * What browsers may do with a response: the headers of all responses at a path.
+ * @param status a 304 lacks the security headers, which the response that it refers to had.
+ */
+export function policyHeaders(path: string, status: number, isPage = false): ResponseHeaders {
+  const isReadable = !isPage && isOpen(path);
+  if (status === 304) return isReadable ? CORS : NONE;
+  if (isPage) return PAGE;
+  return isReadable ? OPEN : CLOSED;
+}
+
+/** Marks a response as part of the web page. */
+export const markAsPage: Middleware<RequestState> = (ctx, next) => {
+  ctx.state.isPage = true;
+  return next();
+};
+
+/**
+ * Keeps responses to requests with a secret, errors included, out of caches and out of pages of other sites.
+ */
+export const confidential: Middleware<RequestState> = (ctx, next) => {
+  const { headers } = ctx.state;
+  headers['Cache-Control'] = 'no-store';
+  headers['Cross-Origin-Resource-Policy'] = 'same-origin';
+  return next();
+};
+
+/** Headers of the response to a preflight request, which a browser may cache for a day. */
+const PREFLIGHT: ResponseHeaders = {
+  'Access-Control-Allow-Methods': 'GET,HEAD',
+  'Access-Control-Max-Age': '86400',
+};
+
+/**
+ * Responds to preflight requests: scripts of any origin may send any header, such as those that tracers add to every
+ * request. No header gives a page more than any other client has: without credentials, there are no cookies.
+ */
+export function preflight(ctx: Context): HttpResponse | undefined {
+  // Caches keep errors of unknown paths and preflight responses apart by origin.
+  ctx.state.headers['Vary'] = 'Origin';
+  if (ctx.method !== 'OPTIONS' || !ctx.get('Access-Control-Request-Method')) return undefined;
+  const wanted = ctx.get('Access-Control-Request-Headers');
+  return {
+    status: 204,
+    headers: { ...PREFLIGHT, ...(wanted && { 'Access-Control-Allow-Headers': wanted }) },
+  };
+}

@@ -1,0 +1,23 @@
+import { compress, encodingFor, type Encoding } from './compression.js';
+import { contentTag, matches } from './etag.js';
+import type { Handler } from '../request/request-context.js';
+import { notModified, type BodyResponse } from './response.js';
+
+/**
+ * Serves a response that stays the same while the process runs: tagged by its content, and kept in memory in all
+ * encodings that were requested.
+ */
+export function constantResponse(response: BodyResponse, cacheControl: string): Handler {
+  const validators = {
+    ETag: contentTag(response.body),
+    'Cache-Control': cacheControl,
+    Vary: 'Accept-Encoding',
+  };
+  const plain = { ...response, headers: { ...response.headers, ...validators } };
+  const encoded: Partial<Record<Encoding, Promise<BodyResponse>>> = {};
+  return ({ req }) => {
+    if (matches(req.headers['if-none-match'], validators.ETag)) return notModified(validators);
+    const encoding = encodingFor(req.headers['accept-encoding']);
+    return encoding === undefined ? plain : (encoded[encoding] ??= compress(plain, encoding, 'best'));
+  };
+}

@@ -1,0 +1,46 @@
+import { EngineUnavailableError, SearchRefusedError } from '../../clients/search-pool.js';
+import { LockUnavailableError } from '../../rebuild/lock.js';
+import { WorkerFailedError } from '../../rebuild/worker-process.js';
+import { NoFoldError } from '../../search/catalog.js';
+import { NoLineageError } from '../../snapshot/chains.js';
+import { OverloadedError } from '../../search/concurrency-limiter.js';
+import { NotInitializedError, SnapshotGoneError } from '../../snapshot/generation-watcher.js';
+import { IndexGoneError } from '../../search/msearch-response.js';
+import { Problem, retryAfter } from './problem.js';
+
+/** The problem of an error. Every error that is not listed here is a defect: `internal`. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof NotInitializedError) return new Problem('initializing', { cause: error });
+  if (error instanceof NoFoldError) {
+    const detail =
+      'this snapshot has no look-alikes: it was built by an earlier release; the next rebuild adds them';
+    return new Problem('initializing', { detail, headers: retryAfter(60), cause: error });
+  }
+  if (error instanceof NoLineageError) {
+    const detail =
+      'the changes of this snapshot were not recorded; the next rebuild records them, if its key may do so';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(60), cause: error });
+  }
+  if (error instanceof SnapshotGoneError) return new Problem('snapshot_gone', { cause: error });
+  if (
+    error instanceof EngineUnavailableError ||
+    error instanceof SearchRefusedError ||
+    error instanceof IndexGoneError
+  ) {
+    return new Problem('search_unavailable', { cause: error });
+  }
+  if (error instanceof OverloadedError) {
+    const detail = 'too many searches at the moment';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(1), cause: error });
+  }
+  if (error instanceof LockUnavailableError) {
+    const detail = `no rebuild can start: ${error.message}`;
+    return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
+  }
+  if (error instanceof WorkerFailedError) {
+    const detail = 'the rebuild process could not be started';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
+  }
+  return new Problem('internal', { cause: error });
+}

@@ -1,0 +1,95 @@
+import { etagOf, matches } from './etag.js';
+import { encodingFor } from './compression.js';
+import type { Context, Handler } from '../request/request-context.js';
+import { notModified, type BodyResponse, type HttpResponse } from './response.js';
+import type { ResponseCache } from './response-cache.js';
+import type { Catalog } from '../../search/catalog.js';
+import type { Generation } from '../../snapshot/generation.js';
+
+/**
+ * Shared caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it: a
+ * snapshot is older than that anyway. While the service is down or responds with 5xx, they may reuse it for a
+ * day (RFC 5861).
+ */
+const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
+
+/** The parameters of a read. */
+interface SnapshotQuery {
+  /** The snapshot that the client chose. */
+  snapshot?: string | undefined;
+}
+
+/** An endpoint whose responses are constant for a generation: the steps that differ between endpoints. */
+export interface SnapshotRead<
+  Query extends SnapshotQuery = SnapshotQuery,
+  Source extends Generation = Generation,
+> {
+  /** Checks the parameters. */
+  parse(ctx: Context): Query;
+  /** Picks the generation, and what else the endpoint reads. */
+  select(query: Query): Promise<Source>;
+  /** The normalised request: equal requests to a generation have equal responses. */
+  key(query: Query, source: Source): string;
+  /** Searches, and renders the results. */
+  search(query: Query, source: Source, requestId: string): Promise<BodyResponse>;
+}
+
+/** Creates the handlers of reads: they share a cache. */
+export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
+  return function handlerOf<Query extends SnapshotQuery, Source extends Generation>(
+    read: SnapshotRead<Query, Source>,
+  ): Handler {
+    return async (ctx) => {
+      const query = read.parse(ctx);
+      const source = await read.select(query);
+      try {
+        return await answer(ctx, cache, read, query, source);
+      } catch (error) {
+        await catalog.findNext(error, query.snapshot);
+        return answer(ctx, cache, read, query, await read.select(query));
+      }
+    };
+  };
+}
+
+/** Responds with 304 if the client has the response, from the cache, or with the result of a search. */
+async function answer<Query extends SnapshotQuery, Source extends Generation>(
+  { req, state }: Context,
+  cache: ResponseCache,
+  read: SnapshotRead<Query, Source>,
+  query: Query,
+  source: Source,
+): Promise<HttpResponse> {
+  const request = read.key(query, source);
+  const key = `${source.index} ${request}`;
+  const condition = req.headers['if-none-match'];
+  // A tag alone decides a match, without a search: only a 200 has this one.
+  if (condition !== undefined && condition !== '*') {
+    const validators = validatorsOf(source, request);
+    if (matches(condition, validators.ETag)) {
+      cache.counts.not_modified++;
+      return notModified(validators);
+    }
+  }
+  const search = async () => {
+    const { status, headers, body } = await read.search(query, source, state.requestId);
+    // A problem has another tag: a 304 must refer to a 200.
+    const tagged = status === 200 ? request : `${status} ${request}`;
+    return { status, headers: { ...headers, ...validatorsOf(source, tagged) }, body };
+  };
+  const response = cache.get(key) ?? (await cache.create(key, search));
+  // `*` matches any 200.
+  if (condition === '*' && response.status === 200) return notModified(validatorsOf(source, request));
+  const encoding = encodingFor(req.headers['accept-encoding']);
+  return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
+}
+
+/** Headers of both the response and the 304. */
+function validatorsOf({ index, snapshot }: Generation, request: string) {
+  return {
+    ETag: etagOf(index, request),
+    'X-Snapshot': snapshot,
+    'Cache-Control': CACHE_CONTROL,
+    Vary: 'Accept-Encoding',
+  };
+}
