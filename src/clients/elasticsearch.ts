@@ -10,6 +10,7 @@ import {
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
 import { messageOf } from '../error-message.js';
+import { isFromElasticsearch } from './engine-errors.js';
 import { NODE_BACKOFF_MS } from './search-pool.js';
 
 /** The addresses of Elasticsearch, and the API key. */
@@ -82,21 +83,6 @@ export function describeConnectionError(error: unknown): string | undefined {
 /** The error that a response of Elasticsearch describes; empty if its body has none, as that of a HEAD request. */
 export function errorIn({ body }: errors.ResponseError): { type?: unknown; reason?: string } {
   return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
-}
-
-/** An error as Elasticsearch describes it, except that something is missing. */
-const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
-
-/**
- * Whether a response comes from Elasticsearch, and not from a proxy: by a header that its responses have, except some errors,
- * such as those of a cluster that is read-only. That an index is missing needs the header: it ends a snapshot's service.
- */
-export function isFromElasticsearch(
-  status: number,
-  headers: Readonly<Record<string, unknown>>,
-  body: string,
-): boolean {
-  return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
 
 /** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */

@@ -1,5 +1,15 @@
-import { errors, Pool, type Dispatcher } from 'undici';
-import { isFromElasticsearch, type ElasticsearchAccess } from './elasticsearch.js';
+import { Pool } from 'undici';
+import type { ElasticsearchAccess } from './elasticsearch.js';
+import {
+  ConnectionFailedError,
+  EngineUnavailableError,
+  isRetryable,
+  NodeUnavailableError,
+  RETRYABLE_STATUSES,
+  SearchRefusedError,
+  ShardUnavailableError,
+} from './engine-errors.js';
+import { exchange } from './exchange.js';
 import { RetryBudget } from './retry-budget.js';
 
 /**
@@ -22,12 +32,6 @@ export type AttemptTimeouts = Readonly<Record<'one' | 'two' | 'more', readonly [
 /** Rest of the time that is worth another attempt, in milliseconds. */
 const MIN_ATTEMPT_MS = 50;
 
-/**
- * Extra time after a timeout that fires late, in milliseconds: this process was suspended or busy, and may have to read a
- * response that arrived in time.
- */
-const LATE_TIMER_MS = 50;
-
 /** Timeout of a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1500;
 
@@ -36,22 +40,6 @@ const MAX_DETAILS = 500;
 
 /** Backoff of a node that failed, in milliseconds, if there is another one. */
 export const NODE_BACKOFF_MS = 3000;
-
-/**
- * Elasticsearch cannot be reached, or cannot serve requests at the moment. Its message names no host; what Elasticsearch said is
- * the cause.
- */
-export class EngineUnavailableError extends Error {
-  override readonly name = 'EngineUnavailableError';
-}
-
-/** Elasticsearch refuses to run a search that this service needs, because of a setting of the cluster or an index. */
-export class SearchRefusedError extends Error {
-  override readonly name = 'SearchRefusedError';
-}
-
-/** A node starts or has no master, or a proxy cannot reach it. Not 429: retries do not help a busy node. */
-export const RETRYABLE_STATUSES = [502, 503, 504];
 
 /** Outcome of a search: a response, a temporary failure, or a permanent rejection. */
 export type SearchOutcome = 'answered' | 'unavailable' | 'refused';
@@ -71,18 +59,6 @@ interface SearchPoolOptions {
   /** Backoff of a node that failed, in milliseconds. */
   nodeBackoffMs?: number;
 }
-
-/** This node did not respond in time, or is not ready. Another one may respond to the same request. */
-export class NodeUnavailableError extends EngineUnavailableError {}
-
-/**
- * There was no connection to this node, or it broke before the whole response: whatever the reason is, it can be gone by
- * the next attempt.
- */
-class ConnectionFailedError extends NodeUnavailableError {}
-
-/** This node responded, but could not search a copy of the index. Another one may. */
-export class ShardUnavailableError extends EngineUnavailableError {}
 
 interface Node {
   /** Such as `http://127.0.0.1:9200`. */
@@ -287,74 +263,4 @@ export class SearchPool {
 /** Searches in flight, as a share of those above which other nodes are preferred. */
 function loadOf({ inFlight, preferredInFlight }: Node): number {
   return inFlight / preferredInFlight;
-}
-
-/**
- * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
- * @param onLate called after `timeoutMs`; returns how many more milliseconds to wait.
- * @throws {NodeUnavailableError} without a complete response of Elasticsearch in this time.
- */
-function exchange(
-  pool: Pool,
-  request: Dispatcher.DispatchOptions,
-  timeoutMs: number,
-  onLate: () => number,
-): Promise<{ status: number; text: string }> {
-  return new Promise((resolve, reject) => {
-    let headers: Readonly<Record<string, unknown>> = {};
-    let controller: Dispatcher.DispatchController | undefined;
-    let expired: NodeUnavailableError | undefined;
-    let status = 0;
-    const chunks: Buffer[] = [];
-    const began = performance.now();
-    const expire = (): void => {
-      expired = new NodeUnavailableError(`no response within ${Math.round(performance.now() - began)} ms`);
-      reject(expired);
-      controller?.abort(expired);
-    };
-    let timer: NodeJS.Timeout;
-    const startTimer = (ms: number, onTimeout: () => void): void => {
-      const due = performance.now() + ms;
-      timer = setTimeout(() => {
-        if (performance.now() - due < LATE_TIMER_MS) onTimeout();
-        else timer = setTimeout(onTimeout, LATE_TIMER_MS);
-      }, ms);
-    };
-    startTimer(timeoutMs, () => {
-      const moreMs = onLate();
-      if (moreMs === 0) expire();
-      else startTimer(moreMs, expire);
-    });
-    pool.dispatch(request, {
-      onRequestStart: (started) => {
-        controller = started;
-        // The request was still waiting for a connection.
-        if (expired !== undefined) controller.abort(expired);
-      },
-      onResponseStart: (_controller, statusCode, received) => {
-        status = statusCode;
-        headers = received;
-      },
-      onResponseData: (_controller, chunk) => {
-        chunks.push(chunk);
-      },
-      onResponseEnd: () => {
-        clearTimeout(timer);
-        const text = Buffer.concat(chunks).toString();
-        if (isFromElasticsearch(status, headers, text)) resolve({ status, text });
-        else reject(new NodeUnavailableError(`something other than Elasticsearch responded with ${status}`));
-      },
-      onResponseError: (_controller, error) => {
-        clearTimeout(timer);
-        // Only a defect of the request itself is permanent.
-        const isPermanent = error instanceof errors.InvalidArgumentError;
-        reject(isPermanent ? error : new ConnectionFailedError('the connection failed', { cause: error }));
-      },
-    });
-  });
-}
-
-/** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
-export function isRetryable(status: number): boolean {
-  return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
 }

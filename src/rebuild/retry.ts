@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
 import { NotElasticsearchError } from '../clients/elasticsearch.js';
-import { EngineUnavailableError, RETRYABLE_STATUSES } from '../clients/search-pool.js';
+import { EngineUnavailableError, RETRYABLE_STATUSES } from '../clients/engine-errors.js';
 import type { Logger } from '../log.js';
 
 /**

@@ -1,4 +1,5 @@
-import { SearchRefusedError, type SearchPool } from '../clients/search-pool.js';
+import { SearchRefusedError } from '../clients/engine-errors.js';
+import { type SearchPool } from '../clients/search-pool.js';
 import type { Logger } from '../log.js';
 import { runSearches } from './msearch.js';
 import { IndexGoneError } from './msearch-response.js';

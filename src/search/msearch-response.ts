@@ -3,7 +3,7 @@ import {
   NodeUnavailableError,
   SearchRefusedError,
   ShardUnavailableError,
-} from '../clients/search-pool.js';
+} from '../clients/engine-errors.js';
 import { EXACT } from './queries.js';
 
 /** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
-import { EngineUnavailableError, SearchRefusedError } from '../clients/search-pool.js';
+import { EngineUnavailableError, SearchRefusedError } from '../clients/engine-errors.js';
 import {
   AmbiguousAliasError,
   findGeneration,

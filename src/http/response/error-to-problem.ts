@@ -1,4 +1,4 @@
-import { EngineUnavailableError, SearchRefusedError } from '../../clients/search-pool.js';
+import { EngineUnavailableError, SearchRefusedError } from '../../clients/engine-errors.js';
 import { LockUnavailableError } from '../../rebuild/lock.js';
 import { WorkerFailedError } from '../../rebuild/worker-process.js';
 import { NoFoldError } from '../../search/catalog.js';

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { createAdministratorClient, createReadClient } from '../../../src/clients/elasticsearch.js';
-import { EngineUnavailableError } from '../../../src/clients/search-pool.js';
+import { EngineUnavailableError } from '../../../src/clients/engine-errors.js';
 import { findGeneration } from '../../../src/snapshot/generation.js';
 import { withAddresses } from '../../support/addresses.js';
 import { withNodes } from '../../support/node-servers.js';

@@ -1,6 +1,6 @@
 import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { EngineUnavailableError } from '../../../src/clients/search-pool.js';
+import { EngineUnavailableError } from '../../../src/clients/engine-errors.js';
 import { DatasetError } from '../../../src/rebuild/dataset-error.js';
 import { detailsOf, failureKind, publicReason } from '../../../src/rebuild/failure-reason.js';
 import { LockLostError } from '../../../src/rebuild/lock.js';

@@ -6,10 +6,10 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { runSearches } from '../../../src/search/msearch.js';
 import { IndexGoneError } from '../../../src/search/msearch-response.js';
+import { EngineUnavailableError } from '../../../src/clients/engine-errors.js';
 import {
   ATTEMPT_TIMEOUTS_MS,
   CONNECTIONS_PER_NODE,
-  EngineUnavailableError,
   NODE_BACKOFF_MS,
   SearchPool,
 } from '../../../src/clients/search-pool.js';

@@ -1,0 +1,47 @@
+/**
+ * Elasticsearch cannot be reached, or cannot serve requests at the moment. Its message names no host; what Elasticsearch said is
+ * the cause.
+ */
+export class EngineUnavailableError extends Error {
+  override readonly name = 'EngineUnavailableError';
+}
+
+/** Elasticsearch refuses to run a search that this service needs, because of a setting of the cluster or an index. */
+export class SearchRefusedError extends Error {
+  override readonly name = 'SearchRefusedError';
+}
+
+/** A node starts or has no master, or a proxy cannot reach it. Not 429: retries do not help a busy node. */
+export const RETRYABLE_STATUSES = [502, 503, 504];
+
+/** This node did not respond in time, or is not ready. Another one may respond to the same request. */
+export class NodeUnavailableError extends EngineUnavailableError {}
+
+/**
+ * There was no connection to this node, or it broke before the whole response: whatever the reason is, it can be gone by
+ * the next attempt.
+ */
+export class ConnectionFailedError extends NodeUnavailableError {}
+
+/** This node responded, but could not search a copy of the index. Another one may. */
+export class ShardUnavailableError extends EngineUnavailableError {}
+
+/** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
+export function isRetryable(status: number): boolean {
+  return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
+}
+
+/** An error as Elasticsearch describes it, except that something is missing. */
+const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
+
+/**
+ * Whether a response comes from Elasticsearch, and not from a proxy: by a header that its responses have, except some errors,
+ * such as those of a cluster that is read-only. That an index is missing needs the header: it ends a snapshot's service.
+ */
+export function isFromElasticsearch(
+  status: number,
+  headers: Readonly<Record<string, unknown>>,
+  body: string,
+): boolean {
+  return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
+}
