@@ -66,13 +66,13 @@ class NormalReader {
   readonly times: number[] = [];
   readonly failures: string[] = [];
   #isStopped = false;
-  readonly #agents = [
-    new Agent({ pipelining: 0 }),
-    // A server may close an idle connection just as a request is sent on it: clients send that once more (RFC 9112, 9.3.1).
-    new Agent({ connections: 1 }).compose(
+  // A server may close a connection without a request in flight just as one is sent on it, at its limit also a new connection
+  // that has sent nothing for 20 ms: clients send that request once more (RFC 9112, 9.3.1).
+  readonly #agents = [new Agent({ pipelining: 0 }), new Agent({ connections: 1 })].map((agent) =>
+    agent.compose(
       interceptors.retry({ maxRetries: 1, minTimeout: 0, statusCodes: [], errorCodes: CONNECTION_CLOSED }),
     ),
-  ];
+  );
   readonly #done: Promise<unknown>;
 
   constructor(url: string) {
