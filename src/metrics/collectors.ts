@@ -4,7 +4,7 @@ import { probeWrites } from '../clients/redis.js';
 import type { SearchLimiters } from '../search/catalog.js';
 import { ENGINE_STATES, type GenerationWatcher } from '../snapshot/generation-watcher.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
-import type { ConnectionLimits } from '../http/server/connection-limits.js';
+import type { Connections } from '../http/server/connections.js';
 import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import { CHANGES } from '../snapshot/change-record.js';
 import { changeCounts } from '../snapshot/generation.js';
@@ -14,7 +14,7 @@ import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';
 
 interface Watched {
-  connections: ConnectionLimits;
+  connections: Connections;
   limiters: SearchLimiters;
   cache: ResponseCache;
   rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
@@ -45,13 +45,13 @@ export function collectors({
   ];
 }
 
-function ofConnections(connections: ConnectionLimits): Collector[] {
+function ofConnections(connections: Connections): Collector[] {
   return [
     gauge('connections_open', 'Open client connections', () => connections.open),
     gauge('connections_max', 'Maximum number of open connections: MAX_CONNECTIONS', () => connections.max),
     counter(
       'connections_closed_total',
-      'Connections closed by the service: the client did not read its responses (unread), it was the least useful one at the limit (evicted), or none could be evicted for it (refused)',
+      'Connections closed by the service: the client did not read its responses (unread), it was idle the longest at the limit (evicted), or all others had requests in flight (refused)',
       ['reason'],
       () => tally(connections.closed),
     ),

@@ -7,7 +7,7 @@ import { datasetServer } from '../support/dataset-server.js';
 import { bundledPackages } from '../support/datasets.js';
 import { isBulk, isMerge, type Matches } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
-import { rawRequest } from '../support/raw-request.js';
+import { getRequest, useConnections } from '../support/raw-connection.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
 import { newSlug, REBUILD, request } from '../support/service.js';
 import { SpawnedCli, type Exit } from '../support/spawn-cli.js';
@@ -25,6 +25,7 @@ describe('A server that receives SIGTERM', function () {
   /** Folder for its temporary files. */
   let temporary: string;
   const programs: SpawnedCli[] = [];
+  const connections = useConnections(() => suite.service.url);
 
   before(async () => {
     temporary = await mkdtemp(join(tmpdir(), 'package-registry-search-shutdown-'));
@@ -50,15 +51,6 @@ describe('A server that receives SIGTERM', function () {
     expect((await request(`${url}&force=true`)).status).to.equal(202);
     await hold.arrived;
     return { program, hold };
-  }
-
-  /** Starts a replica with an incomplete request. @returns its end, when the server closes the connection. */
-  async function neverEnding(): Promise<{ program: SpawnedCli; end: Promise<unknown> }> {
-    const program = replica();
-    const end = rawRequest(await program.url(), [HALF_A_REQUEST]);
-    // Until the server has received it.
-    await pause(500);
-    return { program, end };
   }
 
   /** Sends SIGTERM. @returns the exit code, and the time until the exit in milliseconds. */
@@ -87,13 +79,35 @@ describe('A server that receives SIGTERM', function () {
   });
 
   it('exits at once on a second signal', async () => {
-    const { program, end } = await neverEnding();
+    const program = replica();
+    const url = await program.url();
+    const held = suite.proxy.hold('before', (_method, path) => path.includes('_msearch'));
+    const answer = request(`${url}/search?q=lib`).catch(() => 'reset');
+    await held.arrived;
     program.signal('SIGTERM');
     await program.prints(/"msg":"stopping"/, 5000);
     const { code, ms } = await stop(program);
     expect(code).to.equal('SIGTERM');
     expect(ms).to.be.lessThan(GRACE_MS / 2);
-    await end;
+    held.release();
+    expect(await answer).to.equal('reset');
+  });
+
+  it('closes connections that are unused, idle or have sent half a request at once', async () => {
+    const program = replica();
+    const url = await program.url();
+    const sent = ['', getRequest('/ping'), HALF_A_REQUEST, getRequest('/ping') + HALF_A_REQUEST];
+    const clients = await Promise.all(sent.map((bytes) => connections.open(bytes, true, url)));
+    // Clients that do not close their side.
+    await Promise.all(sent.map((bytes) => connections.open(bytes, false, url)));
+    // Until the server has received it.
+    await pause(500);
+    const { code, ms } = await stop(program);
+    expect(code).to.equal(0);
+    expect(ms).to.be.lessThan(1000);
+    await Promise.all(clients.map(({ closed }) => closed));
+    expect(clients.map(({ error }) => error)).to.deep.equal(sent.map(() => undefined));
+    expect(clients.map(({ responses }) => responses.length)).to.deep.equal([0, 1, 0, 1]);
   });
 
   it('stops gracefully during startup', async () => {
@@ -129,22 +143,17 @@ describe('A server that receives SIGTERM', function () {
     });
   }
 
-  it('exits within the grace period despite an incomplete request, or an Elasticsearch that hangs', async () => {
+  it('exits within the grace period despite an Elasticsearch that hangs', async () => {
     const served = await suite.service.indices();
-    // At the same time, because each takes nearly the whole period.
-    const { program: hanging, hold } = await rebuilding('after', isBulk);
-    const { program: incomplete, end } = await neverEnding();
+    const { program, hold } = await rebuilding('after', isBulk);
     const frozen = suite.proxy.hang();
-    const [first, second] = await Promise.all([stop(incomplete), stop(hanging)]);
+    const { code, ms } = await stop(program);
     frozen.release();
     hold.release();
-    await end;
-    expect(first.code).to.equal(0);
-    expect(first.ms).to.be.within(GRACE_MS / 2, GRACE_MS);
     // Leaves the cleanup to the next rebuild.
-    expect(second.code).to.equal(1);
-    expect(second.ms).to.be.lessThan(GRACE_MS);
-    expect(hanging.stdout).to.contain('stopped before cleanup was complete');
+    expect(code).to.equal(1);
+    expect(ms).to.be.lessThan(GRACE_MS);
+    expect(program.stdout).to.contain('stopped before cleanup was complete');
     expect(await readdir(temporary)).to.deep.equal([]);
     expect(await suite.service.indices()).to.have.length(served.length + 1);
     await endLock(suite.service);

@@ -1,5 +1,5 @@
 import { readConfig } from '../../src/config.js';
-import { SERVER_TIMEOUTS } from '../../src/http/server/http-server.js';
+import { SERVER_TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { createLogger } from '../../src/log.js';
 import { startServer } from '../../src/server.js';
 

@@ -60,20 +60,14 @@ export class RawConnection {
     this.#socket.resume();
   }
 
-  /** Reads at this rate, in steps of a tenth of a second, until the connection is closed. */
+  /** Reads at this rate: pauses after each chunk, of up to 64 KB, until the connection is closed. */
   readAt(bytesPerSecond: number): void {
-    let allowed = 0;
-    const timer = setInterval(() => {
-      allowed += bytesPerSecond / 10;
-      // Only fills the buffer of the socket.
-      this.#socket.read(0);
-      const bytes = Math.min(Math.floor(allowed), this.#socket.readableLength);
-      const chunk = bytes === 0 ? null : (this.#socket.read(bytes) as Buffer | null);
-      if (chunk === null) return;
-      allowed -= chunk.length;
+    this.#socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk);
-    }, 100);
-    void this.closed.then(() => clearInterval(timer));
+      this.#socket.pause();
+      setTimeout(() => this.#socket.resume(), (1000 * chunk.length) / bytesPerSecond).unref();
+    });
+    this.#socket.resume();
   }
 
   /** The responses received completely. */

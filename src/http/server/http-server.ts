@@ -1,36 +1,33 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { MAX_HEADER_BYTES, type Problem } from '../response/problem.js';
-import { CONNECTION_TIMEOUTS } from './connection.js';
-import { ConnectionLimits } from './connection-limits.js';
-import { rawProblem } from '../response/problem-response.js';
-import { heldRequestClass, stopAtHeldRequests } from './pipelining.js';
+import type { Duplex } from 'node:stream';
+import { BURST, Connections } from './connections.js';
 import {
   checkRequest,
   connectNotAllowed,
   expectationFailed,
+  hasBody,
   problemOfClientError,
 } from './malformed-request.js';
+import { PacedSocket } from './paced-socket.js';
+import { MAX_HEADER_BYTES, type Problem } from '../response/problem.js';
+import { rawProblem, sendProblem } from '../response/problem-response.js';
+import { requestIdOf } from '../request/request-context.js';
+import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 
-/** Timeouts of clients, in milliseconds. */
-export const SERVER_TIMEOUTS = {
-  ...CONNECTION_TIMEOUTS,
-  /** How long a client may take to send its headers, or its whole request. Slower ones get 408. */
-  headers: 10_000,
-  request: 15_000,
-};
-export type ServerTimeouts = Readonly<typeof SERVER_TIMEOUTS>;
-
-/** How often Node checks these at least, in milliseconds. */
+/** How often Node checks the timeouts of requests at least, in milliseconds. */
 const CHECK_MS = 1_000;
 /**
  * Idle timeout, longer than that of common proxies: no connection is closed while a proxy sends a request.
  */
 const KEEP_ALIVE_MS = 75_000;
-
-/** Read-ahead of a connection with held requests, in bytes; one chunk of up to 64 KB may exceed it. */
-const READ_AHEAD_BYTES = 16 * 1024;
 
 /** How long requests in flight may take to finish when the server stops, in milliseconds. */
 const DRAIN_MS = 8_000;
@@ -40,57 +37,57 @@ const DRAIN_MS = 8_000;
  * Requests that do not reach the app get a problem (RFC 9457).
  */
 export class HttpServer {
-  readonly connections: ConnectionLimits;
+  readonly connections: Connections;
   readonly #server: Server;
 
   /** @param maxConnections maximum number of open connections. */
   constructor(respond: RequestListener, maxConnections: number, timeouts: ServerTimeouts = SERVER_TIMEOUTS) {
-    const attach = (socket: Socket) => void server.emit('connection', socket);
-    const connections = new ConnectionLimits(maxConnections, attach, timeouts);
-    const options = {
+    const connections = new Connections(maxConnections, timeouts);
+    const server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: timeouts.headers,
       requestTimeout: timeouts.request,
       connectionsCheckingInterval: Math.min(CHECK_MS, timeouts.headers),
       keepAliveTimeout: KEEP_ALIVE_MS,
-      highWaterMark: READ_AHEAD_BYTES,
       // `checkRequest` rejects a missing Host with a problem.
       requireHostHeader: false,
-      IncomingMessage: heldRequestClass(
-        (request) => connections.get(request.socket)?.mustHold(request) ?? false,
-      ),
-    };
-    const reject = (request: IncomingMessage, problem: Problem) => {
-      // An unread body would stop the socket from being read.
-      request.resume();
-      connections.get(request.socket)?.end(rawProblem(problem, request));
-    };
-    const server = createServer(options, (request, response) => {
-      const problem = checkRequest(request);
-      if (problem === undefined) {
-        connections.get(request.socket)?.begin(response);
-        respond(request, response);
-      } else reject(request, problem);
     });
-    server.on('checkExpectation', (request: IncomingMessage) => {
-      reject(request, checkRequest(request) ?? expectationFailed());
+    const answer = (request: IncomingMessage, response: ServerResponse, problem?: Problem) => {
+      const rejection = checkRequest(request) ?? problem;
+      const isLast = rejection !== undefined || hasBody(request);
+      if (!connectionOf(request.socket).begin(response, isLast)) return;
+      if (rejection === undefined) respond(request, response);
+      else sendProblem(response, rejection, requestIdOf(request));
+    };
+    server.on('request', answer);
+    server.on('checkContinue', (request, response) => {
+      // No body is asked for, because none is read.
+      if (!hasBody(request)) response.writeContinue();
+      answer(request, response);
     });
-    server.on('connect', (request) => reject(request, connectNotAllowed()));
+    server.on('checkExpectation', (request, response) => answer(request, response, expectationFailed()));
+    server.on('connect', (request, socket) => {
+      connectionOf(socket).close(rawProblem(connectNotAllowed(), request));
+    });
     server.on('clientError', (error, socket) => {
       const problem = problemOfClientError(error);
       if (problem === undefined) socket.destroy();
-      else connections.get(socket)?.end(rawProblem(problem));
+      else connectionOf(socket).close(rawProblem(problem));
     });
-    // A client that closes its side after its last request still gets the responses. Node's types lack this
-    // option.
-    Object.assign(server, { httpAllowHalfOpen: true });
-    // No limit: a held request must keep all of its headers. Their size is limited.
+    server.on('timeout', (socket: Socket) => connections.closeInactive(connectionOf(socket)));
+    server.timeout = timeouts.unread;
+    server.maxConnections = maxConnections + BURST;
+    server.on('drop', () => connections.closed.refused++);
+    // No limit: `checkRequest` must find a repeated Host. Their size is limited.
     server.maxHeadersCount = 0;
-    server.on('connection', (socket) => {
-      connections.add(socket);
-      stopAtHeldRequests(socket);
+    // Node's own listener gets each connection in place of its socket.
+    const [parse] = server.listeners('connection');
+    server.removeAllListeners('connection');
+    server.on('connection', (socket: Socket) => {
+      parse?.call(server, connections.add(socket));
     });
-    server.on('upgrade', (request, socket, rest) => connections.get(socket)?.hold(request, rest));
+    // `close` calls it. Node's own also closes connections whose clients are still reading a response.
+    server.closeIdleConnections = () => connections.stop();
     this.connections = connections;
     this.#server = server;
   }
@@ -111,12 +108,15 @@ export class HttpServer {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    this.#server.closeIdleConnections();
     const late = setTimeout(() => this.connections.closeAll(), DRAIN_MS);
     await closed;
     clearTimeout(late);
-    this.connections.stop();
   }
+}
+
+function connectionOf(socket: Duplex): PacedSocket {
+  if (socket instanceof PacedSocket) return socket;
+  throw new Error('not a connection of this server');
 }
 
 function urlOf({ address, family, port }: AddressInfo): string {

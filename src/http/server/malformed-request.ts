@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { Problem } from '../response/problem.js';
-import { isChunked } from './pipelining.js';
 
 /** A target in absolute form, as sent to a proxy. Captures the authority and the rest. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/is;
@@ -35,6 +34,16 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
   if (target === undefined) return malformedRequest('the request target is not a valid URL');
   request.url = target;
   return undefined;
+}
+
+/** Whether a body follows the headers of a request. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return isChunked(headers['transfer-encoding']) || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Whether a body is chunked; with any other transfer coding it has no end (RFC 9112, section 6.3). */
+function isChunked(transferEncoding = ''): boolean {
+  return /\bchunked[ \t]*$/i.test(transferEncoding);
 }
 
 /** The problem of malformed or late input; undefined if the connection failed. */

@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import { median, percentile } from '../../../fixtures/statistics.js';
 import { packagesNamed } from '../../support/datasets.js';
+import { scrape } from '../../support/metrics.js';
 import { SpawnedCli } from '../../support/spawn-cli.js';
 import { getRequest, useConnections } from '../../support/raw-connection.js';
 import { useService } from '../../support/service.js';
@@ -30,6 +31,8 @@ const MAX_PING_MS = 100;
 /** Rounds whose median must stay below `MAX_PING_MS`, because other programs can delay responses. */
 const ROUNDS = 3;
 const MAX_OPEN_MS = 30_000;
+/** The kernel accepts more data of such a client after 18 s, and then every 24 s. */
+const SLOW_READER_MS = 50_000;
 /** Processor time for a body of half a million chunks, in milliseconds. */
 const MAX_BODY_CPU_MS = 250;
 const IMPATIENT = fileURLToPath(new URL('../../support/impatient-server.ts', import.meta.url));
@@ -185,6 +188,18 @@ describe('Clients that do not read', function () {
   it('are disconnected within half a minute with the usual timeouts', async () => {
     await start();
     await attack(400, '/openapi.json');
+  });
+
+  it('stay connected if they read 60 KB/s', async () => {
+    await start();
+    const slow = await connections.open(burst('/openapi.json'), false);
+    slow.readAt(60_000);
+    await pause(SLOW_READER_MS);
+    expect(slow.error).to.equal(undefined);
+    const metrics = await scrape(metricsUrl);
+    expect(metrics.sum('connections_closed_total', { reason: 'unread' })).to.equal(0);
+    expect(slow.responses.length).to.be.greaterThan(20);
+    expect(metrics.sum('connections_open')).to.equal(1);
   });
 
   it('cost little memory and processor time if they send bodies that are not read', async () => {

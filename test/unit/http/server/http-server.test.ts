@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { HttpServer, SERVER_TIMEOUTS } from '../../../../src/http/server/http-server.js';
+import { HttpServer } from '../../../../src/http/server/http-server.js';
+import { SERVER_TIMEOUTS } from '../../../../src/http/server/timeouts.js';
 import { expectRawProblem } from '../../../support/expect-problem.js';
 import { getRequest, RawConnection } from '../../../support/raw-connection.js';
 import { waitFor } from '../../../support/wait-for.js';
@@ -38,7 +39,7 @@ describe('An HttpServer', () => {
     expect(SERVER_TIMEOUTS).to.deep.equal({
       headers: 10_000,
       request: 15_000,
-      unread: 20_000,
+      unread: 25_000,
       pipelinedIdle: 10_000,
       linger: 5000,
     });
@@ -99,5 +100,23 @@ describe('An HttpServer', () => {
     expect(server.connections.closed).to.deep.equal({ unread: 2, evicted: 0, refused: 0 });
     await pause(50);
     expect([slow.error, server.connections.open]).to.deep.equal([undefined, 1]);
+  });
+
+  it('stops once a client that reads slowly has got its large response, and closes all other connections at once', async () => {
+    const slow = await open(getRequest('/large'), false);
+    slow.readAt(4 * 2 ** 20);
+    const others = await Promise.all(
+      ['', getRequest('/'), HALF, getRequest('/') + HALF].map((bytes) => open(bytes)),
+    );
+    await waitFor(() => others.flatMap(({ responses }) => responses).length === 2, 'the small responses');
+    const began = performance.now();
+    const stopped = server.stop();
+    await Promise.all(others.map(({ closed }) => closed));
+    expect(performance.now() - began).to.be.lessThan(100);
+    expect(others.map(({ error }) => error)).to.deep.equal(others.map(() => undefined));
+    await waitFor(() => slow.responses.length === 1, 'the slow reader to finish', 15_000);
+    expect(slow.responses[0]?.text).to.have.length(LARGE.length);
+    await stopped;
+    expect(server.connections.closed).to.deep.equal({ unread: 0, evicted: 0, refused: 0 });
   });
 });
