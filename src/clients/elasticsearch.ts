@@ -150,14 +150,14 @@ class TimeoutRetryingTransport extends SniffingTransport {
  * own pool only prefers others.
  */
 class RoundRobinPool extends BaseConnectionPool {
-  #turn = 0;
+  #first = 0;
   /** Ends of the backoffs, in milliseconds since the epoch. */
   readonly #avoidUntil = new Map<Connection, number>();
 
   override getConnection(): Connection | null {
-    this.#turn = (this.#turn + 1) % this.size;
+    this.#first = (this.#first + 1) % this.size;
     const now = Date.now();
-    const inTurn = [...this.connections.slice(this.#turn), ...this.connections.slice(0, this.#turn)];
+    const inTurn = [...this.connections.slice(this.#first), ...this.connections.slice(0, this.#first)];
     return inTurn.find((node) => (this.#avoidUntil.get(node) ?? 0) <= now) ?? inTurn[0] ?? null;
   }
 

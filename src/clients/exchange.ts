@@ -9,14 +9,14 @@ const LATE_TIMER_MS = 50;
 
 /**
  * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
- * @param onLate called after `timeoutMs`; returns how many more milliseconds to wait.
+ * @param extend called after `timeoutMs`; returns how many more milliseconds to wait, or 0.
  * @throws {NodeUnavailableError} without a complete response of Elasticsearch in this time.
  */
 export function exchange(
   pool: Pool,
   request: Dispatcher.DispatchOptions,
   timeoutMs: number,
-  onLate: () => number,
+  extend: () => number,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     let headers: Readonly<Record<string, unknown>> = {};
@@ -32,14 +32,14 @@ export function exchange(
     };
     let timer: NodeJS.Timeout;
     const startTimer = (ms: number, onTimeout: () => void): void => {
-      const due = performance.now() + ms;
+      const endsAt = performance.now() + ms;
       timer = setTimeout(() => {
-        if (performance.now() - due < LATE_TIMER_MS) onTimeout();
+        if (performance.now() - endsAt < LATE_TIMER_MS) onTimeout();
         else timer = setTimeout(onTimeout, LATE_TIMER_MS);
       }, ms);
     };
     startTimer(timeoutMs, () => {
-      const moreMs = onLate();
+      const moreMs = extend();
       if (moreMs === 0) expire();
       else startTimer(moreMs, expire);
     });

@@ -59,16 +59,16 @@ export class Kibana {
   /**
    * Waits until Kibana serves requests.
    * @param say is called with the reason for waiting, each time that changes.
-   * @throws {Error} with the reason after `patienceMs`; at once if the key is rejected.
+   * @throws {Error} with the reason after `timeoutMs`; at once if the key is rejected.
    */
-  async ready(say: (what: string) => void, patienceMs = READY_TIMEOUT_MS, pollMs = POLL_MS): Promise<void> {
+  async ready(say: (what: string) => void, timeoutMs = READY_TIMEOUT_MS, pollMs = POLL_MS): Promise<void> {
     const began = performance.now();
     let said: string | undefined;
     for (;;) {
       const obstacle = await this.#obstacle();
       if (obstacle === undefined) return;
-      if (performance.now() - began >= patienceMs) {
-        throw new Error(`gave up after ${Math.round(patienceMs / 1000)} seconds: ${obstacle}`);
+      if (performance.now() - began >= timeoutMs) {
+        throw new Error(`gave up after ${Math.round(timeoutMs / 1000)} seconds: ${obstacle}`);
       }
       if (obstacle !== said) say(obstacle);
       said = obstacle;

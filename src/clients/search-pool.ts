@@ -71,11 +71,6 @@ interface Node {
   avoidUntil: number;
   /** Searches that have been sent to it and not responded to yet. */
   inFlight: number;
-  /**
-   * While this many are in flight, other nodes are preferred: 1 after a failure, and one more for each quick response. A node
-   * that has just started takes a hundred times as long for its first searches.
-   */
-  preferredInFlight: number;
 }
 
 /** A search that may be sent to several nodes. */
@@ -108,7 +103,8 @@ export class SearchPool {
   readonly #nodeBackoffMs: number;
   readonly #onSearch: OnSearch;
   readonly #retries = new RetryBudget();
-  #turn = 0;
+  /** Index of the node that is preferred among equals. */
+  #first = 0;
 
   constructor(
     { nodes, apiKey }: ElasticsearchAccess,
@@ -147,7 +143,6 @@ export class SearchPool {
         },
         avoidUntil: 0,
         inFlight: 0,
-        preferredInFlight: CONNECTIONS_PER_NODE,
       };
     });
   }
@@ -193,25 +188,21 @@ export class SearchPool {
 
   #avoid(node: Node): void {
     node.avoidUntil = Date.now() + this.#nodeBackoffMs;
-    node.preferredInFlight = 1;
   }
 
-  /** The next untried node in turn that is neither avoided nor busy; otherwise the least busy one, or an avoided one. */
+  /**
+   * The untried node with the fewest searches in flight; an avoided one if there is no other. So a node that has just started,
+   * which takes a hundred times as long for its first searches, gets few at a time.
+   */
   #next(tried: readonly Node[]): Node {
-    const count = this.#nodes.length;
-    this.#turn = (this.#turn + 1) % count;
-    if (count === 1) return this.#nodes[0] as Node;
+    this.#first = (this.#first + 1) % this.#nodes.length;
+    const inTurn = [...this.#nodes.slice(this.#first), ...this.#nodes.slice(0, this.#first)];
     const now = Date.now();
-    let busy: Node | undefined;
-    let avoided: Node | undefined;
-    for (let step = 0; step < count; step++) {
-      const node = this.#nodes[(this.#turn + step) % count] as Node;
-      if (tried.includes(node)) continue;
-      if (node.avoidUntil > now) avoided ??= node;
-      else if (loadOf(node) < 1) return node;
-      else if (busy === undefined || loadOf(node) < loadOf(busy)) busy = node;
-    }
-    return busy ?? avoided ?? (this.#nodes[this.#turn] as Node);
+    const isAvoided = ({ avoidUntil }: Node) => Number(avoidUntil > now);
+    const [best] = inTurn
+      .filter((node) => !tried.includes(node))
+      .sort((a, b) => isAvoided(a) - isAvoided(b) || a.inFlight - b.inFlight);
+    return best ?? (inTurn[0] as Node);
   }
 
   async #send<T>(
@@ -225,13 +216,13 @@ export class SearchPool {
     const isLast = earlier >= this.#timeoutsMs.length - 1;
     const leftMs = deadline - began;
     const timeoutMs = isLast ? leftMs : Math.min(this.#timeoutsMs[earlier] ?? leftMs, leftMs);
-    const onLate = (): number => {
+    const extend = (): number => {
       if (earlier === 0) this.#avoid(node);
       return isLast || this.#retries.take() ? 0 : Math.max(0, deadline - performance.now());
     };
     let outcome: SearchOutcome = 'unavailable';
     try {
-      const { status, text } = await exchange(node.pool, request, timeoutMs, onLate);
+      const { status, text } = await exchange(node.pool, request, timeoutMs, extend);
       if (status !== 200) {
         const description = `Elasticsearch responded with ${status}`;
         const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
@@ -243,7 +234,7 @@ export class SearchPool {
       }
       outcome = 'answered';
       const result = read(text);
-      if (performance.now() - began < timeoutMs) this.#onQuick(node);
+      if (performance.now() - began < timeoutMs) this.#retries.earn();
       return result;
     } catch (error) {
       if (error instanceof EngineUnavailableError) outcome = 'unavailable';
@@ -253,14 +244,4 @@ export class SearchPool {
       this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);
     }
   }
-
-  #onQuick(node: Node): void {
-    this.#retries.earn();
-    node.preferredInFlight = Math.min(CONNECTIONS_PER_NODE, node.preferredInFlight + 1);
-  }
-}
-
-/** Searches in flight, as a share of those above which other nodes are preferred. */
-function loadOf({ inFlight, preferredInFlight }: Node): number {
-  return inFlight / preferredInFlight;
 }

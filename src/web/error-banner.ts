@@ -23,10 +23,10 @@ export class ErrorBanner {
     this.#countdown.textContent = '';
     if (retryAfter === undefined) return;
     const wait = retryAfter || Math.min(FIRST_WAIT * 2 ** this.#retries, LONGEST_WAIT);
-    const due = Date.now() + wait * SECOND_MS;
+    const endsAt = Date.now() + wait * SECOND_MS;
     const tick = () => {
       // By the clock: timers of background tabs run late.
-      const left = Math.ceil((due - Date.now()) / SECOND_MS);
+      const left = Math.ceil((endsAt - Date.now()) / SECOND_MS);
       if (left <= 0) {
         const retries = this.#retries + 1;
         retry();
@@ -34,7 +34,7 @@ export class ErrorBanner {
         this.#retries = retries;
       } else {
         this.#countdown.textContent = `Retrying in ${durationOf(left)}.`;
-        this.#timer = setTimeout(tick, due - Date.now() - (left - 1) * SECOND_MS);
+        this.#timer = setTimeout(tick, endsAt - Date.now() - (left - 1) * SECOND_MS);
       }
     };
     tick();
