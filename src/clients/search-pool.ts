@@ -90,9 +90,8 @@ interface Attempt {
 }
 
 /**
- * Sends searches to the nodes in turn and reads the text of the response, with little overhead: for the
- * same request, the Elasticsearch client takes three times the processor time, mostly to parse entries that
- * this service only copies.
+ * Sends searches to the least busy nodes, with a deadline over all attempts. For the same 50 hits, the Elasticsearch client,
+ * which has none, takes 1.6 to 1.9 times the processor time.
  */
 export class SearchPool {
   readonly #nodes: Node[];

@@ -46,43 +46,8 @@ interface SearchResponse {
 /** Status of a search that a busy node has not begun. */
 const TOO_MANY = 429;
 
-const WHOLE = '"timed_out":false';
-const ALL_SHARDS = ',"_shards":{"failed":0}';
-/** The text around each entry; hits whose name equals the query have one more member. */
-const BEFORE_ENTRY = '{"fields":{"entry":["';
-const AFTER_ENTRY = '"]}';
-const AFTER_EXACT = `${AFTER_ENTRY},"matched_queries":["${EXACT}"]`;
-const BETWEEN = `${AFTER_ENTRY}},${BEFORE_ENTRY}`;
-const BETWEEN_EXACT = `${AFTER_EXACT}},${BEFORE_ENTRY}`;
-
 /**
- * Extracts the entries from a successful response without parsing it: base64 contains no quotes, so the text
- * between entries is unambiguous. Undefined for any other response, which then has to be parsed.
- */
-export function scanResponse(text: string, searches: number): Hits[] | undefined {
-  const [, ...answers] = text.split(WHOLE);
-  if (answers.length !== searches) return undefined;
-  if (!answers.every((answer) => answer.startsWith(ALL_SHARDS))) return undefined;
-  return answers.map(scanHits);
-}
-
-function scanHits(answer: string): Hits {
-  const first = answer.indexOf(BEFORE_ENTRY);
-  if (first === -1) return { entries: [], exact: 0 };
-  const [beginning = '', ...others] = answer.slice(first + BEFORE_ENTRY.length).split(BETWEEN);
-  // Exact names are the first in name order, if there are any.
-  const entries = beginning.split(BETWEEN_EXACT);
-  let exact = entries.length - 1;
-  for (const entry of others) entries.push(entry);
-  const last = entries.pop() ?? '';
-  const end = last.indexOf('"');
-  if (last.startsWith(AFTER_EXACT, end)) exact++;
-  entries.push(last.slice(0, end));
-  return { entries, exact };
-}
-
-/**
- * Parses any response.
+ * The hits of each search in a response.
  * @throws {NodeUnavailableError} if it is not complete.
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ShardUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is

@@ -1,5 +1,5 @@
 import type { SearchPool } from '../clients/search-pool.js';
-import { parseResponse, scanResponse, type Hits } from './msearch-response.js';
+import { parseResponse, type Hits } from './msearch-response.js';
 import type { SearchBody } from './queries.js';
 
 /** The parts of a response to keep: the hits, and what tells a complete response from a partial one. */
@@ -54,10 +54,5 @@ export async function runSearches(
   concurrency?: number,
 ): Promise<Hits[]> {
   const { path, body } = msearchRequest(indices, bodies, concurrency);
-  return pool.post(
-    path,
-    body,
-    opaqueId,
-    (text) => scanResponse(text, bodies.length) ?? parseResponse(text, bodies.length, String(indices)),
-  );
+  return pool.post(path, body, opaqueId, (text) => parseResponse(text, bodies.length, String(indices)));
 }

