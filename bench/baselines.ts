@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { searchTierByTier } from '../src/search/tiered-search.js';
-import { msearchRequest } from '../src/search/msearch.js';
-import { searchTiers, type SearchBody } from '../src/search/queries.js';
+import { msearchRequest, type SearchBody } from '../src/clients/msearch.js';
+import { searchTiers } from '../src/search/queries.js';
 import type { Service } from '../src/dev/service.js';
 import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
 import { browseRounds } from './browse-pages.js';

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { Catalog } from './search/catalog.js';
+import { SearchRunner } from './search/search-runner.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
 import type { GenerationWatcher } from './snapshot/generation-watcher.js';
 import { readNameSample } from './search/name-sample.js';
@@ -163,7 +164,7 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, predictor, limiters, log),
+    catalog: new Catalog(pool, generations, predictor, new SearchRunner(limiters, generations, log)),
     cache,
     generations,
     rebuilds,

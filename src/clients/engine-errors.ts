@@ -26,6 +26,22 @@ export class ConnectionFailedError extends NodeUnavailableError {}
 /** This node responded, but could not search a copy of the index. Another one may. */
 export class ShardUnavailableError extends EngineUnavailableError {}
 
+/** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */
+export class IndexGoneError extends Error {
+  override readonly name = 'IndexGoneError';
+
+  constructor(readonly index: string) {
+    super(`there is no index ${index}`);
+  }
+}
+
+/** An operator closed an index: searches succeed again once it is opened. */
+export class IndexClosedError extends EngineUnavailableError {
+  constructor(readonly index: string) {
+    super('the index is closed');
+  }
+}
+
 /** Whether the same request may succeed later. This includes 401 and 403: an operator can correct the key. */
 export function isRetryable(status: number): boolean {
   return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;

@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { expirationOfKey } from '../clients/api-keys.js';
 import { probeWrites } from '../clients/redis.js';
-import type { SearchLimiters } from '../search/catalog.js';
+import type { SearchLimiters } from '../search/search-runner.js';
 import { ENGINE_STATES, type GenerationWatcher } from '../snapshot/generation-watcher.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
 import type { Connections } from '../http/server/connections.js';

@@ -1,9 +1,9 @@
 import type { SearchPool } from '../clients/search-pool.js';
 import { isSame, type Difference } from '../snapshot/change-record.js';
 import type { Generation } from '../snapshot/generation.js';
-import { runSearches } from '../search/msearch.js';
+import { runSearches } from '../clients/msearch.js';
 import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
-import { entriesInNameOrder } from '../search/queries.js';
+import { entriesInNameOrder } from '../snapshot/name-order.js';
 import { retry, type RetryOptions } from './retry.js';
 
 /**

@@ -1,10 +1,8 @@
-import { SearchRefusedError } from '../clients/engine-errors.js';
+import { IndexGoneError } from '../clients/engine-errors.js';
 import { type SearchPool } from '../clients/search-pool.js';
-import type { Logger } from '../log.js';
-import { runSearches } from './msearch.js';
-import { IndexGoneError } from './msearch-response.js';
+import { runSearches, type SearchBody } from '../clients/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
-import type { ConcurrencyLimiter } from './concurrency-limiter.js';
+import type { SearchRunner } from './search-runner.js';
 import { maxDistance } from './similarity.js';
 import { hasFold, type Generation } from '../snapshot/generation.js';
 import { SnapshotGoneError, type GenerationWatcher } from '../snapshot/generation-watcher.js';
@@ -13,23 +11,8 @@ import { decodeRecord, nameOf } from '../snapshot/change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
 import type { TierPredictor } from './tier-predictor.js';
-import { browsePage, newestAdditions, packagesNamed, similarNames, type SearchBody } from './queries.js';
+import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
-
-/** Logged fields of a slow search. */
-interface SlowSearch {
-  requestId: string;
-  index: string;
-  limit?: number;
-  q?: string;
-  page?: number;
-  name?: string;
-  names?: number;
-  since?: string;
-}
-
-/** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
-const SLOW_MS = 500;
 
 /**
  * Maximum number of concurrent searches of one request for look-alikes: a name of a hundred characters from a
@@ -63,12 +46,6 @@ export interface Addition {
   entry: PackageEntry;
 }
 
-/** Concurrency limits of a replica. Look-alikes cost much more than searches and must not displace them. */
-export interface SearchLimiters {
-  search: ConcurrencyLimiter;
-  similar: ConcurrencyLimiter;
-}
-
 /** Reads the current or the previous generation, with a limited number of concurrent searches. */
 export class Catalog {
   readonly #chains: Chains;
@@ -77,8 +54,7 @@ export class Catalog {
     private readonly pool: SearchPool,
     readonly generations: GenerationWatcher,
     private readonly predictor: TierPredictor,
-    private readonly limiters: SearchLimiters,
-    private readonly log: Logger,
+    private readonly runner: SearchRunner,
   ) {
     this.#chains = new Chains(generations);
   }
@@ -117,7 +93,7 @@ export class Catalog {
     if (snapshots.length === 0) return { changes: [], next: undefined };
     const run = this.#onChangesOf(snapshots, requestId);
     const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after };
-    return this.#run({ requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from }, () =>
+    return this.runner.run({ requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from }, () =>
       readChanges(run, query),
     );
   }
@@ -132,7 +108,7 @@ export class Catalog {
     // The chain begins at the last snapshot, whose additions are unknown.
     for (const id of this.#chains.lineage(generation).slice(0, -1)) {
       const run = this.#onChangesOf([id], requestId);
-      const additions = this.#run({ requestId, index: this.#changesOf(id), limit }, () =>
+      const additions = this.runner.run({ requestId, index: this.#changesOf(id), limit }, () =>
         run([newestAdditions(MAX_CANDIDATES)]),
       );
       const [hits] = await additions.catch((error: unknown) => {
@@ -162,7 +138,7 @@ export class Catalog {
     const { index, shards } = generation;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { q, limit } = query;
-    return this.#run({ requestId, index, q, limit }, () =>
+    return this.runner.run({ requestId, index, q, limit }, () =>
       searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(generation, q, limit)),
     );
   }
@@ -177,7 +153,7 @@ export class Catalog {
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
     const unique = [...new Set(names)];
-    const [hits] = await this.#run({ requestId, index, names: unique.length }, () =>
+    const [hits] = await this.runner.run({ requestId, index, names: unique.length }, () =>
       runSearches(this.pool, index, [packagesNamed(unique, hasFold(meta))], requestId),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
@@ -196,10 +172,10 @@ export class Catalog {
   ): Promise<SimilarResults> {
     if (!hasFold(meta)) throw new NoFoldError(index);
     const bodies = similarNames(name, maxDistance(name), limit + 1, shards);
-    const hits = await this.#run(
+    const hits = await this.runner.run(
       { requestId, index, limit, name },
       () => runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),
-      this.limiters.similar,
+      this.runner.limiters.similar,
     );
     let room = limit;
     const groups = DISTANCES.map((member, distance): EntryGroup => {
@@ -223,7 +199,7 @@ export class Catalog {
   ): Promise<EntryGroup> {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
-    return this.#run({ requestId, index, page, limit }, () =>
+    return this.runner.run({ requestId, index, page, limit }, () =>
       browseIndex(this.pool, index, from, limit, requestId),
     );
   }
@@ -236,25 +212,6 @@ export class Catalog {
   #onChangesOf(snapshots: readonly string[], requestId: string): RunSearches {
     const indices = snapshots.map((id) => this.#changesOf(id));
     return (bodies) => runSearches(this.pool, indices, bodies, requestId);
-  }
-
-  /** Runs a search once the limit allows it. */
-  #run<T>(what: SlowSearch, search: () => Promise<T>, limiter = this.limiters.search): Promise<T> {
-    return limiter.run(() => this.#logIfSlow(what, search));
-  }
-
-  /** Logs a slow search, even if it fails, and makes the service unhealthy if Elasticsearch refuses it. */
-  async #logIfSlow<T>({ requestId, ...what }: SlowSearch, search: () => Promise<T>): Promise<T> {
-    const began = performance.now();
-    try {
-      return await search();
-    } catch (error) {
-      if (error instanceof SearchRefusedError) this.generations.onRefused(what.index, search);
-      throw error;
-    } finally {
-      const ms = performance.now() - began;
-      if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');
-    }
   }
 }
 

@@ -1,7 +1,8 @@
-import type { Hits } from './msearch-response.js';
+import type { SearchBody } from '../clients/msearch.js';
+import type { Hits } from '../clients/msearch-response.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
-import { searchTiers, type SearchBody } from './queries.js';
+import { searchTiers } from './queries.js';
 
 /** The results of a search: entries by rank, best first. */
 export interface SearchResults {

@@ -1,4 +1,4 @@
-import { IndexClosedError, IndexGoneError } from '../search/msearch-response.js';
+import { IndexClosedError, IndexGoneError } from '../clients/engine-errors.js';
 import type { Generation } from './generation.js';
 import { SnapshotGoneError, type GenerationWatcher } from './generation-watcher.js';
 import { isChangesOf, snapshotIdOf } from './index-names.js';

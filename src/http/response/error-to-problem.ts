@@ -1,11 +1,10 @@
-import { EngineUnavailableError, SearchRefusedError } from '../../clients/engine-errors.js';
+import { EngineUnavailableError, IndexGoneError, SearchRefusedError } from '../../clients/engine-errors.js';
 import { LockUnavailableError } from '../../rebuild/lock.js';
 import { WorkerFailedError } from '../../rebuild/worker-process.js';
 import { NoFoldError } from '../../search/catalog.js';
 import { NoLineageError } from '../../snapshot/chains.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError } from '../../snapshot/generation-watcher.js';
-import { IndexGoneError } from '../../search/msearch-response.js';
 import { Problem, retryAfter } from './problem.js';
 
 /** The problem of an error. Every error that is not listed here is a defect: `internal`. */

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { searchTierByTier } from '../../../src/search/tiered-search.js';
-import type { Hits } from '../../../src/search/msearch-response.js';
-import { searchTiers, type SearchBody } from '../../../src/search/queries.js';
+import type { Hits } from '../../../src/clients/msearch-response.js';
+import type { SearchBody } from '../../../src/clients/msearch.js';
+import { searchTiers } from '../../../src/search/queries.js';
 
 const LIMIT = 3;
 const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);

@@ -1,6 +1,8 @@
-import type { SearchPool } from '../clients/search-pool.js';
+import type { SearchPool } from './search-pool.js';
 import { parseResponse, type Hits } from './msearch-response.js';
-import type { SearchBody } from './queries.js';
+
+/** The body of one search. */
+export type SearchBody = Record<string, unknown>;
 
 /** The parts of a response to keep: the hits, and what tells a complete response from a partial one. */
 const FILTER_PATH = [

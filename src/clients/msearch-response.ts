@@ -1,26 +1,14 @@
 import {
   EngineUnavailableError,
+  IndexClosedError,
+  IndexGoneError,
   NodeUnavailableError,
   SearchRefusedError,
   ShardUnavailableError,
-} from '../clients/engine-errors.js';
-import { EXACT } from './queries.js';
+} from './engine-errors.js';
 
-/** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */
-export class IndexGoneError extends Error {
-  override readonly name = 'IndexGoneError';
-
-  constructor(readonly index: string) {
-    super(`there is no index ${index}`);
-  }
-}
-
-/** An operator closed an index: searches succeed again once it is opened. */
-export class IndexClosedError extends EngineUnavailableError {
-  constructor(readonly index: string) {
-    super('the index is closed');
-  }
-}
+/** Name of the clause that matches names equal to the query: it separates rank 0 from rank 1. */
+export const EXACT = 'exact';
 
 /** The hits of one search. */
 export interface Hits {

@@ -1,0 +1,57 @@
+import { SearchRefusedError } from '../clients/engine-errors.js';
+import type { Logger } from '../log.js';
+import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import type { ConcurrencyLimiter } from './concurrency-limiter.js';
+
+/** Logged fields of a slow search. */
+interface LoggedSearch {
+  requestId: string;
+  index: string;
+  limit?: number;
+  q?: string;
+  page?: number;
+  name?: string;
+  names?: number;
+  since?: string;
+}
+
+/** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
+const SLOW_MS = 500;
+
+/** Concurrency limits of a replica. Look-alikes cost much more than searches and must not displace them. */
+export interface SearchLimiters {
+  search: ConcurrencyLimiter;
+  similar: ConcurrencyLimiter;
+}
+
+/** Runs the searches of clients: a limited number at a time. Slow ones are logged, refused ones make the service unhealthy. */
+export class SearchRunner {
+  constructor(
+    readonly limiters: SearchLimiters,
+    private readonly generations: GenerationWatcher,
+    private readonly log: Logger,
+  ) {}
+
+  /**
+   * Runs a search once the limit allows it.
+   * @param what what is logged of it.
+   * @throws {OverloadedError}, and what `search` throws.
+   */
+  run<T>(what: LoggedSearch, search: () => Promise<T>, limiter = this.limiters.search): Promise<T> {
+    return limiter.run(() => this.#logIfSlow(what, search));
+  }
+
+  /** Logs a slow search, even if it fails, and makes the service unhealthy if Elasticsearch refuses it. */
+  async #logIfSlow<T>({ requestId, ...what }: LoggedSearch, search: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    try {
+      return await search();
+    } catch (error) {
+      if (error instanceof SearchRefusedError) this.generations.onRefused(what.index, search);
+      throw error;
+    } finally {
+      const ms = performance.now() - began;
+      if (ms > SLOW_MS) this.log.warn({ request_id: requestId, ...what, ms }, 'slow search');
+    }
+  }
+}
