@@ -11,6 +11,7 @@ import {
   type Generation,
 } from './generation.js';
 import { previousAliasOf } from './index-names.js';
+import { SharedRuns } from './shared-runs.js';
 
 /** Poll interval of the alias, in milliseconds: the longest delay before a replica sees a flip. */
 const POLL_MS = 1000;
@@ -54,8 +55,7 @@ export class GenerationWatcher {
   #state: EngineState = 'unknown';
   #stateReason: string | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  readonly #looks = new SharedRuns(() => this.#look());
   #refreshingAll: Promise<void> | undefined;
   #refreshedAllAt = -Infinity;
   /** A search that Elasticsearch refused, until it succeeds. */
@@ -142,20 +142,9 @@ export class GenerationWatcher {
     clearTimeout(this.#timer);
   }
 
-  /**
-   * Reads the alias after this call: a read that began earlier does not count, and waiting calls share the
-   * next one. Never throws: the result is in `current` and `engine`.
-   */
+  /** Reads the alias, after this call. Never throws: the result is in `current` and `engine`. */
   refresh(): Promise<void> {
-    if (this.#looking === undefined) {
-      this.#looking = this.#look().finally(() => (this.#looking = undefined));
-      return this.#looking;
-    }
-    this.#next ??= this.#looking.then(() => {
-      this.#next = undefined;
-      return this.refresh();
-    });
-    return this.#next;
+    return this.#looks.run();
   }
 
   /**
