@@ -18,11 +18,12 @@ import type { RateLimiterDeps } from './http/limits/failover-limiter.js';
 import type { Logger } from './log.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
-import { collectors } from './metrics/collectors.js';
-import { createRebuildContext, type RebuildContext } from './rebuild/rebuild-context.js';
+import { collectors, type Watched } from './metrics/collectors.js';
+import { rebuildContextOf } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/progress.js';
 import { RebuildScheduler } from './rebuild/rebuild-scheduler.js';
 import { RebuildService } from './rebuild/rebuild-service.js';
+import { createServiceContext, type ServiceContext } from './service-context.js';
 
 /** Maximum number of queued searches: about half a second of work. */
 const MAX_WAITING_SEARCHES = 256;
@@ -80,12 +81,27 @@ interface ServerOptions {
  */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
-  const rebuildContext = await createRebuildContext(config, log, LIMITS_ARE_LOCAL);
-  const { alias, generations, redis } = rebuildContext;
+  const context = await createServiceContext(config, log, LIMITS_ARE_LOCAL);
+  const { alias, generations, redis } = context;
   if (redis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
   const stopping = new AbortController();
-  const { server, metricsServer, rebuilds, pool } = createServers(rebuildContext, options, stopping.signal);
+  const rebuildContext = rebuildContextOf(context);
+  const rebuilds = new RebuildService(rebuildContext, {
+    secrets: options.secrets,
+    onProgress: options.onRebuild,
+  });
+  const { apiKey, rebuildApiKey } = config.elasticsearch;
+  const keys = [
+    { name: 'reading', client: context.reader, apiKey },
+    { name: 'rebuilding', client: rebuildContext.client, apiKey: rebuildApiKey },
+  ];
+  const { server, metricsServer, pool } = createServers(
+    context,
+    { rebuilds, keys },
+    options,
+    stopping.signal,
+  );
   const scheduler = new RebuildScheduler(rebuilds, generations, log);
 
   const end = async () => {
@@ -110,7 +126,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     throw error;
   }
   if (config.changesRetention > 0) {
-    warnOfOldKeys(rebuildContext).catch((error: unknown) => {
+    warnOfOldKeys(context).catch((error: unknown) => {
       log.warn({ err: error }, 'the privileges of the keys could not be read');
     });
   }
@@ -120,7 +136,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 }
 
 /** Logs which key lacks privileges for `/changes`, as keys of earlier releases do. */
-async function warnOfOldKeys({ alias, config, log }: RebuildContext): Promise<void> {
+async function warnOfOldKeys({ alias, config, log }: ServiceContext): Promise<void> {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const index = changesIndexOf(alias, ANY_SNAPSHOT);
   for (const [variable, key, privilege] of [
@@ -136,16 +152,15 @@ async function warnOfOldKeys({ alias, config, log }: RebuildContext): Promise<vo
 
 /** Creates the app, its dependencies, and its servers, which do not listen yet. */
 function createServers(
-  rebuildContext: RebuildContext,
-  { log, secrets, onRebuild, timeouts }: ServerOptions,
+  { config, generations, reader, redis }: ServiceContext,
+  { rebuilds, keys }: Pick<Watched, 'rebuilds' | 'keys'>,
+  { log, timeouts }: ServerOptions,
   stopping: AbortSignal,
 ) {
-  const { config, generations, reader, client, redis } = rebuildContext;
-  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
+  const { nodes, apiKey } = config.elasticsearch;
   const { slug } = config.registry;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, { onSearch: metrics?.observeSearch });
-  const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: onRebuild });
   const limiters = {
     search: new ConcurrencyLimiter({
       running: CONNECTIONS_PER_NODE * nodes.length,
@@ -178,10 +193,6 @@ function createServers(
     timeouts,
   );
   const { connections } = server;
-  const keys = [
-    { name: 'reading', client: reader, apiKey },
-    { name: 'rebuilding', client, apiKey: rebuildApiKey },
-  ];
   metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds, keys }));
-  return { server, metricsServer: metrics && createMetricsServer(metrics, log), rebuilds, pool };
+  return { server, metricsServer: metrics && createMetricsServer(metrics, log), pool };
 }

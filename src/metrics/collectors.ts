@@ -13,7 +13,8 @@ import { PHASES } from '../rebuild/progress.js';
 import type { RebuildService } from '../rebuild/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';
 
-interface Watched {
+/** What the metrics are read from. */
+export interface Watched {
   connections: Connections;
   limiters: SearchLimiters;
   cache: ResponseCache;

@@ -1,0 +1,45 @@
+import type { Client } from '@elastic/elasticsearch';
+import type { Redis } from 'ioredis';
+import { createReadClient } from './clients/elasticsearch.js';
+import { createRedis } from './clients/redis.js';
+import type { Config } from './config.js';
+import type { Logger } from './log.js';
+import { GenerationWatcher } from './snapshot/generation-watcher.js';
+import { aliasOf } from './snapshot/index-names.js';
+
+/** What reading a registry needs. */
+export interface ServiceContext {
+  config: Config;
+  log: Logger;
+  alias: string;
+  /** Has the rights to read, and short timeouts. */
+  reader: Client;
+  /** Undefined if it is not configured. */
+  redis: Redis | undefined;
+  /** Tracks the generations being served. Polls only after `start()`. */
+  generations: GenerationWatcher;
+  close(): Promise<void>;
+}
+
+/**
+ * Connects to Elasticsearch and Redis.
+ * @param withoutRedis the consequence while Redis does not respond, for the log.
+ */
+export async function createServiceContext(
+  config: Config,
+  log: Logger,
+  withoutRedis: string,
+): Promise<ServiceContext> {
+  const { nodes, apiKey } = config.elasticsearch;
+  const alias = aliasOf(config.registry.slug);
+  const redis =
+    config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log, withoutRedis);
+  const reader = createReadClient({ nodes, apiKey });
+  const generations = new GenerationWatcher(reader, alias, log, config.changesRetention);
+  const close = async () => {
+    generations.stop();
+    redis?.disconnect();
+    await reader.close();
+  };
+  return { config, log, alias, reader, redis, generations, close };
+}
