@@ -28,7 +28,7 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(errorHandler(deps.log));
   for (const router of routers) app.use(router.routes());
   app.use(methodNotAllowed);
-  // Scripts of other origins can read the 404, too.
+  // After the routes, so that only unknown paths and methods pay for it.
   app.use(respond(preflight));
   app.use(notFound);
   app.context.onerror = uncaughtErrorHandler(deps.log);

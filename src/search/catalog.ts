@@ -65,7 +65,7 @@ export class Catalog {
    * @param snapshot the snapshot that the client chose: there is no next one.
    * @throws {SnapshotGoneError}, or any other error as it is.
    */
-  async findNext(error: unknown, snapshot: string | undefined): Promise<void> {
+  async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
     const isShorter = this.#chains.shorten(error);
     if (!isShorter && !(error instanceof IndexGoneError)) throw error;
     if (snapshot === undefined) await this.generations.refresh();

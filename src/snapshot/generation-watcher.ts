@@ -142,7 +142,7 @@ export class GenerationWatcher {
     clearTimeout(this.#timer);
   }
 
-  /** Reads the alias, after this call. Never throws: the result is in `current` and `engine`. */
+  /** Reads the alias, after this call; after a flip, also that of the previous generation. Never throws: see `current`, `engine`. */
   refresh(): Promise<void> {
     return this.#looks.run();
   }

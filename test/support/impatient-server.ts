@@ -7,6 +7,6 @@ import { startServer } from '../../src/server.js';
 const server = await startServer(readConfig(process.env), {
   log: createLogger('info', false, { secrets: [] }),
   secrets: [],
-  timeouts: { ...SERVER_TIMEOUTS, unread: 3000, pipelinedIdle: 2000, linger: 1000 },
+  timeouts: { ...SERVER_TIMEOUTS, unread: 3000, pipelining: 2000, pipelinedIdle: 2000, linger: 1000 },
 });
 process.once('SIGTERM', () => void server.stop().then(() => process.exit()));

@@ -7,7 +7,10 @@ import { FixedWindows, type RateLimitPolicy, type RateLimitState } from './fixed
 /** Timeout of one check on Redis, in milliseconds. */
 export const REDIS_TIMEOUT_MS = 50;
 
-/** After a timeout, one check in this time waits for Redis; the others are counted locally. In milliseconds. */
+/**
+ * After a timeout, one check in this time waits for Redis, in milliseconds; the others are counted locally, in windows that begin
+ * empty. Redis may execute later what has timed out.
+ */
 export const RETRY_PAUSE_MS = 1000;
 
 /** Clients without points that are remembered at most. Of more, those seen least recently are asked for again. */

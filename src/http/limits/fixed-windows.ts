@@ -24,7 +24,10 @@ export interface RateLimitState {
   msLeft: number;
 }
 
-/** Adds points if they fit. If not, it returns the sum that the library then rejects, because it exceeds the limit. */
+/**
+ * Adds points if they fit. If not, it returns the sum that the library then rejects, because it exceeds the limit. The
+ * library passes the points, the seconds of the window, and the limit.
+ */
 const TAKE_POINTS = `
 local points, seconds, limit = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 redis.call('SET', KEYS[1], 0, 'EX', seconds, 'NX')

@@ -21,7 +21,7 @@ export interface CacheCounts {
  * response share one.
  */
 export class ResponseCache {
-  /** Counts so far; the caller counts `not_modified`. */
+  /** Counts so far; the caller counts `hit` and `not_modified`. */
   readonly counts: CacheCounts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
   readonly #entries: LRUCache<string, BodyResponse> | undefined;
   readonly #inFlight = new Map<string, Promise<BodyResponse>>();
@@ -39,15 +39,13 @@ export class ResponseCache {
 
   /** The cached response with this key. */
   get(key: string): BodyResponse | undefined {
-    const kept = this.#entries?.get(key);
-    if (kept !== undefined) this.counts.hit++;
-    return kept;
+    return this.#entries?.get(key);
   }
 
   /** Creates the response that is not cached, and caches it unless that fails. */
-  create(key: string, create: () => Promise<BodyResponse>): Promise<BodyResponse> {
+  create(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     this.counts[this.#inFlight.has(key) ? 'shared' : 'miss']++;
-    return this.#create(key, create);
+    return this.#create(key, make);
   }
 
   /** The response in an encoding, compressed if that is not cached; as it is if it is small. */
@@ -59,17 +57,17 @@ export class ResponseCache {
   }
 
   /** Creates and stores a response, once for concurrent calls. */
-  #create(key: string, create: () => Promise<BodyResponse>): Promise<BodyResponse> {
+  #create(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     let pending = this.#inFlight.get(key);
     if (pending === undefined) {
-      pending = this.#store(key, create).finally(() => this.#inFlight.delete(key));
+      pending = this.#store(key, make).finally(() => this.#inFlight.delete(key));
       this.#inFlight.set(key, pending);
     }
     return pending;
   }
 
-  async #store(key: string, create: () => Promise<BodyResponse>): Promise<BodyResponse> {
-    const response = await create();
+  async #store(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
+    const response = await make();
     if (this.#entries === undefined) return response;
     const kept = { ...response, body: unpooled(response.body) };
     this.#entries.set(key, kept);

@@ -43,17 +43,17 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
       const query = read.parse(ctx);
       const source = await read.select(query);
       try {
-        return await answer(ctx, cache, read, query, source);
+        return await attempt(ctx, cache, read, query, source);
       } catch (error) {
-        await catalog.findNext(error, query.snapshot);
-        return answer(ctx, cache, read, query, await read.select(query));
+        await catalog.prepareRetry(error, query.snapshot);
+        return attempt(ctx, cache, read, query, await read.select(query));
       }
     };
   };
 }
 
 /** Responds with 304 if the client has the response, from the cache, or with the result of a search. */
-async function answer<Query extends SnapshotQuery, Source extends Generation>(
+async function attempt<Query extends SnapshotQuery, Source extends Generation>(
   { req, state }: Context,
   cache: ResponseCache,
   read: SnapshotRead<Query, Source>,
@@ -62,32 +62,35 @@ async function answer<Query extends SnapshotQuery, Source extends Generation>(
 ): Promise<HttpResponse> {
   const request = read.key(query, source);
   const key = `${source.index} ${request}`;
+  const cached = cache.get(key);
   const condition = req.headers['if-none-match'];
   // A tag alone decides a match, without a search: only a 200 has this one.
   if (condition !== undefined && condition !== '*') {
-    const validators = validatorsOf(source, request);
-    if (matches(condition, validators.ETag)) {
+    const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source.index, request);
+    if (matches(condition, tag)) {
       cache.counts.not_modified++;
-      return notModified(validators);
+      return notModified(validators(source, tag));
     }
   }
   const search = async () => {
     const { status, headers, body } = await read.search(query, source, state.requestId);
     // A problem has another tag: a 304 must refer to a 200.
-    const tagged = status === 200 ? request : `${status} ${request}`;
-    return { status, headers: { ...headers, ...validatorsOf(source, tagged) }, body };
+    const tag = etagOf(source.index, status === 200 ? request : `${status} ${request}`);
+    return { status, headers: { ...headers, ...validators(source, tag) }, body };
   };
-  const response = cache.get(key) ?? (await cache.create(key, search));
+  if (cached !== undefined) cache.counts.hit++;
+  const response = cached ?? (await cache.create(key, search));
   // `*` matches any 200.
-  if (condition === '*' && response.status === 200) return notModified(validatorsOf(source, request));
+  if (condition === '*' && response.status === 200)
+    return notModified(validators(source, etagOf(source.index, request)));
   const encoding = encodingFor(req.headers['accept-encoding']);
   return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
 }
 
 /** Headers of both the response and the 304. */
-function validatorsOf({ index, snapshot }: Generation, request: string) {
+function validators({ snapshot }: Generation, tag: string) {
   return {
-    ETag: etagOf(index, request),
+    ETag: tag,
     'X-Snapshot': snapshot,
     'Cache-Control': CACHE_CONTROL,
     Vary: 'Accept-Encoding',

@@ -8,7 +8,7 @@ import type { ServerTimeouts } from './timeouts.js';
  */
 const CONTINUED_AT_ONCE = 8;
 
-/** Interval of the check of the buffered bytes, in milliseconds. For a thousand connections, it takes less than one. */
+/** Interval of the check of timeouts and buffered bytes, in milliseconds. For a thousand connections, it takes less than one. */
 const CHECK_MS = 250;
 
 /**
@@ -61,9 +61,9 @@ export class Connections {
     return connection;
   }
 
-  /** Starts the periodic check, which does not keep the process alive. */
+  /** Starts the periodic checks, which do not keep the process alive. */
   start(): void {
-    this.#checking = setInterval(() => this.#limitBufferedBytes(), CHECK_MS).unref();
+    this.#checking = setInterval(() => this.#check(), Math.min(CHECK_MS, this.timeouts.unread / 4)).unref();
   }
 
   /** Closes all connections: those with requests in flight after their responses, all others at once. */
@@ -80,7 +80,7 @@ export class Connections {
 
   /** Disconnects a client that has been inactive for too long. */
   closeInactive(connection: PacedSocket): void {
-    if (connection.isIdle) connection.destroy();
+    if (connection.isQuiet) connection.destroy();
     else this.#disconnect(connection, 'unread');
   }
 
@@ -105,15 +105,21 @@ export class Connections {
   #makeRoom(): void {
     const newest = [...this.#open].filter(({ isBusy }) => isBusy).reverse();
     const excess = this.open - this.max;
-    for (const connection of [...this.#longestIdle(), ...newest].slice(0, Math.max(0, excess)))
+    for (const connection of [...this.#evictable(), ...newest].slice(0, Math.max(0, excess)))
       this.#disconnect(connection, connection.isBusy ? 'refused' : 'evicted');
+  }
+
+  #check(): void {
+    const now = performance.now();
+    for (const connection of this.#open) connection.checkTimeout(now);
+    this.#limitBufferedBytes();
   }
 
   #limitBufferedBytes(): void {
     let bytes = 0;
     for (const { bufferedBytes } of this.#open) bytes += bufferedBytes;
     if (bytes <= MAX_BUFFERED_BYTES) return;
-    for (const connection of this.#longestIdle()) {
+    for (const connection of this.#evictable()) {
       if (bytes <= MAX_BUFFERED_BYTES) return;
       if (connection.bufferedBytes === 0) continue;
       bytes -= connection.bufferedBytes;
@@ -122,8 +128,8 @@ export class Connections {
   }
 
   /** Connections that the app is not working for, the longest idle ones first. */
-  #longestIdle(): PacedSocket[] {
-    return [...this.#open].filter(({ isBusy }) => !isBusy).sort((a, b) => a.lastRequestAt - b.lastRequestAt);
+  #evictable(): PacedSocket[] {
+    return [...this.#open].filter(({ isBusy }) => !isBusy).sort((a, b) => a.lastRequest - b.lastRequest);
   }
 
   readonly #continueLater = (connection: PacedSocket): void => {

@@ -25,14 +25,6 @@ import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 /** How often Node checks the timeouts of requests at least, in milliseconds. */
 const CHECK_MS = 1_000;
 /**
- * Idle timeout, longer than that of common proxies: no connection is closed while a proxy sends a request.
- */
-const KEEP_ALIVE_MS = 75_000;
-
-/** How long requests in flight may take to finish when the server stops, in milliseconds. */
-const DRAIN_MS = 8_000;
-
-/**
  * An HTTP server with timeouts, a bounded number of connections, and bounded memory for each of them.
  * Requests that do not reach the app get a problem (RFC 9457).
  */
@@ -41,31 +33,35 @@ export class HttpServer {
   readonly #server: Server;
 
   /** @param maxConnections maximum number of open connections. */
-  constructor(respond: RequestListener, maxConnections: number, timeouts: ServerTimeouts = SERVER_TIMEOUTS) {
+  constructor(
+    serve: RequestListener,
+    maxConnections: number,
+    private readonly timeouts: ServerTimeouts = SERVER_TIMEOUTS,
+  ) {
     const connections = new Connections(maxConnections, timeouts);
     const server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: timeouts.headers,
       requestTimeout: timeouts.request,
       connectionsCheckingInterval: Math.min(CHECK_MS, timeouts.headers),
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: timeouts.keepAlive,
       // `checkRequest` rejects a missing Host with a problem.
       requireHostHeader: false,
     });
-    const answer = (request: IncomingMessage, response: ServerResponse, problem?: Problem) => {
+    const handle = (request: IncomingMessage, response: ServerResponse, problem?: Problem) => {
       const rejection = checkRequest(request) ?? problem;
       const isLast = rejection !== undefined || hasBody(request);
       if (!connectionOf(request.socket).begin(response, isLast)) return;
-      if (rejection === undefined) respond(request, response);
+      if (rejection === undefined) serve(request, response);
       else sendProblem(response, rejection, requestIdOf(request));
     };
-    server.on('request', answer);
+    server.on('request', handle);
     server.on('checkContinue', (request, response) => {
       // No body is asked for, because none is read.
       if (!hasBody(request)) response.writeContinue();
-      answer(request, response);
+      handle(request, response);
     });
-    server.on('checkExpectation', (request, response) => answer(request, response, expectationFailed()));
+    server.on('checkExpectation', (request, response) => handle(request, response, expectationFailed()));
     server.on('connect', (request, socket) => {
       connectionOf(socket).close(rawProblem(connectNotAllowed(), request));
     });
@@ -74,6 +70,7 @@ export class HttpServer {
       if (problem === undefined) socket.destroy();
       else connectionOf(socket).close(rawProblem(problem));
     });
+    // `keepAlive` or `pipelinedIdle` after a response, `unread` otherwise.
     server.on('timeout', (socket: Socket) => connections.closeInactive(connectionOf(socket)));
     server.timeout = timeouts.unread;
     server.maxConnections = maxConnections + BURST;
@@ -108,7 +105,7 @@ export class HttpServer {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    const late = setTimeout(() => this.connections.closeAll(), DRAIN_MS);
+    const late = setTimeout(() => this.connections.closeAll(), this.timeouts.drain);
     await closed;
     clearTimeout(late);
   }

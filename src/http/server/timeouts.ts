@@ -10,16 +10,21 @@ export const SERVER_TIMEOUTS = {
    * first part, and then 24 to 28 s for each.
    */
   unread: 25_000,
+  /** How long a connection may pipeline without a pause, until a response is its last one. */
+  pipelining: 10_000,
   /**
-   * Idle timeout of a connection that has pipelined, and the time after which its next response is the last one. The kernel
-   * may still buffer megabytes of unread responses; only closing the connection shows whether the client reads them. Proxies
-   * need a longer idle timeout, but do not pipeline.
+   * Idle timeout of a connection that has pipelined. The kernel may still buffer megabytes of unread responses; only closing the
+   * connection shows whether the client reads them. Proxies need a longer idle timeout, but do not pipeline.
    */
   pipelinedIdle: 10_000,
+  /** Idle timeout of others, longer than that of common proxies: no connection is closed while a proxy sends a request. */
+  keepAlive: 75_000,
   /**
    * How long a client may take to close its side after the server has closed its own. Until then its input is
    * discarded, so that it receives the last response.
    */
   linger: 5_000,
+  /** How long requests in flight may take to finish when the server stops. */
+  drain: 8_000,
 };
 export type ServerTimeouts = Readonly<typeof SERVER_TIMEOUTS>;

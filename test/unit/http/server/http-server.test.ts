@@ -11,7 +11,14 @@ const LARGE = Buffer.alloc(12 * 2 ** 20, 'x');
 const HALF = 'GET / HTTP/1.1\r\nHost: a\r\n';
 
 describe('An HttpServer', () => {
-  const timeouts = { headers: 200, request: 300, unread: 1000, pipelinedIdle: 200, linger: 200 };
+  const timeouts = {
+    ...SERVER_TIMEOUTS,
+    headers: 200,
+    request: 300,
+    unread: 1000,
+    pipelinedIdle: 200,
+    linger: 200,
+  };
   let server: HttpServer;
   let url: string;
   const opened: RawConnection[] = [];
@@ -40,8 +47,11 @@ describe('An HttpServer', () => {
       headers: 10_000,
       request: 15_000,
       unread: 25_000,
+      pipelining: 10_000,
       pipelinedIdle: 10_000,
+      keepAlive: 75_000,
       linger: 5000,
+      drain: 8000,
     });
   });
 
