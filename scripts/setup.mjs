@@ -27,7 +27,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
 }
 
 /** Files that every `npm run build` writes: tsc leaves those alone that have not changed. */
-const BUILT = ['dist/rebuild/worker.cjs', 'dist/web/index.html'];
+const BUILT = ['dist/cli/rebuild.cjs', 'dist/web/index.html'];
 
 if (process.argv.includes('--built')) {
   const newer = newerThanBuild();

@@ -4,6 +4,7 @@ import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 import { datasetFault, kibanaFault, nodesFault, redisFault, templateFault } from './config-urls.js';
 import { trimWhiteSpace } from './unicode.js';
+import { PROJECT_FOLDER } from './project-folder.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,7 +14,7 @@ export class ConfigError extends Error {
 }
 
 /** The bundled snapshot: the binary packages of Debian bookworm. */
-const BUNDLED_DATASET = new URL('../data/debian-bookworm.csv.gz', import.meta.url).href;
+const BUNDLED_DATASET = new URL('data/debian-bookworm.csv.gz', PROJECT_FOLDER).href;
 
 /**
  * Default limit of client connections. One that is not read takes up to 80 KB of requests and four responses,

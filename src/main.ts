@@ -20,7 +20,7 @@ async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise
   ignoreHangup();
   // The first process of a container ignores signals without a handler.
   const signal = firstSignal();
-  const server = await startServer(config, { log, secrets });
+  const server = await startServer(config, { log, env });
   isListening = true;
   log.info({ signal: await signal }, 'stopping');
   if (await server.stop()) {

@@ -66,8 +66,8 @@ export interface RunningServer {
 
 interface ServerOptions {
   log: Logger;
-  /** Secrets to redact in the log of rebuilds. */
-  secrets: readonly string[];
+  /** The variables that `config` was read from: rebuilds read them, too. */
+  env: NodeJS.ProcessEnv;
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
   /** Timeouts of clients, instead of the usual ones. */
@@ -88,7 +88,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const stopping = new AbortController();
   const rebuildContext = rebuildContextOf(context);
   const rebuilds = new RebuildService(rebuildContext, {
-    secrets: options.secrets,
+    env: options.env,
     onProgress: options.onRebuild,
   });
   const { apiKey, rebuildApiKey } = config.elasticsearch;

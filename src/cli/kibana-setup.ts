@@ -3,6 +3,7 @@ import { Kibana } from '../clients/kibana.js';
 import { readKibanaConfig } from '../config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
+import { PROJECT_FOLDER } from '../project-folder.js';
 
 /**
  * `npm run kibana:setup`: waits for Kibana, and imports the data view and the dashboard of this registry,
@@ -10,7 +11,7 @@ import { EXIT, exitWith, type Exit } from './command.js';
  */
 
 /** Contains the alias of the default slug, so that it can also be imported by hand. */
-const SAVED_OBJECTS = new URL('../../deploy/kibana/saved-objects.ndjson', import.meta.url);
+const SAVED_OBJECTS = new URL('deploy/kibana/saved-objects.ndjson', PROJECT_FOLDER);
 const ALIAS_IN_FILE = aliasOf('registry');
 
 async function setUp(env: NodeJS.ProcessEnv): Promise<Exit> {

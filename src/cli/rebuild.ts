@@ -1,28 +1,48 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { z } from 'zod';
 import { datasetFault } from '../config-urls.js';
+import { rebuildForServer } from '../rebuild/server-channel.js';
+import { acquireAndRebuild } from '../rebuild/locked-rebuild.js';
+import { Progress } from '../rebuild/progress.js';
+import type { RebuildOptions } from '../rebuild/rebuild.js';
+import { seenDataset } from '../rebuild/status-store.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
-import { RebuildService } from '../rebuild/rebuild-service.js';
 import { ProgressBar } from './progress-bar.js';
 
 /**
- * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new generation and flips to it, as `/rebuild`
- * does, with the server's own configuration. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is
- * running.
+ * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new generation and flips to it, as `/rebuild` does, which runs this
+ * program. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running.
  */
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
+/** What is built. The server also says when nothing needs to be built. */
+type Wanted = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
+
 /** @returns undefined if they are invalid, after printing why. */
-function readArguments(): { dataset?: string | undefined; force: boolean } | undefined {
+function readArguments(): { env: NodeJS.ProcessEnv; wanted: Wanted } | undefined {
   try {
     const { values } = parseArgs({
-      options: { dataset: { type: 'string' }, force: { type: 'boolean', default: false } },
+      options: {
+        dataset: { type: 'string' },
+        force: { type: 'boolean', default: false },
+        'skip-if': { type: 'string' },
+        seen: { type: 'string' },
+      },
     });
-    const fault = values.dataset === undefined ? undefined : datasetFault(urlOf(values.dataset));
+    const { dataset, force, 'skip-if': skipIf, seen } = values;
+    const fault = dataset === undefined ? undefined : datasetFault(urlOf(dataset));
     if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault}`);
-    return values;
+    return {
+      env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
+      wanted: {
+        force,
+        skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
+        seen: seen === undefined ? undefined : seenDataset.parse(JSON.parse(seen)),
+      },
+    };
   } catch (error) {
     console.error(`${(error as Error).message}\n${USAGE}`);
     process.exitCode = EXIT.misused;
@@ -36,18 +56,16 @@ function urlOf(dataset: string): string {
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
 }
 
-async function rebuild({ rebuildContext, secrets, signal }: CommandContext, force: boolean): Promise<Exit> {
+async function rebuild({ rebuildContext, signal }: CommandContext, wanted: Wanted): Promise<Exit> {
   const bar = new ProgressBar(process.stdout, signal);
-  const rebuilds = new RebuildService(rebuildContext, { secrets, onProgress: bar.show });
-  signal.addEventListener('abort', () => void rebuilds.stop());
-  const answer = await rebuilds.start({ force });
-  if (!answer.accepted) {
-    const { phase, rows, startedAt } = answer.progress;
+  const progress = new Progress(new Date(), bar.show);
+  const outcome = await acquireAndRebuild(rebuildContext, { ...wanted, progress, signal });
+  bar.end();
+  if (outcome === undefined) {
+    const { phase, rows, startedAt } = (await rebuildContext.status?.progress()) ?? progress.report;
     console.error(`another rebuild has been running since ${startedAt}: ${phase}, ${rows} rows`);
     return EXIT.busy;
   }
-  const outcome = await answer.outcome;
-  bar.end();
   if ('stopped' in outcome) {
     console.error('stopped; what is served has not changed');
     return EXIT.stopped;
@@ -62,13 +80,16 @@ async function rebuild({ rebuildContext, secrets, signal }: CommandContext, forc
     const rows = skipped.count === 1 ? '1 invalid row was' : `${skipped.count} invalid rows were`;
     console.error([`${rows} skipped${shown}:`, ...skipped.first].join('\n'));
   }
-  console.log(`Serving ${index} now.`);
+  console.log(index === undefined ? 'Nothing has changed.' : `Serving ${index} now.`);
   return EXIT.done;
 }
 
-const given = readArguments();
-if (given !== undefined) {
-  const { dataset, force } = given;
-  const env = { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) };
-  await runCommand(env, (context) => rebuild(context, force));
+async function main(): Promise<void> {
+  const given = readArguments();
+  if (given === undefined) return;
+  const { env, wanted } = given;
+  if (process.send === undefined) await runCommand(env, (context) => rebuild(context, wanted));
+  else await rebuildForServer(env, wanted);
 }
+
+void main();

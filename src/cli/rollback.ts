@@ -1,3 +1,4 @@
+import { UNSHARED_LOCK } from '../rebuild/lock.js';
 import { rollBack } from '../rebuild/rollback.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 
@@ -6,7 +7,7 @@ import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
 async function rollback({ rebuildContext: { client, lock, alias, log } }: CommandContext): Promise<Exit> {
-  const held = await lock.acquire();
+  const held = lock === undefined ? UNSHARED_LOCK : await lock.acquire();
   if (held === undefined) {
     console.error('a rebuild is running: wait until it ends, or stop it');
     return EXIT.busy;

@@ -4,6 +4,7 @@ import { chownSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PROJECT_FOLDER } from '../project-folder.js';
 
 /** The folders of the services' programs and data, and the user that runs them. */
 export interface Paths {
@@ -21,7 +22,7 @@ export interface Identity {
 }
 
 const NAME = 'package-registry-search';
-const CLONE = fileURLToPath(new URL('../..', import.meta.url));
+const CLONE = fileURLToPath(PROJECT_FOLDER);
 
 /**
  * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths; those of root

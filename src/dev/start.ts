@@ -48,7 +48,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const bar = new ProgressBar(process.stdout, signal);
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
-  const server = await startServer(config, { log, secrets, onRebuild: bar.show }).catch((error: unknown) => {
+  const server = await startServer(config, { log, env, onRebuild: bar.show }).catch((error: unknown) => {
     const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
     // Another program has taken the port since it was checked.
     if (syscall !== 'listen' || port === undefined) throw error;

@@ -1,15 +1,15 @@
 import { discardBuild } from './prune.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from './rebuild-context.js';
-import type { WorkerProcess } from './worker-process.js';
+import type { RebuildProcess } from './rebuild-process.js';
 
-/** Cleans up after a worker that crashed or was killed, and publishes the failure. The lock expires. */
+/** Cleans up after a process that crashed or was killed, and publishes the failure. The lock expires. */
 export async function cleanUpAfterCrash(
-  worker: WorkerProcess,
+  child: RebuildProcess,
   error: Error,
   { alias, client, generations, lock, log, status }: RebuildContext,
 ): Promise<Outcome> {
-  const { index, lockOwner, report } = worker;
+  const { index, lockOwner, report } = child;
   await generations.refresh();
   const isServed = index !== undefined && generations.current?.index === index;
   const isUncertain = report.phase === 'flipping' && generations.engine !== 'present';
@@ -23,7 +23,8 @@ export async function cleanUpAfterCrash(
     );
   }
   // Once the lock has expired, the status may belong to another rebuild.
-  const isPublished = lockOwner === undefined || (await lock.isHeldBy(lockOwner).catch(() => false));
+  const isPublished =
+    lockOwner === undefined || (await lock?.isHeldBy(lockOwner).catch(() => false)) === true;
   if (isPublished) await status?.end(failure?.failure);
   if (failure === undefined) return { index };
   if (index !== undefined) {

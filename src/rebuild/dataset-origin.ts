@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { DatasetError } from './dataset-error.js';
 import { quote } from './reason-text.js';
 import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
+import { PROJECT_FOLDER } from '../project-folder.js';
 
 /** Maximum number of redirects: enough for the chains of download sites. */
 const MAX_REDIRECTS = 5;
@@ -33,9 +34,10 @@ const OBSOLETE_DATE =
  */
 const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
 
-const { name, version } = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as { name: string; version: string };
+const { name, version } = JSON.parse(readFileSync(new URL('package.json', PROJECT_FOLDER), 'utf8')) as {
+  name: string;
+  version: string;
+};
 
 /** Some servers reject requests without them. */
 const HEADERS = { 'User-Agent': `${name}/${version}`, Accept: '*/*' };

@@ -21,7 +21,7 @@ const KINDS: Partial<Record<string, FailureKind>> = {
   RetryableError: 'elasticsearch',
   SearchRefusedError: 'elasticsearch',
   StalledError: 'elasticsearch',
-  WorkerFailedError: 'process',
+  ProcessFailedError: 'process',
 };
 
 /** The kind of a failure, by the name of its class. */

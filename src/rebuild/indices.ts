@@ -5,6 +5,7 @@ import type { GenerationMeta } from '../snapshot/generation.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../snapshot/index-names.js';
 import { assertDocuments, assertOneSegment, type OnBytes } from './force-merge.js';
 import { retry, waitUntilDone, type RetryOptions } from './retry.js';
+import { PROJECT_FOLDER } from '../project-folder.js';
 
 /** The content of an index: the names of the files in `mappings/`. */
 type Content = 'packages' | 'changes';
@@ -27,7 +28,7 @@ export async function createIndex(
   { index, shards, meta }: NewIndex,
   options: RetryOptions,
 ): Promise<void> {
-  const file = new URL(`../../mappings/${content}.json`, import.meta.url);
+  const file = new URL(`mappings/${content}.json`, PROJECT_FOLDER);
   const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as Required<
     Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
   >;

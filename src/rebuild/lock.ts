@@ -41,18 +41,19 @@ export interface HeldLock {
   release(): Promise<void>;
 }
 
-/** Lets one rebuild of a registry run at a time. */
-export interface RebuildLock {
-  /** @returns undefined if another rebuild holds it. @throws {LockUnavailableError} */
-  acquire(): Promise<HeldLock | undefined>;
-  /** Whether a rebuild holds it now. @throws {LockUnavailableError} */
-  isHeld(): Promise<boolean>;
-  /** Whether this owner holds it. @throws {LockUnavailableError} */
-  isHeldBy(owner: string): Promise<boolean>;
-}
+/** Without Redis, nothing keeps another process from rebuilding. */
+export const UNSHARED_LOCK: HeldLock = {
+  owner: 'this process',
+  lost: new AbortController().signal,
+  isStillHeld: () => Promise.resolve(true),
+  release: () => Promise.resolve(),
+};
 
-/** Across all replicas on one Redis: a key with an owner's token and a time to live, renewed periodically. */
-export class RedisLock implements RebuildLock {
+/**
+ * Lets one rebuild of a registry run at a time, across all replicas on one Redis: a key with an owner's token and a time to live,
+ * renewed periodically.
+ */
+export class RebuildLock {
   /** @param lockMs time to live of a lock after its last renewal, in milliseconds. */
   constructor(
     private readonly redis: Redis,
@@ -61,6 +62,7 @@ export class RedisLock implements RebuildLock {
     private readonly lockMs = LOCK_MS,
   ) {}
 
+  /** @returns undefined if another rebuild holds it. @throws {LockUnavailableError} */
   async acquire(): Promise<HeldLock | undefined> {
     const mutex = this.#mutex({ acquireAttemptsLimit: 1 });
     const asked = performance.now();
@@ -112,10 +114,12 @@ export class RedisLock implements RebuildLock {
     return { owner: mutex.identifier, lost: lost.signal, isStillHeld, release };
   }
 
+  /** Whether a rebuild holds it now. @throws {LockUnavailableError} */
   async isHeld(): Promise<boolean> {
     return (await this.redis.exists(this.#key).catch(this.#throwUnavailable)) === 1;
   }
 
+  /** Whether this owner holds it. @throws {LockUnavailableError} */
   async isHeldBy(owner: string): Promise<boolean> {
     return (await this.redis.get(this.#key).catch(this.#throwUnavailable)) === owner;
   }
@@ -148,32 +152,5 @@ class KeyedMutex extends Mutex {
   constructor(redis: Redis, key: string, options: MutexOptions) {
     super(redis, key, options);
     this._key = key;
-  }
-}
-
-/** The owner of every lock within a process. */
-const OWN_PROCESS = 'this process';
-
-/** Within this process: for a single replica without Redis. */
-export class InMemoryLock implements RebuildLock {
-  #held = false;
-
-  acquire(): Promise<HeldLock | undefined> {
-    if (this.#held) return Promise.resolve(undefined);
-    this.#held = true;
-    const release = () => {
-      this.#held = false;
-      return Promise.resolve();
-    };
-    const { signal: lost } = new AbortController();
-    return Promise.resolve({ owner: OWN_PROCESS, lost, isStillHeld: () => this.isHeld(), release });
-  }
-
-  isHeld(): Promise<boolean> {
-    return Promise.resolve(this.#held);
-  }
-
-  isHeldBy(owner: string): Promise<boolean> {
-    return Promise.resolve(this.#held && owner === OWN_PROCESS);
   }
 }

@@ -1,12 +1,56 @@
+import { writeFileSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
 import { FlipError } from './aliases.js';
 import type { StatusStore } from './status-store.js';
-import { LockLostError, type HeldLock } from './lock.js';
+import { LockLostError, UNSHARED_LOCK, type HeldLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
+import type { RebuildContext } from './rebuild-context.js';
 import { rebuild, type RebuildDeps, type RebuildOptions } from './rebuild.js';
+
+/** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
+const STOP_MS = 8_500;
+
+/** Added to the niceness of this process: a quarter of a contended processor, enough to renew the lock in time. */
+const NICENESS = 5;
+
+/** Makes the kernel's out-of-memory killer choose this process long before a server (-1000 to 1000). */
+const OOM_SCORE_ADJ = 500;
 
 interface Deps extends RebuildDeps {
   /** Undefined without Redis: there are no other replicas then. */
   status: StatusStore | undefined;
+}
+
+/**
+ * Acquires the lock, and rebuilds with a lower priority than servers have. After a stop, ends the process if its cleanup takes
+ * too long: the next rebuild then cleans up.
+ * @param onHeld called with the owner of the lock, before anything is built.
+ * @returns undefined if another rebuild holds the lock.
+ * @throws {LockUnavailableError}
+ */
+export async function acquireAndRebuild(
+  context: RebuildContext,
+  options: RebuildOptions,
+  onHeld: (owner: string) => void = () => undefined,
+): Promise<Outcome | undefined> {
+  options.signal.addEventListener('abort', () => setTimeout(() => process.exit(1), STOP_MS).unref());
+  const held = context.lock === undefined ? UNSHARED_LOCK : await context.lock.acquire();
+  if (held === undefined) return undefined;
+  // Only now: a client is waiting for the response to `/rebuild`.
+  yieldToServers();
+  onHeld(held.owner);
+  return rebuildUnderLock(held, context, options);
+}
+
+/** Lowers the priority of this process, for the processor and the out-of-memory killer. */
+function yieldToServers(): void {
+  // Relative to the inherited niceness: reducing that would require a privilege.
+  setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
+  try {
+    writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));
+  } catch {
+    // Linux only, and a container may forbid it.
+  }
 }
 
 /**

@@ -4,13 +4,13 @@ import { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
 import { createServiceContext, type ServiceContext } from '../service-context.js';
-import { InMemoryLock, RedisLock, type RebuildLock } from './lock.js';
+import { RebuildLock } from './lock.js';
 import { StatusStore } from './status-store.js';
 
 /** Timeout of reading one page of a whole generation, in milliseconds: above the timeout in the query. */
 const EXPORT_TIMEOUT_MS = 30_000;
 
-/** Everything that rebuilds and rollbacks need, for the server, its worker process and the commands. */
+/** Everything that rebuilds and rollbacks need, for the server and the commands. */
 export interface RebuildContext extends ServiceContext {
   /** Has the rights to rebuild. */
   client: Client;
@@ -18,9 +18,8 @@ export interface RebuildContext extends ServiceContext {
   pool: SearchPool;
   /** With the same rights and a longer timeout, for reading whole generations. */
   exportPool: SearchPool;
-  /** Local to this process without Redis, as the progress then is. */
-  lock: RebuildLock;
-  /** Undefined without Redis. */
+  /** Both are undefined without Redis. */
+  lock: RebuildLock | undefined;
   status: StatusStore | undefined;
 }
 
@@ -37,7 +36,7 @@ export function rebuildContextOf(context: ServiceContext): RebuildContext {
     client,
     pool,
     exportPool,
-    lock: redis === undefined ? new InMemoryLock() : new RedisLock(redis, slug, log),
+    lock: redis && new RebuildLock(redis, slug, log),
     status: redis && new StatusStore(redis, slug, log),
     close: async () => {
       await Promise.all([context.close(), client.close(), pool.close(), exportPool.close()]);

@@ -1,7 +1,7 @@
 import type { Logger } from '../log.js';
 import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
-import type { StartOptions } from './worker-messages.js';
+import type { StartOptions } from './rebuild-process.js';
 
 /** Bounds of the pause before a failed first build is retried, doubled each time, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;

@@ -5,8 +5,14 @@ import type { Failure, Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
 import type { SeenDataset } from './rebuild.js';
 import type { RebuildContext } from './rebuild-context.js';
-import type { ResourceUsage, StartOptions } from './worker-messages.js';
-import { WorkerFailedError, WorkerProcess, type WorkerEnd, type WORKER_LIMITS } from './worker-process.js';
+import {
+  ProcessFailedError,
+  RebuildProcess,
+  type PROCESS_LIMITS,
+  type ProcessEnd,
+  type ResourceUsage,
+  type StartOptions,
+} from './rebuild-process.js';
 
 /** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
 const ATTEMPTS = 5;
@@ -44,16 +50,16 @@ export type StartResult = { progress: ProgressReport; lastFailure: Failure | und
 );
 
 interface Options {
-  /** Redacted in the logs of the workers. */
-  secrets: readonly string[];
+  /** The variables of the server, which its rebuilds read, too. */
+  env: NodeJS.ProcessEnv;
   onProgress?: ((report: ProgressReport) => void) | undefined;
-  /** When workers are killed. */
-  workerLimits?: typeof WORKER_LIMITS;
+  /** When their processes are killed. */
+  limits?: typeof PROCESS_LIMITS;
 }
 
-/** Runs rebuilds in worker processes, one at a time over all replicas. */
+/** Runs rebuilds in processes of their own, one at a time over all replicas. */
 export class RebuildService {
-  #worker: WorkerProcess | undefined;
+  #process: RebuildProcess | undefined;
   #outcome: Promise<Outcome> | undefined;
   #lastFailure: Failure | undefined;
   #lastSuccess: Success | undefined;
@@ -68,12 +74,12 @@ export class RebuildService {
 
   /** Progress of the rebuild of this process; undefined if none is running. */
   get progress(): ProgressReport | undefined {
-    return this.#worker?.report;
+    return this.#process?.report;
   }
 
-  /** Resource usage of the worker process. */
+  /** Resource usage of the running one. */
   get usage(): ResourceUsage | undefined {
-    return this.#worker?.usage;
+    return this.#process?.usage;
   }
 
   /** Why the last rebuild of this process failed; undefined after one that succeeded. */
@@ -100,48 +106,40 @@ export class RebuildService {
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
    * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
-   * @throws {WorkerFailedError} if the worker could not be started, which counts as a failed rebuild.
+   * @throws {ProcessFailedError} if its process could not be started, which counts as a failed rebuild.
    */
   async start(options: StartOptions): Promise<StartResult> {
     const { status, lock } = this.context;
-    // A worker that is still starting may find that another replica has the lock.
-    await this.#worker?.answer.catch(() => undefined);
+    // A process that is still starting may find that another replica has the lock.
+    await this.#process?.response.catch(() => undefined);
     const lastFailure = status === undefined ? this.lastFailure : await status.lastFailure();
     const seen = status === undefined ? this.#seen : await status.seen();
-    const isHeldElsewhere = this.progress === undefined && (await lock.isHeld());
+    const isHeldElsewhere = this.progress === undefined && (await lock?.isHeld()) === true;
     // Another request may have started one here in the meantime.
     const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
     if (running !== undefined) return { accepted: false, progress: running, lastFailure };
 
-    if (this.#isStopping) throw new WorkerFailedError('the server is stopping');
-    const { config, log } = this.context;
-    const { secrets, onProgress, workerLimits } = this.options;
-    const input = {
-      config,
-      options: { ...options, seen },
-      startedAt: new Date(),
-      logLevel: log.level,
-      secrets,
-    };
-    const worker = new WorkerProcess(input, log, onProgress, workerLimits);
-    this.#worker = worker;
-    const outcome = this.#finish(worker);
+    if (this.#isStopping) throw new ProcessFailedError('the server is stopping');
+    const { env, onProgress, limits } = this.options;
+    const child = new RebuildProcess(env, { ...options, seen }, this.context.log, onProgress, limits);
+    this.#process = child;
+    const outcome = this.#finish(child);
     this.#outcome = outcome;
-    const answer = await worker.answer.catch(async (error: unknown) => {
+    const response = await child.response.catch(async (error: unknown) => {
       // The failure must be recorded first.
       if ('stopped' in (await outcome)) return 'started' as const;
       throw error;
     });
-    if (answer === 'started') return { accepted: true, outcome, progress: worker.report, lastFailure };
-    this.#worker = undefined;
-    if (answer instanceof LockUnavailableError) throw answer;
+    if (response === 'started') return { accepted: true, outcome, progress: child.report, lastFailure };
+    this.#process = undefined;
+    if (response instanceof LockUnavailableError) throw response;
     return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
   }
 
   /** Starts no more rebuilds, stops the running one before its flip, and waits for its cleanup. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    this.#worker?.stop();
+    this.#process?.stop();
     await this.#outcome;
   }
 
@@ -155,12 +153,12 @@ export class RebuildService {
     }
   }
 
-  /** Waits for a worker to end and records the outcome. Never rejects. */
-  async #finish(worker: WorkerProcess): Promise<Outcome> {
+  /** Waits for a process to end and records the outcome. Never rejects. */
+  async #finish(child: RebuildProcess): Promise<Outcome> {
     const began = performance.now();
-    const end = await worker.ended;
+    const end = await child.ended;
     if ('isRefused' in end) return { index: undefined };
-    const outcome = await this.#outcomeOf(end, worker);
+    const outcome = await this.#outcomeOf(end, child);
     if ('stopped' in outcome) this.counts.stopped++;
     else if ('failure' in outcome) {
       this.counts.failed++;
@@ -169,22 +167,22 @@ export class RebuildService {
       const { index } = outcome;
       this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
       this.#lastFailure = undefined;
-      if (worker.seen !== undefined) {
-        this.#seen = worker.seen;
-        await this.context.status?.see(worker.seen);
+      if (child.seen !== undefined) {
+        this.#seen = child.seen;
+        await this.context.status?.see(child.seen);
       }
       const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
       this.#lastSuccess = { at: new Date().toISOString(), seconds };
       await this.context.generations.refresh();
     }
-    this.#worker = undefined;
+    this.#process = undefined;
     return outcome;
   }
 
-  async #outcomeOf(end: Exclude<WorkerEnd, { isRefused: true }>, worker: WorkerProcess): Promise<Outcome> {
+  async #outcomeOf(end: Exclude<ProcessEnd, { isRefused: true }>, child: RebuildProcess): Promise<Outcome> {
     if ('outcome' in end) return end.outcome;
-    // A terminal sends Ctrl-C to the worker, too, and ends it if it is still starting.
-    if (this.#isStopping && worker.lockOwner === undefined) return { stopped: true };
-    return cleanUpAfterCrash(worker, end.error, this.context);
+    // A terminal sends Ctrl-C to the process, too, and ends it if it is still starting.
+    if (this.#isStopping && child.lockOwner === undefined) return { stopped: true };
+    return cleanUpAfterCrash(child, end.error, this.context);
   }
 }

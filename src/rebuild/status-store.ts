@@ -53,7 +53,7 @@ const failure: z.ZodType<Failure> = z.object({
 
 const success = z.object({ at: z.iso.datetime() });
 
-const seenDataset: z.ZodType<SeenDataset> = z.object({
+export const seenDataset: z.ZodType<SeenDataset> = z.object({
   digest: z.string(),
   validators: validators.optional(),
 });

@@ -6,7 +6,7 @@ import { createLogger } from '../../src/log.js';
 import { DOWNLOAD_LIMITS } from '../../src/rebuild/download.js';
 import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { RebuildService } from '../../src/rebuild/rebuild-service.js';
-import { WORKER_LIMITS } from '../../src/rebuild/worker-process.js';
+import { PROCESS_LIMITS } from '../../src/rebuild/rebuild-process.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
@@ -66,13 +66,13 @@ describe('The process of a rebuild', function () {
   }
 
   /** The same without a server, with other limits. */
-  async function rebuildingWithin(limits: Partial<typeof WORKER_LIMITS>) {
+  async function rebuildingWithin(limits: Partial<typeof PROCESS_LIMITS>) {
     const config = readConfig({ ...suite.service.env, DATASET_URL: origin.url });
     const own = await createRebuildContext(config, createLogger('silent', false), '');
     context = own;
     await waitFor(() => own.redis?.status === 'ready', 'Redis');
-    const workerLimits = { ...WORKER_LIMITS, ...limits };
-    const rebuilds = new RebuildService(own, { secrets: [], workerLimits });
+    const env = { ...suite.service.env, DATASET_URL: origin.url };
+    const rebuilds = new RebuildService(own, { env, limits: { ...PROCESS_LIMITS, ...limits } });
     const worker = await workerOf(() => rebuilds.start({ force: false }));
     return { rebuilds, worker };
   }
@@ -84,7 +84,7 @@ describe('The process of a rebuild', function () {
   }
 
   it('has the documented limits', () => {
-    expect(WORKER_LIMITS).to.deep.equal({ silenceMs: 30_000, stopMs: 8_750 });
+    expect(PROCESS_LIMITS).to.deep.equal({ silenceMs: 30_000, stopMs: 8_750 });
     expect(DOWNLOAD_LIMITS.windowMs).to.equal(30_000);
   });
 

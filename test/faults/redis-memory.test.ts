@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { FixedWindows } from '../../src/http/limits/fixed-windows.js';
 import { createLogger } from '../../src/log.js';
 import { StatusStore } from '../../src/rebuild/status-store.js';
-import { RedisLock } from '../../src/rebuild/lock.js';
+import { RebuildLock } from '../../src/rebuild/lock.js';
 import { useOwnEngine } from '../support/engines.js';
 
 const COMPOSE = new URL('../../docker-compose.yml', import.meta.url);
@@ -100,7 +100,7 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     flood = flooding(() => !isFlooded);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);
     const evictedBefore = await info('stats', 'evicted_keys');
-    const lock = new RedisLock(service, 'registry', log, LOCK_MS);
+    const lock = new RebuildLock(service, 'registry', log, LOCK_MS);
     const held = (await lock.acquire()) ?? expect.fail('the lock is held');
     const status = new StatusStore(service, 'registry', log);
     const failure = { at: new Date().toISOString(), reason: 'a reason' };
@@ -125,7 +125,7 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     const evicted = (await info('stats', 'evicted_keys')) - evictedBefore;
     expect(evicted, 'evicted while the lock was held').to.be.greaterThan(100);
     expect(await service.get('registry:rebuild:lock'), 'the lock').to.be.a('string');
-    expect(await new RedisLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
+    expect(await new RebuildLock(service, 'registry', log).acquire(), 'a second lock').to.be.undefined;
     expect(await status.lastFailure()).to.deep.equal(failure);
     expect(most).to.be.lessThan(memoryBytes);
     expect(refused.slice(0, 1), 'refused').to.deep.equal([]);

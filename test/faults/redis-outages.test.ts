@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { expect } from 'chai';
 import { readConfig } from '../../src/config.js';
 import { createLogger } from '../../src/log.js';
-import { RedisLock, type HeldLock } from '../../src/rebuild/lock.js';
+import { RebuildLock, type HeldLock } from '../../src/rebuild/lock.js';
 import { rebuildUnderLock } from '../../src/rebuild/locked-rebuild.js';
 import { Progress } from '../../src/rebuild/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
@@ -147,7 +147,7 @@ describe('With a Redis that fails,', function () {
         const context = await createRebuildContext(config, log, '');
         await waitFor(() => context.redis?.status === 'ready', 'Redis');
         const served = await suite.service.indices();
-        const lock = new RedisLock(context.redis as Redis, slug, log, LOCK_MS);
+        const lock = new RebuildLock(context.redis as Redis, slug, log, LOCK_MS);
         const held = (await lock.acquire()) ?? expect.fail('the lock is held');
         const { signal } = new AbortController();
         const rebuilt = rebuildUnderLock(held, context, {
@@ -183,7 +183,7 @@ describe('With a Redis that fails,', function () {
     afterEach(() => redis.disconnect());
 
     it('is not reported lost after its release, even with a renewal in flight', async () => {
-      const lock = new RedisLock(redis, newSlug(), log, LOCK_MS);
+      const lock = new RebuildLock(redis, newSlug(), log, LOCK_MS);
       const held = (await lock.acquire()) ?? expect.fail('the lock is held');
       // Redis does not respond for a moment, in which the first renewal is sent.
       await redis.client('PAUSE', LOCK_MS / 2, 'ALL');
@@ -196,11 +196,11 @@ describe('With a Redis that fails,', function () {
 
     it('is released after an acquisition that timed out', async () => {
       const slug = newSlug();
-      const lock = new RedisLock(redis, slug, log);
+      const lock = new RebuildLock(redis, slug, log);
       const impatient = redis.duplicate({ commandTimeout: 100 });
       await impatient.ping();
       await redis.client('PAUSE', 400, 'ALL');
-      const late = await new RedisLock(impatient, slug, log).acquire().catch((error: unknown) => error);
+      const late = await new RebuildLock(impatient, slug, log).acquire().catch((error: unknown) => error);
       expect(late).to.have.property('name', 'LockUnavailableError');
       // Redis executes the commands of `impatient`, which have come first, when the pause ends.
       await redis.ping();

@@ -6,7 +6,7 @@ import { startServer } from '../../src/server.js';
 /** A server like that of `src/main.ts`, with shorter timeouts of clients, for tests that wait for them. */
 const server = await startServer(readConfig(process.env), {
   log: createLogger('info', false, { secrets: [] }),
-  secrets: [],
+  env: process.env,
   timeouts: { ...SERVER_TIMEOUTS, unread: 3000, pipelining: 2000, pipelinedIdle: 2000, linger: 1000 },
 });
 process.once('SIGTERM', () => void server.stop().then(() => process.exit()));

@@ -11,7 +11,7 @@ function isWorkerOf(pid: string, parent: number): boolean {
   try {
     const [, ppid] = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return (
-      Number(ppid) === parent && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('rebuild/worker.cjs')
+      Number(ppid) === parent && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('cli/rebuild.cjs')
     );
   } catch {
     return false; // It has exited in the meantime.

@@ -1,6 +1,6 @@
 import { EngineUnavailableError, IndexGoneError, SearchRefusedError } from '../../clients/engine-errors.js';
 import { LockUnavailableError } from '../../rebuild/lock.js';
-import { WorkerFailedError } from '../../rebuild/worker-process.js';
+import { ProcessFailedError } from '../../rebuild/rebuild-process.js';
 import { NoFoldError } from '../../search/catalog.js';
 import { NoLineageError } from '../../snapshot/chains.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
@@ -37,7 +37,7 @@ export function toProblem(error: unknown): Problem {
     const detail = `no rebuild can start: ${error.message}`;
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }
-  if (error instanceof WorkerFailedError) {
+  if (error instanceof ProcessFailedError) {
     const detail = 'the rebuild process could not be started';
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }

@@ -5,7 +5,7 @@ import { DatasetError } from '../../../src/rebuild/dataset-error.js';
 import { detailsOf, failureKind, publicReason } from '../../../src/rebuild/failure-reason.js';
 import { LockLostError } from '../../../src/rebuild/lock.js';
 import { redactAddresses } from '../../../src/rebuild/redact-addresses.js';
-import { WorkerFailedError } from '../../../src/rebuild/worker-process.js';
+import { ProcessFailedError } from '../../../src/rebuild/rebuild-process.js';
 
 describe('The reason of a failure', () => {
   const worded: [message: string, shown: string][] = [
@@ -76,7 +76,7 @@ describe('The reason of a failure', () => {
       [new errors.TimeoutError('late'), 'elasticsearch'],
       [new EngineUnavailableError('late'), 'elasticsearch'],
       [new LockLostError(), 'lock'],
-      [new WorkerFailedError('killed'), 'process'],
+      [new ProcessFailedError('killed'), 'process'],
       [new Error('any'), 'other'],
     ];
     for (const [error, kind] of kinds) expect(failureKind(error), error.name).to.equal(kind);

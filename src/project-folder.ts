@@ -1,0 +1,11 @@
+import { existsSync } from 'node:fs';
+
+/**
+ * The URL of the folder with `package.json`, `data`, `dist` and `mappings`: the closest one above this file, in which folder its
+ * build or a bundle may be.
+ */
+export const PROJECT_FOLDER = closestFolderWith('package.json', new URL('.', import.meta.url));
+
+function closestFolderWith(name: string, folder: URL): URL {
+  return existsSync(new URL(name, folder)) ? folder : closestFolderWith(name, new URL('..', folder));
+}
