@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import type { Config } from './config.js';
+import type { Config } from './config/config.js';
 import { accessLog, type OnResponse } from './http/request/access-log.js';
 import { clientIpReader } from './http/request/client-ip.js';
 import { preflight } from './http/response/browser-policy.js';

@@ -1,5 +1,5 @@
-import { secretsIn } from './config-secrets.js';
-import { ConfigError, readConfig } from './config.js';
+import { secretsIn } from './config/secrets.js';
+import { ConfigError, readConfig } from './config/config.js';
 import { describeCrash, endOnCrash } from './uncaught-errors.js';
 import { createLogger } from './log.js';
 import { startServer } from './server.js';

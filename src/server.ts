@@ -8,7 +8,7 @@ import { readNameSample } from './search/name-sample.js';
 import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import { missingPrivileges } from './clients/missing-privileges.js';
-import type { Config } from './config.js';
+import type { Config } from './config/config.js';
 import { changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './http/response/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';

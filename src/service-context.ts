@@ -2,7 +2,7 @@ import type { Client } from '@elastic/elasticsearch';
 import type { Redis } from 'ioredis';
 import { createReadClient } from './clients/elasticsearch.js';
 import { createRedis } from './clients/redis.js';
-import type { Config } from './config.js';
+import type { Config } from './config/config.js';
 import type { Logger } from './log.js';
 import { GenerationWatcher } from './snapshot/generation-watcher.js';
 import { aliasOf } from './snapshot/index-names.js';

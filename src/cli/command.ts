@@ -1,6 +1,6 @@
 import { checkElasticsearch } from '../clients/connection-check.js';
-import { secretsIn } from '../config-secrets.js';
-import { ConfigError, readConfig } from '../config.js';
+import { secretsIn } from '../config/secrets.js';
+import { ConfigError, readConfig } from '../config/config.js';
 import { endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { LockUnavailableError } from '../rebuild/lock.js';

@@ -6,7 +6,7 @@ import {
   describeAuthError,
   describeConnectionError,
 } from '../clients/elasticsearch.js';
-import { ConfigError, readAdministrator, readConfig } from '../config.js';
+import { ConfigError, readAdministrator, readConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
 import { builderRole, readerRole } from './roles.js';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Kibana } from '../clients/kibana.js';
-import { readKibanaConfig } from '../config.js';
+import { readKibanaConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
 import { PROJECT_FOLDER } from '../project-folder.js';

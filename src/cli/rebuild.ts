@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { datasetFault } from '../config-urls.js';
+import { datasetFault } from '../config/urls.js';
 import { rebuildForServer } from '../rebuild/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/locked-rebuild.js';
 import { Progress } from '../rebuild/progress.js';

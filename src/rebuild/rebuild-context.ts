@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { createRebuildClient } from '../clients/elasticsearch.js';
 import { SearchPool } from '../clients/search-pool.js';
-import type { Config } from '../config.js';
+import type { Config } from '../config/config.js';
 import type { Logger } from '../log.js';
 import { createServiceContext, type ServiceContext } from '../service-context.js';
 import { RebuildLock } from './lock.js';

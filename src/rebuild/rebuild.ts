@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../clients/search-pool.js';
-import { DEFAULT_SLUG, type Config } from '../config.js';
+import { DEFAULT_SLUG, type Config } from '../config/config.js';
 import {
   assertReadable,
   findGeneration,

@@ -1,5 +1,5 @@
-import { secretsIn } from '../config-secrets.js';
-import { readConfig } from '../config.js';
+import { secretsIn } from '../config/secrets.js';
+import { readConfig } from '../config/config.js';
 import { createLogger } from '../log.js';
 import { endOnCrash } from '../uncaught-errors.js';
 import { LockUnavailableError } from './lock.js';

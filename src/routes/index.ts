@@ -2,7 +2,7 @@ import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Catalog } from '../search/catalog.js';
 import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
-import type { Config } from '../config.js';
+import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
 import type { BypassTokens } from '../http/request/bypass-token.js';
 import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { getPriority, setPriority } from 'node:os';
 import { expect } from 'chai';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/log.js';
 import { DOWNLOAD_LIMITS } from '../../src/rebuild/download.js';
 import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';

@@ -3,7 +3,7 @@ import { checkRedis } from '../../src/clients/connection-check.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/log.js';
 import { RebuildLock, type HeldLock } from '../../src/rebuild/lock.js';
 import { rebuildUnderLock } from '../../src/rebuild/locked-rebuild.js';

@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
-import { DEFAULT_SLUG, readConfig } from '../../src/config.js';
+import { DEFAULT_SLUG, readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/log.js';
 import { Progress } from '../../src/rebuild/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';

@@ -1,4 +1,4 @@
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config/config.js';
 import { SERVER_TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { createLogger } from '../../src/log.js';
 import { startServer } from '../../src/server.js';

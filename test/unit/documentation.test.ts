@@ -87,9 +87,9 @@ function variables(): string[] {
   ];
 }
 
-/** The variables in the tables of src/config.ts. */
+/** The variables in the tables of src/config/config.ts. */
 function configuration(): string[] {
-  return matches([read('src/config.ts')], /^ {2}([A-Z][A-Z_]+): /gm);
+  return matches([read('src/config/config.ts')], /^ {2}([A-Z][A-Z_]+): /gm);
 }
 
 /** The environment variables that a document names: with an underscore, with a value, or in a table of variables. */

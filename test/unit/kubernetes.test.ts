@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
-import { secretsIn } from '../../src/config-secrets.js';
-import { readConfig } from '../../src/config.js';
+import { secretsIn } from '../../src/config/secrets.js';
+import { readConfig } from '../../src/config/config.js';
 
 /**
  * The manifests in `deploy/kubernetes`, as files: this needs neither a cluster nor Kustomize.

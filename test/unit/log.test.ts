@@ -1,6 +1,6 @@
 import { errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { secretsIn } from '../../src/config-secrets.js';
+import { secretsIn } from '../../src/config/secrets.js';
 import { describeCrash } from '../../src/uncaught-errors.js';
 import { createLogger } from '../../src/log.js';
 import { createRedactor } from '../../src/redact.js';

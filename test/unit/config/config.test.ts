@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { ConfigError, readAdministrator, readConfig, readKibanaConfig } from '../../src/config.js';
+import { ConfigError, readAdministrator, readConfig, readKibanaConfig } from '../../../src/config/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
 const REQUIRED = { ELASTICSEARCH_URL: NODE };
-const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url).href;
+const BUNDLED = new URL('../../../data/debian-bookworm.csv.gz', import.meta.url).href;
 
 /** Each variable, where its value is, its default, a text, and how it is read. */
 const VARIABLES: [variable: string, path: string, byDefault: unknown, text: string, value: unknown][] = [

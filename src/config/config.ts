@@ -2,9 +2,9 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
-import { datasetFault, kibanaFault, nodesFault, redisFault, templateFault } from './config-urls.js';
-import { trimWhiteSpace } from './unicode.js';
-import { PROJECT_FOLDER } from './project-folder.js';
+import { datasetFault, kibanaFault, nodesFault, redisFault, templateFault } from './urls.js';
+import { PROJECT_FOLDER } from '../project-folder.js';
+import { trimWhiteSpace } from '../unicode.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

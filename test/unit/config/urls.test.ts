@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import { createReadClient } from '../../src/clients/elasticsearch.js';
-import { SearchPool } from '../../src/clients/search-pool.js';
-import { ConfigError, readConfig, type Config } from '../../src/config.js';
+import { createReadClient } from '../../../src/clients/elasticsearch.js';
+import { SearchPool } from '../../../src/clients/search-pool.js';
+import { ConfigError, readConfig, type Config } from '../../../src/config/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
 
