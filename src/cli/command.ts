@@ -21,7 +21,7 @@ export interface CommandContext {
 }
 
 /**
- * Runs a command and sets the exit code. Prints a failure in one line.
+ * Runs a command and sets the exit code. Prints a failure in one line, and in one for each variable that is malformed.
  * @param env its secrets are redacted.
  */
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {

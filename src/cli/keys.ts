@@ -6,7 +6,7 @@ import {
   describeAuthError,
   describeConnectionError,
 } from '../clients/elasticsearch.js';
-import { ConfigError, readAdministrator, readConfig } from '../config/config.js';
+import { ConfigError, readKeysConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, type Exit } from './command.js';
 import { builderRole, readerRole } from './roles.js';
@@ -95,9 +95,9 @@ async function validKeys(client: Client, kinds: Kind[]): Promise<estypes.Securit
 
 async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
   const { expiration, 'revoke-others': revoke } = readArguments();
-  const config = readConfig(env);
-  const client = createAdministratorClient(config.elasticsearch.nodes, readAdministrator(env));
-  const kinds = kindsOf(config.registry.slug);
+  const { nodes, slug, ...administrator } = readKeysConfig(env);
+  const client = createAdministratorClient(nodes, administrator);
+  const kinds = kindsOf(slug);
   try {
     await (revoke ? revokeOthers(client, kinds, env) : makeKeys(client, kinds, expiration));
     return EXIT.done;

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { datasetFault } from '../config/urls.js';
+import { datasetUrl } from '../config/urls.js';
 import { rebuildForServer } from '../rebuild/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/locked-rebuild.js';
 import { Progress } from '../rebuild/progress.js';
@@ -33,8 +33,9 @@ function readArguments(): { env: NodeJS.ProcessEnv; wanted: Wanted } | undefined
       },
     });
     const { dataset, force, 'skip-if': skipIf, seen } = values;
-    const fault = dataset === undefined ? undefined : datasetFault(urlOf(dataset));
-    if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault}`);
+    const checked = datasetUrl.optional().safeParse(dataset === undefined ? undefined : urlOf(dataset));
+    const [fault] = checked.error?.issues ?? [];
+    if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
     return {
       env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
       wanted: {

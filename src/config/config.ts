@@ -2,13 +2,13 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
-import { datasetFault, kibanaFault, nodesFault, redisFault, templateFault } from './urls.js';
+import { datasetUrl, kibanaUrl, nodeUrls, redisUrl, urlTemplate } from './urls.js';
 import { PROJECT_FOLDER } from '../project-folder.js';
 import { trimWhiteSpace } from '../unicode.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** An environment variable is missing or malformed; the message is for the operator. */
+/** Environment variables are missing or malformed; the message is for the operator, with a line for each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -26,20 +26,8 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 /** A whole number written in plain decimal digits, within [min, max]. */
 function wholeNumber(min: number, max: number) {
-  const message = `must be a whole number from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d+$/, message)
-    .transform(Number)
-    .refine((n) => Number.isSafeInteger(n) && n >= min && n <= max, message);
-}
-
-/** A text that `faultOf` accepts: it returns what an invalid text must be, or undefined. */
-function faultless(faultOf: (text: string) => string | undefined) {
-  return z.string().superRefine((text, context) => {
-    const message = faultOf(text);
-    if (message !== undefined) context.addIssue({ code: 'custom', message });
-  });
+  const must = `must be a whole number from ${min} to ${max}`;
+  return z.string().regex(/^\d+$/, must).transform(Number).pipe(z.int(must).min(min, must).max(max, must));
 }
 
 /** An API key, which is sent as a header value. */
@@ -48,22 +36,19 @@ const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one line of ASCII cha
 /** Maximum secret length in UTF-16 code units. Even at nine encoded bytes each, it fits a request head. */
 const MAX_SECRET_LENGTH = 1024;
 
-/** At least eight characters, which do not begin like those of the example files, which everybody knows. */
-const OWN_SECRET = /^(?!change[-_ ]?me).{8}/isu;
+const SECRET_MUST = `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`;
 
 /**
  * A secret that clients send in a query string. A line end usually comes from a file or a manifest; U+FFFD
- * stands for bytes that are not UTF-8.
+ * stands for bytes that are not UTF-8. Everybody knows how those of the example files begin.
  */
 const secret = z
   .string()
-  .refine(
-    (text) =>
-      text.length <= MAX_SECRET_LENGTH && !/[\p{Cc}\uFFFD]/u.test(text) && trimWhiteSpace(text) === text,
-    `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`,
-  )
+  .max(MAX_SECRET_LENGTH, SECRET_MUST)
+  .regex(/^[^\p{Cc}\uFFFD]*$/u, SECRET_MUST)
+  .refine((text) => trimWhiteSpace(text) === text, SECRET_MUST)
   .regex(
-    OWN_SECRET,
+    /^(?!change[-_ ]?me).{8}/isu,
     'must be a secret of your own of at least 8 characters, not beginning with change-me: openssl rand -hex 32 makes one',
   );
 
@@ -75,12 +60,13 @@ const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
-const list = z.string().transform((text) =>
-  text
+/** The items of a list that is separated by commas. */
+function itemsOf(text: string): string[] {
+  return text
     .split(',')
     .map((item) => item.trim())
-    .filter((item) => item !== ''),
-);
+    .filter((item) => item !== '');
+}
 
 /** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
@@ -103,23 +89,22 @@ const variables = z.object({
       'must be an IP address, such as 0.0.0.0 or ::1, or a host name',
     )
     .default('127.0.0.1'),
-  ELASTICSEARCH_URL: list.superRefine((nodes, context) => {
-    const message = nodesFault(nodes);
-    if (message !== undefined) context.addIssue({ code: 'custom', message });
-  }),
+  ELASTICSEARCH_URL: z.string('is required, such as http://127.0.0.1:9200').transform(itemsOf).pipe(nodeUrls),
   ELASTICSEARCH_API_KEY: apiKey.optional(),
   ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
-  REDIS_URL: faultless(redisFault).optional(),
-  DATASET_URL: faultless(datasetFault).optional(),
+  REDIS_URL: redisUrl.optional(),
+  DATASET_URL: datasetUrl.optional(),
   REGISTRY_SLUG: slug,
   REGISTRY_SOURCE: z
     .string()
     .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must be one line without control characters')
     .optional(),
-  PACKAGE_URL_TEMPLATE: faultless(templateFault).optional(),
+  PACKAGE_URL_TEMPLATE: urlTemplate.optional(),
   REBUILD_SECRET: secret.optional(),
   BYPASS_SECRET: secret.optional(),
-  TRUSTED_PROXIES: list
+  TRUSTED_PROXIES: z
+    .string()
+    .transform(itemsOf)
     .refine(areAddresses, 'must be IP addresses and CIDR ranges, comma separated, such as 10.0.0.0/8,::1')
     .default([]),
   INDEX_SHARDS: wholeNumber(1, 1024).default(1),
@@ -148,16 +133,10 @@ const variables = z.object({
 export const VARIABLES = Object.keys(variables.shape);
 
 const kibanaVariables = z.object({
-  KIBANA_URL: faultless(kibanaFault).default('http://127.0.0.1:5601'),
+  KIBANA_URL: kibanaUrl.default('http://127.0.0.1:5601'),
   KIBANA_API_KEY: apiKey.optional(),
   REGISTRY_SLUG: slug,
 });
-
-function deepFreeze<T extends object>(value: T): Readonly<T> {
-  for (const part of Object.values(value))
-    if (typeof part === 'object' && part !== null) deepFreeze(part as object);
-  return Object.freeze(value);
-}
 
 function areAddresses(items: string[]): boolean {
   try {
@@ -188,33 +167,31 @@ export function withoutEmpty(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
-/** Example values of required variables, for error messages. */
-const EXAMPLES: Environment = { ELASTICSEARCH_URL: 'http://127.0.0.1:9200' };
-
-/** Parses the environment by a schema. @throws {ConfigError} */
+/**
+ * Parses the environment by a schema. An empty variable counts as absent.
+ * @throws {ConfigError} with one line for each variable that is missing or malformed, which says what it must be.
+ */
 function read<T>(schema: z.ZodType<T>, env: Environment): T {
-  const given = withoutEmpty(env);
-  const parsed = schema.safeParse(given);
+  const parsed = schema.safeParse(withoutEmpty(env));
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  const name = issue?.path.map(String).join('.') ?? 'environment';
-  const example = EXAMPLES[name] === undefined ? '' : `, such as ${EXAMPLES[name]}`;
-  const missing = given[name] === undefined;
+  const faults = z.flattenError(parsed.error).fieldErrors as Record<string, string[]>;
   throw new ConfigError(
-    missing ? `${name} is required${example}` : `${name} ${issue?.message ?? 'is malformed'}`,
+    Object.entries(faults)
+      .map(([name, [must]]) => `${name} ${must}`)
+      .join('\n'),
   );
 }
 
-/** The whole configuration, validated and frozen. Names include the units. */
+/** The whole configuration, validated. Names include the units. */
 export type Config = ReturnType<typeof readConfig>;
 
 /**
- * Reads the environment into one typed, frozen object. An empty variable counts as absent.
- * @throws {ConfigError} that names the first variable that is missing or malformed, and what it must be.
+ * Reads the environment into one typed object. An empty variable counts as absent.
+ * @throws {ConfigError}
  */
 export function readConfig(env: Environment) {
   const value = read(variables, env);
-  return deepFreeze({
+  return {
     port: value.PORT,
     host: value.HOST,
     elasticsearch: {
@@ -246,22 +223,27 @@ export function readConfig(env: Environment) {
     cacheMaxBytes: value.CACHE_MAX_BYTES,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
-  });
+  };
 }
 
-const administrator = z.object({
+const keysVariables = variables.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: true }).extend({
   // HTTP's basic authentication separates user and password by the first colon.
-  ELASTICSEARCH_ADMIN_USER: z.string().regex(/^[^:]+$/, 'must have no colon'),
-  ELASTICSEARCH_ADMIN_PASSWORD: z.string(),
+  ELASTICSEARCH_ADMIN_USER: z.string('is required').regex(/^[^:]+$/, 'must have no colon'),
+  ELASTICSEARCH_ADMIN_PASSWORD: z.string('is required'),
 });
 
 /**
- * Reads the credentials of the administrator, who may create API keys. Only `npm run keys` uses them.
- * @throws {ConfigError}
+ * Reads the configuration of `npm run keys`, with the administrator, who may create API keys.
+ * @throws {ConfigError} like `readConfig`.
  */
-export function readAdministrator(env: Environment): { username: string; password: string } {
-  const value = read(administrator, env);
-  return { username: value.ELASTICSEARCH_ADMIN_USER, password: value.ELASTICSEARCH_ADMIN_PASSWORD };
+export function readKeysConfig(env: Environment) {
+  const value = read(keysVariables, env);
+  return {
+    nodes: value.ELASTICSEARCH_URL,
+    slug: value.REGISTRY_SLUG,
+    username: value.ELASTICSEARCH_ADMIN_USER,
+    password: value.ELASTICSEARCH_ADMIN_PASSWORD,
+  };
 }
 
 /**
@@ -270,5 +252,5 @@ export function readAdministrator(env: Environment): { username: string; passwor
  */
 export function readKibanaConfig(env: Environment) {
   const value = read(kibanaVariables, env);
-  return deepFreeze({ url: value.KIBANA_URL, apiKey: value.KIBANA_API_KEY, slug: value.REGISTRY_SLUG });
+  return { url: value.KIBANA_URL, apiKey: value.KIBANA_API_KEY, slug: value.REGISTRY_SLUG };
 }
