@@ -4,7 +4,7 @@ import { runSearches, type SearchBody } from '../clients/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchRunner } from './search-runner.js';
 import { maxDistance } from './similarity.js';
-import { hasFold, type Generation } from '../snapshot/generation.js';
+import { assertMapping, FOLD_VERSION, type Generation } from '../snapshot/generation.js';
 import { SnapshotGoneError, type GenerationWatcher } from '../snapshot/generation-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf } from '../snapshot/change-record.js';
@@ -25,11 +25,6 @@ const MAX_CANDIDATES = 1000;
 
 /** The members of entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
-
-/** The generation was built by a release without look-alikes. The next rebuild adds the missing field. */
-export class NoFoldError extends Error {
-  override readonly name = 'NoFoldError';
-}
 
 /** The look-alikes of a name: entries by distance, nearest first. */
 export interface SimilarResults {
@@ -101,7 +96,7 @@ export class Catalog {
   /**
    * At most `limit` added packages from the chain of a generation, ordered by snapshot, newest first, then by
    * descending number. Packages that were removed since are omitted, and those of changes that were deleted.
-   * @throws {NoLineageError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {NoLineageError} {EarlierMappingError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async additions(generation: Generation, limit: number, requestId: string): Promise<Addition[]> {
     const found = new Map<string, Addition>();
@@ -145,16 +140,18 @@ export class Catalog {
 
   /**
    * The packages with these names, code point for code point, by name.
-   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {EarlierMappingError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async lookup(
-    { index, meta }: Generation,
+    generation: Generation,
     names: readonly string[],
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
+    assertMapping(generation, FOLD_VERSION);
+    const { index } = generation;
     const unique = [...new Set(names)];
     const [hits] = await this.runner.run({ requestId, index, names: unique.length }, () =>
-      runSearches(this.pool, index, [packagesNamed(unique, hasFold(meta))], requestId),
+      runSearches(this.pool, index, [packagesNamed(unique)], requestId),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
     return new Map(entries.map((entry) => [entry.name, entry]));
@@ -162,15 +159,16 @@ export class Catalog {
 
   /**
    * At most `limit` names that are easily mistaken for `name`, which need not exist, by distance and name.
-   * @throws {NoFoldError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {EarlierMappingError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
    */
   async similar(
-    { index, shards, meta }: Generation,
+    generation: Generation,
     name: string,
     limit: number,
     requestId: string,
   ): Promise<SimilarResults> {
-    if (!hasFold(meta)) throw new NoFoldError(index);
+    assertMapping(generation, FOLD_VERSION);
+    const { index, shards } = generation;
     const bodies = similarNames(name, maxDistance(name), limit + 1, shards);
     const hits = await this.runner.run(
       { requestId, index, limit, name },

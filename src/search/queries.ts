@@ -2,14 +2,7 @@ import { codePoints } from '../unicode.js';
 import type { Cursor } from './cursor.js';
 import type { SearchBody } from '../clients/msearch.js';
 import { EXACT } from '../clients/msearch-response.js';
-import {
-  following,
-  inNameOrder,
-  ONLY_ENTRY,
-  sameLowerCase,
-  SHARD_TIMEOUT,
-  type Query,
-} from '../snapshot/name-order.js';
+import { following, inNameOrder, ONLY_ENTRY, SHARD_TIMEOUT, type Query } from '../snapshot/name-order.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /**
@@ -85,16 +78,12 @@ export function newestAdditions(size: number): SearchBody {
  * The packages with any of these names, code point for code point, in no particular order. Few names share
  * one fold, and the inverted `name.fold` finds a hundred in half the time that ranges on the sort fields
  * take.
- * @param hasFold whether the index has that field.
  */
-export function packagesNamed(names: readonly string[], hasFold: boolean): SearchBody {
-  const candidates = hasFold
-    ? { terms: { 'name.fold': names } }
-    : { bool: { should: names.map(sameLowerCase) } };
+export function packagesNamed(names: readonly string[]): SearchBody {
   return {
     ...ONLY_ENTRY,
     size: names.length,
-    query: { bool: { filter: [candidates, { terms: { name: names } }] } },
+    query: { bool: { filter: [{ terms: { 'name.fold': names } }, { terms: { name: names } }] } },
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };

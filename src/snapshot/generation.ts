@@ -57,18 +57,12 @@ const generationMeta = z.object({
 /**
  * The version of mappings/packages.json that this release writes. Raise it with every field that a feature
  * needs: the next refresh then builds, even if the dataset has not changed. Older generations are served
- * without the feature.
- * 2: `name.fold`.
+ * without the feature, see `assertMapping`.
  */
 export const MAPPING_VERSION = 2;
 
 /** The first version with `name.fold`. */
-const FOLD_VERSION = 2;
-
-/** Whether look-alikes can be found in a generation: those of earlier releases lack the field. */
-export function hasFold({ mapping_version }: GenerationMeta): boolean {
-  return mapping_version >= FOLD_VERSION;
-}
+export const FOLD_VERSION = 2;
 
 export type GenerationMeta = z.infer<typeof generationMeta>;
 
@@ -79,6 +73,16 @@ export interface Generation {
   snapshot: string;
   shards: number;
   meta: GenerationMeta;
+}
+
+/** The generation lacks a field that the request needs: an earlier release built it. The next rebuild adds the field. */
+export class EarlierMappingError extends Error {
+  override readonly name = 'EarlierMappingError';
+}
+
+/** @throws {EarlierMappingError} if a generation was built before this version of the mapping. */
+export function assertMapping({ index, meta }: Generation, version: number): void {
+  if (meta.mapping_version < version) throw new EarlierMappingError(index);
 }
 
 /** The alias cannot be read as one generation, until an operator corrects it. */

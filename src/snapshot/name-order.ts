@@ -55,7 +55,7 @@ export function following(name: string | undefined, { filter, must_not = [], ...
   };
 }
 
-export function sameLowerCase(name: string): Query {
+function sameLowerCase(name: string): Query {
   return { range: { 'name.lowercase': { gte: name, lte: name } } };
 }
 

@@ -1,8 +1,8 @@
 import { EngineUnavailableError, IndexGoneError, SearchRefusedError } from '../../clients/engine-errors.js';
 import { LockUnavailableError } from '../../rebuild/lock.js';
 import { ProcessFailedError } from '../../rebuild/rebuild-process.js';
-import { NoFoldError } from '../../search/catalog.js';
 import { NoLineageError } from '../../snapshot/chains.js';
+import { EarlierMappingError } from '../../snapshot/generation.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError } from '../../snapshot/generation-watcher.js';
 import { Problem, retryAfter } from './problem.js';
@@ -11,9 +11,9 @@ import { Problem, retryAfter } from './problem.js';
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof NotInitializedError) return new Problem('initializing', { cause: error });
-  if (error instanceof NoFoldError) {
+  if (error instanceof EarlierMappingError) {
     const detail =
-      'this snapshot has no look-alikes: it was built by an earlier release; the next rebuild adds them';
+      'an earlier release built this snapshot, without a field that this endpoint needs; the next rebuild adds it';
     return new Problem('initializing', { detail, headers: retryAfter(60), cause: error });
   }
   if (error instanceof NoLineageError) {
