@@ -2,7 +2,14 @@ import { codePoints } from '../unicode.js';
 import type { Cursor } from './cursor.js';
 import type { SearchBody } from '../clients/msearch.js';
 import { EXACT } from '../clients/msearch-response.js';
-import { following, inNameOrder, ONLY_ENTRY, SHARD_TIMEOUT, type Query } from '../snapshot/name-order.js';
+import {
+  allOf,
+  inNameOrder,
+  namesAfter,
+  ONLY_ENTRY,
+  SHARD_TIMEOUT,
+  type Query,
+} from '../snapshot/name-order.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /**
@@ -35,15 +42,12 @@ export function searchTiers(
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
   const tier = inNameOrder(size, shards);
-  const afterIn = (name: Cursor['tier']) => (after?.tier === name ? after.name : undefined);
+  const afterPage = (name: Cursor['tier']) => namesAfter(after?.tier === name ? after.name : undefined);
+  const first = allOf({ filter: [startsWith] }, afterPage('startsWith'));
+  const second = allOf({ filter: [contains(q)], must_not: [startsWith] }, afterPage('containsElsewhere'));
   return [
-    { ...tier, query: { bool: following(afterIn('startsWith'), { filter: [startsWith], should: equals }) } },
-    {
-      ...tier,
-      query: {
-        bool: following(afterIn('containsElsewhere'), { filter: [contains(q)], must_not: [startsWith] }),
-      },
-    },
+    { ...tier, query: { bool: { ...first, should: equals } } },
+    { ...tier, query: { bool: second } },
   ];
 }
 
@@ -55,7 +59,7 @@ export function changesInNameOrder(size: number, after: string | undefined): Sea
   return {
     ...ONLY_ENTRY,
     size,
-    query: { bool: following(after, { filter: [] }) },
+    query: { bool: allOf(namesAfter(after)) },
     sort: ['name.lowercase', 'name'],
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,

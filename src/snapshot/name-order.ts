@@ -6,8 +6,8 @@ import type { SearchBody } from '../clients/msearch.js';
  */
 const BY_NAME = ['name.lowercase', 'name', 'no'];
 
-/** The same order if the index is one segment: index order, without looking up the sort fields. */
-const AS_THEY_LIE = ['_doc'];
+/** The same order if the index is one segment: without looking up the sort fields. */
+const INDEX_ORDER = ['_doc'];
 
 /**
  * Timeout of a search on one shard: longer than the service waits, so that it only ends searches that have timed out there.
@@ -28,35 +28,52 @@ export function inNameOrder(size: number, shards: number): SearchBody {
   return {
     ...ONLY_ENTRY,
     size,
-    sort: shards === 1 ? AS_THEY_LIE : BY_NAME,
+    sort: shards === 1 ? INDEX_ORDER : BY_NAME,
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
 }
 
-interface BoolQuery {
-  filter: Query[];
-  should?: Query;
+/** Clauses of a `bool` query. */
+interface Clauses {
+  filter?: Query[];
   must_not?: Query[];
 }
 
-/**
- * Restricts a query to the names after `name` in name order. `search_after` would need a sort by value;
- * filters keep the order of the index, and the range is found by binary search.
- */
-export function following(name: string | undefined, { filter, must_not = [], ...rest }: BoolQuery): Query {
-  if (name === undefined) return { filter, ...(must_not.length > 0 ? { must_not } : {}), ...rest };
-  const notBefore = { range: { 'name.lowercase': { gte: name } } };
-  const upToName = { range: { name: { lte: name } } };
+/** The clauses of all parts. */
+export function allOf(...parts: Clauses[]): Clauses {
+  const mustNot = parts.flatMap(({ must_not = [] }) => must_not);
   return {
-    filter: [...filter, notBefore],
-    must_not: [...must_not, { bool: { filter: [sameLowerCase(name), upToName] } }],
-    ...rest,
+    filter: parts.flatMap(({ filter = [] }) => filter),
+    ...(mustNot.length > 0 ? { must_not: mustNot } : {}),
   };
 }
 
-function sameLowerCase(name: string): Query {
-  return { range: { 'name.lowercase': { gte: name, lte: name } } };
+/**
+ * Names after `name` in name order; all without it. `search_after` would need a sort by value; clauses keep the order of
+ * the index, and the range is found by binary search.
+ */
+export function namesAfter(name: string | undefined): Clauses {
+  if (name === undefined) return {};
+  return {
+    filter: [{ range: { 'name.lowercase': { gte: name } } }],
+    must_not: [sameLowerCase(name, { lte: name })],
+  };
+}
+
+/** Names up to `name` in name order; all without it. */
+function namesUpTo(name: string | undefined): Clauses {
+  if (name === undefined) return {};
+  return {
+    filter: [{ range: { 'name.lowercase': { lte: name } } }],
+    must_not: [sameLowerCase(name, { gt: name })],
+  };
+}
+
+/** Names in a range that are equal to `name` in lower case: few, because `must_not` visits every name that it excludes. */
+function sameLowerCase(name: string, range: Query): Query {
+  const equal = { range: { 'name.lowercase': { gte: name, lte: name } } };
+  return { bool: { filter: [equal, { range: { name: range } }] } };
 }
 
 /**
@@ -70,13 +87,6 @@ export function entriesInNameOrder(
   after: string | undefined,
   upTo: string | undefined,
 ): SearchBody {
-  // `must_not` visits every name that it excludes: it is limited to names with the same lower-case form.
-  const end: BoolQuery =
-    upTo === undefined
-      ? { filter: [] }
-      : {
-          filter: [{ range: { 'name.lowercase': { lte: upTo } } }],
-          must_not: [{ bool: { filter: [sameLowerCase(upTo), { range: { name: { gt: upTo } } }] } }],
-        };
-  return { ...inNameOrder(size, shards), timeout: EXPORT_TIMEOUT, query: { bool: following(after, end) } };
+  const query = { bool: allOf(namesAfter(after), namesUpTo(upTo)) };
+  return { ...inNameOrder(size, shards), timeout: EXPORT_TIMEOUT, query };
 }
