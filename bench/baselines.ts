@@ -28,7 +28,7 @@ import {
   requestsPerSecond,
   throughput,
   type Statistic,
-  type Ways,
+  type Contestants,
 } from './measure.js';
 import { mean, median, percentile } from '../fixtures/statistics.js';
 import { openLoop } from './open-loop.js';
@@ -74,26 +74,26 @@ const figures: Figure[] = [];
 function record(figure: string, relation: '≤' | '≥', goal: number, value: number): void {
   const met = relation === '≤' ? value <= goal : value >= goal;
   figures.push({ figure, goal: `${relation} ${goal.toLocaleString('en')}`, value, met });
-  say(`${met ? '  ok   ' : '  SHORT'} ${value.toFixed(2).padStart(10)}  ${relation} ${goal}  ${figure}`);
+  print(`${met ? '  ok   ' : '  SHORT'} ${value.toFixed(2).padStart(10)}  ${relation} ${goal}  ${figure}`);
 }
 
 /** Records a figure without a goal, which explains another one. */
 function note(figure: string, value: number): void {
   figures.push({ figure, goal: 'none', value, met: true });
-  say(`       ${value.toFixed(2).padStart(10)}        ${figure}`);
+  print(`       ${value.toFixed(2).padStart(10)}        ${figure}`);
 }
 
-function say(line: string): void {
+function print(line: string): void {
   console.log(line);
 }
 
-/** Ratios of two ways, one per statistic: medians over rounds. */
+/** Ratios of two contestants, one per statistic: medians over rounds. */
 async function ratio<T>(
   items: readonly T[],
-  ways: Ways<T>,
+  contestants: Contestants<T>,
   statistics: readonly Statistic[],
 ): Promise<number[]> {
-  const rounds = await interleaveRounds(items, ways, ROUNDS);
+  const rounds = await interleaveRounds(items, contestants, ROUNDS);
   return statistics.map((statistic) => medianRatio(rounds, statistic));
 }
 
@@ -161,7 +161,7 @@ async function coldSearch(
   record('peak memory of the server, load and cold searches, MB', '≤', 200, large.service.peakMegabytes);
   await latencies(large.service, queries);
   note(`the same after searches over ${OPEN_LOOP_CONNECTIONS} connections, MB`, large.service.peakMegabytes);
-  const bySize: Ways<Query> = [served, (query) => oursSmall.get(searchPath(query))];
+  const bySize: Contestants<Query> = [served, (query) => oursSmall.get(searchPath(query))];
   const broad = queries.filter(({ kind }) => kind === 'broad');
   const names = `${LARGEST} ÷ ${SMALLEST} names`;
   record(
@@ -427,7 +427,7 @@ async function checkAnswers({ service }: Loaded, queries: Query[]): Promise<void
       throw new Error(`wrong results for ${JSON.stringify(query.q)}`);
   }
   await client.close();
-  say(
+  print(
     `  ok    ${ORACLE_QUERIES} queries on ${ORACLE_SIZE.toLocaleString('en')} names match a brute-force loop`,
   );
 }
@@ -473,5 +473,5 @@ export async function compareWithBaselines(): Promise<void> {
     RESULTS,
     `${JSON.stringify({ taken_at: new Date().toISOString(), quick: QUICK, node: process.version, figures }, null, 2)}\n`,
   );
-  say(`Written to ${RESULTS}.`);
+  print(`Written to ${RESULTS}.`);
 }

@@ -22,7 +22,7 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
   const paths = findPaths(process.env);
   const name = join(tmpdir(), 'package-registry-search-bench-');
   const folder = makeFolder(await mkdtemp(name), paths.runAs);
-  const say = (line: string) => console.log(line);
+  const print = (line: string) => console.log(line);
   const { signal } = new AbortController();
   const options = {
     paths,
@@ -31,7 +31,7 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
     heap: HEAP,
     onUsualPorts: false,
     env: process.env,
-    log: say,
+    log: print,
     signal,
   };
   const elasticsearch = await startElasticsearch(options);

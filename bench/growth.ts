@@ -18,7 +18,7 @@ import {
   medianRatio,
   type Round,
   type Statistic,
-  type Ways,
+  type Contestants,
 } from './measure.js';
 import { ServerProcess } from './processes.js';
 import { typo } from './typos.js';
@@ -200,7 +200,7 @@ async function serve(size: number, env: Record<string, string>): Promise<Served>
 async function compareSearches(figures: Figures, both: BothServed, names: readonly string[]): Promise<void> {
   const queries = makeQueries(names, QUERIES_PER_KIND);
   for (const served of both) await countResults(figures, served, queries);
-  const rounds = await interleaveRounds(queries, waysOf(both, searchPath), ROUNDS);
+  const rounds = await interleaveRounds(queries, contestantsOf(both, searchPath), ROUNDS);
   const roundsOf = (kind: Kind) => {
     const isKind = (_time: number, i: number) => queries[i]?.kind === kind;
     return rounds.map(([large, small]): Round => [large.filter(isKind), small.filter(isKind)]);
@@ -243,8 +243,8 @@ async function comparePages(figures: Figures, { size, client }: Served): Promise
 async function compareSimilar(figures: Figures, both: BothServed, names: readonly string[]): Promise<void> {
   const random = seededRandom(20_261_123);
   const typos = Array.from({ length: TYPOS }, () => typo(random, pick(random, names)));
-  const ways = waysOf(both, (name: string) => similarPath(name));
-  const rounds = await interleaveRounds(typos, ways, ROUNDS);
+  const contestants = contestantsOf(both, (name: string) => similarPath(name));
+  const rounds = await interleaveRounds(typos, contestants, ROUNDS);
   noteStatistics(figures, '/similar', both, rounds, { p50, p95, p99 });
   figures.note('/similar: p50', RATIO, medianRatio(rounds, p50));
   figures.note('/similar: p99', RATIO, medianRatio(rounds, p99));
@@ -296,15 +296,15 @@ function noteStatistics(
   statistics: Record<string, Statistic>,
 ): void {
   for (const [name, statistic] of Object.entries(statistics)) {
-    for (const [way, { size }] of both.entries()) {
-      const values = rounds.map((round) => statistic(round[way as 0 | 1]));
+    for (const [which, { size }] of both.entries()) {
+      const values = rounds.map((round) => statistic(round[which as 0 | 1]));
       figures.note(`${request}: ${name}, ms`, columnOf(size), median(values));
     }
   }
 }
 
 /** Sends the same request to both sizes. */
-function waysOf<T>([large, small]: BothServed, path: (item: T) => string): Ways<T> {
+function contestantsOf<T>([large, small]: BothServed, path: (item: T) => string): Contestants<T> {
   return [(item) => large.client.get(path(item)), (item) => small.client.get(path(item))];
 }
 

@@ -2,51 +2,51 @@ import autocannon from 'autocannon';
 import { Pool, type Dispatcher } from 'undici';
 import { median } from '../fixtures/statistics.js';
 
-/** One way to process an item. */
+/** Processes an item. */
 export type Contestant<T> = (item: T) => Promise<unknown>;
 
-/** Two ways to process the same items. */
-export type Ways<T> = readonly [Contestant<T>, Contestant<T>];
+/** Two implementations that process the same items. */
+export type Contestants<T> = readonly [Contestant<T>, Contestant<T>];
 
-/** A time for each item in milliseconds, in the order of the items, by each of two ways. */
+/** A time for each item in milliseconds, in the order of the items, by each of two contestants. */
 export type Round = [number[], number[]];
 
 export type Statistic = (times: readonly number[]) => number;
 
-/** Times two ways for each item, `rounds` times after a warm-up round. */
+/** Times two contestants for each item, `rounds` times after a warm-up round. */
 export async function interleaveRounds<T>(
   items: readonly T[],
-  ways: Ways<T>,
+  contestants: Contestants<T>,
   rounds: number,
 ): Promise<Round[]> {
-  await interleave(items, ways);
+  await interleave(items, contestants);
   const measured: Round[] = [];
-  for (let round = 0; round < rounds; round++) measured.push(await interleave(items, ways));
+  for (let round = 0; round < rounds; round++) measured.push(await interleave(items, contestants));
   return measured;
 }
 
-/** A statistic of the first way ÷ that of the second one: median over rounds. */
+/** A statistic of the first contestant ÷ that of the second one: median over rounds. */
 export function medianRatio(rounds: readonly Round[], statistic: Statistic): number {
   return median(rounds.map(([first, second]) => statistic(first) / statistic(second)));
 }
 
-/** Times two ways for each item; they take turns at going first. */
-async function interleave<T>(items: readonly T[], ways: Ways<T>): Promise<Round> {
+/** Times two contestants for each item; they take turns at going first. */
+async function interleave<T>(items: readonly T[], contestants: Contestants<T>): Promise<Round> {
   const times: Round = [[], []];
   for (const [i, item] of items.entries()) {
-    for (const way of i % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+    for (const which of i % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
       const began = performance.now();
-      await ways[way](item);
-      times[way].push(performance.now() - began);
+      await contestants[which](item);
+      times[which].push(performance.now() - began);
     }
   }
   return times;
 }
 
-/** Items per second that a way processes, with `connections` items in flight. */
+/** Items per second that a contestant processes, with `connections` items in flight. */
 export async function throughput<T>(
   items: readonly T[],
-  way: Contestant<T>,
+  contestant: Contestant<T>,
   connections: number,
   seconds: number,
 ): Promise<number> {
@@ -56,7 +56,7 @@ export async function throughput<T>(
   let done = 0;
   const worker = async () => {
     while (performance.now() < end) {
-      await way(items[next++ % items.length] as T);
+      await contestant(items[next++ % items.length] as T);
       done++;
     }
   };

@@ -11,7 +11,7 @@ const TICK_MS = 1;
  */
 export async function openLoop<T>(
   items: readonly T[],
-  way: Contestant<T>,
+  contestant: Contestant<T>,
   requestsPerSecond: number,
   seconds: number,
 ): Promise<number[]> {
@@ -24,7 +24,7 @@ export async function openLoop<T>(
     const due = Math.min(total, Math.floor((performance.now() - began) / interval));
     while (responses.length < due) {
       const dueAt = began + responses.length * interval;
-      const response = way(items[responses.length % items.length] as T);
+      const response = contestant(items[responses.length % items.length] as T);
       responses.push(response.then(() => void latencies.push(performance.now() - dueAt)));
     }
     await pause(TICK_MS);

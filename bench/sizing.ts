@@ -36,21 +36,21 @@ interface Cost {
   elasticsearch: number;
 }
 
-const say = (line: string) => console.log(line);
+const print = (line: string) => console.log(line);
 
 /** The cost of a request: median over rounds. */
 async function costOf<T>(
   items: readonly T[],
-  way: Contestant<T>,
+  contestant: Contestant<T>,
   service: ServerProcess,
   elasticsearch: string,
 ): Promise<Cost> {
   const rounds: Cost[] = [];
-  await throughput(items, way, CONNECTIONS, SECONDS);
+  await throughput(items, contestant, CONNECTIONS, SECONDS);
   for (let round = 0; round < ROUNDS; round++) {
     const before = [await service.cpuSeconds(), (await elasticsearchTime(elasticsearch)) / 1000] as const;
     let requests = 0;
-    await throughput(items, (item) => (requests++, way(item)), CONNECTIONS, SECONDS);
+    await throughput(items, (item) => (requests++, contestant(item)), CONNECTIONS, SECONDS);
     const after = [await service.cpuSeconds(), (await elasticsearchTime(elasticsearch)) / 1000] as const;
     const each = (i: 0 | 1) => ((after[i] - before[i]) * 1000) / requests;
     rounds.push({ service: each(0), elasticsearch: each(1) });
@@ -159,7 +159,7 @@ const cores = (milliseconds: number) => (milliseconds / 1000 / BUSY).toFixed(1);
 
 /** Prints the measured costs and the two tables of docs/capacity.md. */
 function report(m: Measured): void {
-  say(`\nMeasured at ${LARGE.toLocaleString('en')} names, Node ${process.version}:`);
+  print(`\nMeasured at ${LARGE.toLocaleString('en')} names, Node ${process.version}:`);
   console.table({
     'index, bytes per name': m.bytesPerName.toFixed(0),
     'load, rows a second': m.rowsPerSecond.toFixed(0),
@@ -174,7 +174,7 @@ function report(m: Measured): void {
     'the same, Redis, ms': m.redisMs.toFixed(3),
     'mean response, bytes': m.answerBytes.toFixed(0),
   });
-  say('By number of names:');
+  print('By number of names:');
   console.table(
     NAMES.map((names) => {
       const copy = names * m.bytesPerName;
@@ -189,7 +189,7 @@ function report(m: Measured): void {
       };
     }),
   );
-  say(`By searches a second, with processors ${BUSY * 100} % busy:`);
+  print(`By searches a second, with processors ${BUSY * 100} % busy:`);
   console.table(
     SEARCHES.flatMap((searches) =>
       HIT_SHARES.map((hits) => ({
@@ -216,5 +216,5 @@ await withEngines(async ({ elasticsearch, redis, input }) => {
     RESULTS,
     `${JSON.stringify({ taken_at: new Date(), quick: QUICK, ...measured }, null, 2)}\n`,
   );
-  say(`Written to ${RESULTS}.`);
+  print(`Written to ${RESULTS}.`);
 });

@@ -76,13 +76,13 @@ async function compare(peers: Peer[]): Promise<void> {
 
 /** @returns the rounds of each engine, in the order of `peers`. */
 async function measure(peers: Peer[], queries: string[]): Promise<Round[][]> {
-  const ways = peers.map((peer) => (q: string) => peer.search(q, LIMIT));
-  for (const way of ways) await throughput(queries, way, 1, WARM_UP_SECONDS);
+  const contestants = peers.map((peer) => (q: string) => peer.search(q, LIMIT));
+  for (const contestant of contestants) await throughput(queries, contestant, 1, WARM_UP_SECONDS);
   const rounds = peers.map((): Round[] => []);
   for (let round = 0; round < ROUNDS; round++) {
-    for (let turn = 0; turn < ways.length; turn++) {
-      const peer = (round + turn) % ways.length;
-      const times = await timesOf(queries, ways[peer] as Contestant<string>);
+    for (let turn = 0; turn < contestants.length; turn++) {
+      const peer = (round + turn) % contestants.length;
+      const times = await timesOf(queries, contestants[peer] as Contestant<string>);
       rounds[peer]?.push({ mean: mean(times), p95: percentile(times, 0.95) });
     }
   }
@@ -132,11 +132,11 @@ async function checkEqual([service, ...others]: Peer[], queries: string[]): Prom
 }
 
 /** Times the items one after the other, in milliseconds. */
-async function timesOf<T>(items: readonly T[], way: Contestant<T>): Promise<number[]> {
+async function timesOf<T>(items: readonly T[], contestant: Contestant<T>): Promise<number[]> {
   const times: number[] = [];
   for (const item of items) {
     const began = performance.now();
-    await way(item);
+    await contestant(item);
     times.push(performance.now() - began);
   }
   return times;

@@ -58,20 +58,24 @@ export class Kibana {
 
   /**
    * Waits until Kibana serves requests.
-   * @param say is called with the reason for waiting, each time that changes.
+   * @param onWait is called with the reason for waiting, each time that changes.
    * @throws {Error} with the reason after `timeoutMs`; at once if the key is rejected.
    */
-  async ready(say: (what: string) => void, timeoutMs = READY_TIMEOUT_MS, pollMs = POLL_MS): Promise<void> {
+  async ready(
+    onWait: (reason: string) => void,
+    timeoutMs = READY_TIMEOUT_MS,
+    pollMs = POLL_MS,
+  ): Promise<void> {
     const began = performance.now();
-    let said: string | undefined;
+    let reported: string | undefined;
     for (;;) {
       const obstacle = await this.#obstacle();
       if (obstacle === undefined) return;
       if (performance.now() - began >= timeoutMs) {
         throw new Error(`gave up after ${Math.round(timeoutMs / 1000)} seconds: ${obstacle}`);
       }
-      if (obstacle !== said) say(obstacle);
-      said = obstacle;
+      if (obstacle !== reported) onWait(obstacle);
+      reported = obstacle;
       await pause(pollMs);
     }
   }

@@ -45,15 +45,15 @@ export function renderPage(
   total: number | undefined,
 ): HTMLElement[] {
   const last = total === undefined ? undefined : Math.max(1, Math.ceil(total / PAGE_SIZE));
-  const ways: [text: string, to: number, isThere: boolean][] = [
+  const pages: [text: string, to: number, exists: boolean][] = [
     ['First', 1, page > 1],
     ['Previous', Math.min(page - 1, last ?? page - 1), page > 1],
     ['Next', page + 1, last === undefined ? packages.length === PAGE_SIZE : page < last],
     ['Last', last ?? page, last !== undefined && page < last],
   ];
-  const links = ways.flatMap(([text, to, isThere]) =>
-    isThere ? [linkTo(toUrl({ page: to }), text, ` page`)] : [],
-  );
+  const links = pages
+    .filter(([, , exists]) => exists)
+    .map(([text, to]) => linkTo(toUrl({ page: to }), text, ' page'));
   const place =
     last === undefined ? `Page ${formatNumber(page)}` : `Page ${formatNumber(page)} of ${formatNumber(last)}`;
   const pager = element(

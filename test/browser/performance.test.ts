@@ -41,9 +41,9 @@ function measure(): void {
       requestAnimationFrame(() => (measured.readyMs = performance.now()));
     }
     const typed = document.querySelector('input')?.value.trim() ?? '';
-    const said = document.querySelector('#status')?.textContent ?? '';
+    const status = document.querySelector('#status')?.textContent ?? '';
     const from = pressedAt;
-    if (from === undefined || !said.includes(`“${typed}”`)) return;
+    if (from === undefined || !status.includes(`“${typed}”`)) return;
     pressedAt = undefined;
     requestAnimationFrame(() => measured.keystrokesMs.push(performance.now() - from));
   }).observe(document, { childList: true, characterData: true, subtree: true });

@@ -8,15 +8,15 @@ const POLL_MS = 1;
 describe('Kibana', () => {
   describe('before an import', () => {
     /** Waits for a server with these statuses. @returns the reported reasons, and that of the failure, if any. */
-    async function waitFor(url: string, patienceMs = 600): Promise<string[]> {
-      const said: string[] = [];
+    async function waitFor(url: string, timeoutMs = 600): Promise<string[]> {
+      const reasons: string[] = [];
       const waiting = new Kibana({ url, apiKey: undefined }).ready(
-        (what) => said.push(what),
-        patienceMs,
+        (reason) => reasons.push(reason),
+        timeoutMs,
         POLL_MS,
       );
-      await waiting.catch((error: unknown) => said.push((error as Error).message));
-      return said.map((line) => line.replace(url, 'URL'));
+      await waiting.catch((error: unknown) => reasons.push((error as Error).message));
+      return reasons.map((line) => line.replace(url, 'URL'));
     }
 
     it('is waited for until it is available, and each new reason is reported', async () => {
@@ -47,8 +47,8 @@ describe('Kibana', () => {
 
     for (const status of [401, 403]) {
       it(`is given up on at once if it rejects the key: ${status}`, async () => {
-        const said = await withKibana([{ status, body: '{}' }], undefined, (url) => waitFor(url, 10_000));
-        expect(said).to.deep.equal([
+        const reasons = await withKibana([{ status, body: '{}' }], undefined, (url) => waitFor(url, 10_000));
+        expect(reasons).to.deep.equal([
           `Kibana responded with ${status}: KIBANA_API_KEY is missing, wrong or lacks rights`,
         ]);
       });
