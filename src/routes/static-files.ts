@@ -5,7 +5,7 @@ import type { Handler } from '../http/request/request-context.js';
 import { bodyResponse } from '../http/response/response.js';
 import { PROJECT_FOLDER } from '../project-folder.js';
 
-/** The build's output folder for the web page: the compiled scripts of src/web, and its other files. */
+/** The build's output folder for the web page: the bundled scripts of src/web, and its other files. */
 const FOLDER = new URL('dist/web/', PROJECT_FOLDER);
 
 /** Content types of served files. Others, such as those of the compiler, are not served. */
