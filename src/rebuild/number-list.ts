@@ -1,68 +1,49 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+/** Bytes by which a list grows, in place. */
+const GROWTH_BYTES = 2 ** 20;
 
-/**
- * Numbers processed between turns of the event loop: sorting this many takes 3 ms. Sorting four million at
- * once would take half a second.
- */
-const SLICE = 2 ** 15;
+/** Maximum size of a list: 512 million numbers. Address space is reserved for it, not memory. */
+const MAX_BYTES = 2 ** 32;
 
-/** Package numbers, 8 bytes each; 16 while they are being sorted. */
+/** Numbers, 8 bytes each, outside the heap. */
 export class NumberList {
-  /** Until the list is sorted: as pushed, in blocks of `SLICE`. */
-  #blocks: Float64Array[] = [];
-  #sorted = new Float64Array();
+  readonly #buffer = new ArrayBuffer(0, { maxByteLength: MAX_BYTES });
+  /** Grows with the buffer; the last numbers may be unused. */
+  readonly #numbers = new Float64Array(this.#buffer);
   #length = 0;
-  #last = -Infinity;
-  #isAscending = true;
 
   get length(): number {
     return this.#length;
   }
 
   push(value: number): void {
-    const at = this.#length++ % SLICE;
-    if (at === 0) this.#blocks.push(new Float64Array(SLICE));
-    (this.#blocks.at(-1) as Float64Array)[at] = value;
-    if (value < this.#last) this.#isAscending = false;
-    this.#last = value;
+    if (this.#length === this.#numbers.length) this.#buffer.resize(this.#buffer.byteLength + GROWTH_BYTES);
+    this.#numbers[this.#length++] = value;
   }
 
-  /** Sorts the list, once, after the last `push`. The event loop gets a turn after each slice. */
-  async sort(): Promise<void> {
-    this.#sorted = new Float64Array(this.#length);
-    for (let from = 0; from < this.#length; from += SLICE) {
-      const block = this.#blocks[from / SLICE] as Float64Array;
-      this.#sorted.set(block.subarray(0, this.#length - from), from);
-      if (!this.#isAscending) this.#sorted.subarray(from, from + SLICE).sort();
-      await nextTurn();
-    }
-    this.#blocks = [];
-    if (!this.#isAscending) await this.#mergeSlices();
+  /** Sorts the list, once, after the last `push`. Ten million numbers take a second. */
+  sort(): void {
+    this.#numbers.subarray(0, this.#length).sort();
   }
 
   /** The numbers that occur more than once in the sorted list, at most `max`. */
-  async repeated(max: number): Promise<number[]> {
-    const found: number[] = [];
-    for (let i = 1; i < this.#length && found.length < max; i++) {
-      if (i % SLICE === 0) await nextTurn();
-      const value = this.#at(i);
-      if (value === this.#at(i - 1) && value !== found.at(-1)) found.push(value);
+  repeated(max: number): Set<number> {
+    const found = new Set<number>();
+    for (let i = 1; i < this.#length && found.size < max; i++) {
+      if (this.#at(i) === this.#at(i - 1)) found.add(this.#at(i));
     }
     return found;
   }
 
   /** Removes each of `values` once from the sorted list. */
-  async remove(values: number[]): Promise<void> {
-    if (values.length === 0) return;
+  remove(values: number[]): void {
     const due = new Map<number, number>();
     for (const value of values) due.set(value, (due.get(value) ?? 0) + 1);
     let kept = 0;
     for (let i = 0; i < this.#length; i++) {
-      if (i % SLICE === 0) await nextTurn();
       const value = this.#at(i);
       const left = due.get(value) ?? 0;
       if (left > 0) due.set(value, left - 1);
-      else this.#sorted[kept++] = value;
+      else this.#numbers[kept++] = value;
     }
     this.#length = kept;
   }
@@ -81,31 +62,7 @@ export class NumberList {
     return -1;
   }
 
-  /** Bottom-up merge sort of the sorted slices, into a second array of the same length. */
-  async #mergeSlices(): Promise<void> {
-    let from = this.#sorted;
-    let to = new Float64Array(this.#length);
-    for (let width = SLICE; width < this.#length; width *= 2) {
-      for (let start = 0; start < this.#length; start += 2 * width) await merge(from, to, start, width);
-      [from, to] = [to, from];
-    }
-    this.#sorted = from;
-  }
-
   #at(index: number): number {
-    return this.#sorted[index] as number;
-  }
-}
-
-/** Merges two neighbouring sorted runs of `width` numbers, of which the second may be shorter or missing, into `to`. */
-async function merge(from: Float64Array, to: Float64Array, start: number, width: number): Promise<void> {
-  const middle = Math.min(start + width, from.length);
-  const end = Math.min(start + 2 * width, from.length);
-  let left = start;
-  let right = middle;
-  for (let at = start; at < end; at++) {
-    if (at % SLICE === 0) await nextTurn();
-    const takeLeft = right === end || (left < middle && (from[left] as number) <= (from[right] as number));
-    to[at] = from[takeLeft ? left++ : right++] as number;
+    return this.#numbers[index] as number;
   }
 }

@@ -2,8 +2,7 @@ import type { PackageEntry } from '../snapshot/package-document.js';
 import type { Logger } from '../log.js';
 import { BadRows, type SkippedRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';
-import { findDuplicates, type Suspects } from './duplicates.js';
-import { FingerprintSet } from './fingerprint-set.js';
+import { createNameHash, findDuplicates } from './duplicates.js';
 import { NumberList } from './number-list.js';
 import type { Row } from './rows.js';
 
@@ -29,18 +28,14 @@ interface ValidationOptions {
 }
 
 /**
- * Allowance for false positives of `FingerprintSet`, far above the number that occurs. If more repetitions
- * than this are found beyond the rows that may be skipped, the dataset is invalid and the pass ends,
- * which bounds memory.
+ * Repeated names and numbers collected beyond those that may be skipped, so that the first in the file is reported. The real
+ * ones among so many exceed what may be skipped, so the others need not be known.
  */
-const MAX_FALSE_REPETITIONS = 100;
-
-/** Repeated numbers collected beyond those that may be skipped, so that the first in the file is reported. */
-const MAX_REPEATED_NUMBERS = 100_000;
+const MAX_REPEATED = 100_000;
 
 /**
- * Reads the dataset and checks every row by itself and against the others. Memory is about 30 bytes per row:
- * no set of all names is kept.
+ * Reads the dataset and checks every row by itself and against the others. Memory is 16 bytes per row, outside
+ * the heap: a hash of its name, and its number.
  * @param rows starts reading from the beginning on each call.
  * @throws {DatasetError} naming the line and the reason, as soon as too many rows are invalid.
  */
@@ -49,12 +44,11 @@ export async function validateDataset(
   { maxBadRows, log, onRows }: ValidationOptions,
 ): Promise<ValidatedDataset> {
   const badRows = new BadRows(maxBadRows, log);
-  const names = await FingerprintSet.create();
-  const suspects: Suspects = { names: new Map(), numbers: new Map() };
+  const hashOf = await createNameHash();
+  const nameHashes = new NumberList();
   const numbers = new NumberList();
   let first: PackageEntry | undefined;
   let read = 0;
-  let repetitions = 0;
   for await (const batch of rows()) {
     for (const row of batch) {
       if ('reason' in row) {
@@ -63,19 +57,16 @@ export async function validateDataset(
       }
       first ??= row.entry;
       numbers.push(row.entry.no);
-      if (names.add(row.entry.name)) continue;
-      repetitions++;
-      suspects.names.set(detached(row.entry.name), undefined);
+      nameHashes.push(hashOf(row.entry.name));
     }
     onRows((read += batch.length));
-    if (repetitions > maxBadRows + MAX_FALSE_REPETITIONS) break;
   }
-  await numbers.sort();
-  const repeated = await numbers.repeated(maxBadRows + MAX_REPEATED_NUMBERS);
-  for (const no of repeated) suspects.numbers.set(no, undefined);
-  const duplicates = await findDuplicates(rows, suspects, badRows);
-  if (repetitions > maxBadRows + MAX_FALSE_REPETITIONS) throw new DatasetError('too many names repeat');
-  await numbers.remove(duplicates.map(({ no }) => no));
+  nameHashes.sort();
+  numbers.sort();
+  const max = maxBadRows + MAX_REPEATED;
+  const suspects = { nameHashes: nameHashes.repeated(max), numbers: numbers.repeated(max) };
+  const duplicates = await findDuplicates(rows, suspects, hashOf, badRows);
+  if (duplicates.length > 0) numbers.remove(duplicates.map(({ no }) => no));
   if (first === undefined) throw new DatasetError('the dataset has a header and no packages');
   return {
     total: numbers.length,
@@ -84,9 +75,4 @@ export async function validateDataset(
     urlHost: new URL(first.url).host,
     ordinalOf: (no) => numbers.indexOf(no),
   };
-}
-
-/** Copies a substring, which would otherwise keep the whole text in memory. */
-function detached(text: string): string {
-  return Buffer.from(text).toString();
 }
