@@ -22,11 +22,8 @@ const ADDRESSES = 3;
 
 /** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
-/** The date format that HTTP prescribes, after the day of the week. */
+/** The date format of HTTP, after the day of the week. Its two obsolete formats count as unknown. */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
-/** The two obsolete formats, of RFC 850 and of C's asctime. The latter is in GMT, too. */
-const OBSOLETE_DATE =
-  /^(?:[A-Z][a-z]{5,8}, \d{2}-[A-Z][a-z]{2}-\d{2} [\d:]{8} GMT|(?:[A-Z][a-z]{2} ){2}[ \d]\d [\d:]{8} \d{4})$/;
 
 /**
  * Values of `Content-Encoding` that change the bytes and cannot be read. gzip is recognised by its first bytes, whatever the
@@ -228,17 +225,12 @@ function assertReadableEncoding(encoding = ''): void {
 
 /**
  * Parses the date of an HTTP header.
- * @returns an invalid date for text in no format of RFC 9110, or for a nonexistent date such as 31 February.
+ * @returns an invalid date for text in another format, or for a nonexistent date such as 31 February.
  */
 export function parseHttpDate(text = ''): Date {
   const [, written] = IMF_FIXDATE.exec(text) ?? [];
-  if (written !== undefined) {
-    const date = new Date(text);
-    return date.toUTCString().endsWith(written) ? date : new Date(NaN);
-  }
-  // `Date` accepts arbitrary text with a number in it, such as "version 3".
-  if (!OBSOLETE_DATE.test(text)) return new Date(NaN);
-  return new Date(text.endsWith('GMT') ? text : `${text} GMT`);
+  const date = new Date(text);
+  return written !== undefined && date.toUTCString().endsWith(written) ? date : new Date(NaN);
 }
 
 /**
