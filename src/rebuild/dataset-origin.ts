@@ -55,7 +55,7 @@ export interface DatasetOrigin {
   lastModified?: Date;
   /** Modification time of a local file. */
   fileTime?: Date;
-  /** Announced size; undefined if the origin sent none. */
+  /** Announced size; undefined if the origin sent none, or is a device. */
   bytes: number | undefined;
   /** Undefined if the origin sent none. */
   validators: Validators | undefined;
@@ -84,7 +84,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
     });
   }
   const file = await open(path);
-  const { mtime: fileTime, mtimeMs, size: bytes } = await file.stat();
+  const { mtime: fileTime, mtimeMs, size } = await file.stat();
   const body = file.createReadStream({ autoClose: false });
   // The consumer gets the error when it reads; an earlier one must not end the process.
   body.on('error', () => undefined);
@@ -92,11 +92,17 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   // The file that was opened: another one may have its name by now.
   const assertUnchanged = async () => {
     const now = await file.stat();
-    if (now.mtimeMs !== mtimeMs || now.size !== bytes) {
+    if (now.mtimeMs !== mtimeMs || now.size !== size) {
       throw new DatasetError('the file at the path in DATASET_URL or --dataset changed while it was read');
     }
   };
-  return { body, fileTime, bytes, validators: undefined, assertUnchanged };
+  return {
+    body,
+    fileTime,
+    bytes: found.isFile() ? size : undefined,
+    validators: undefined,
+    assertUnchanged,
+  };
 }
 
 /**

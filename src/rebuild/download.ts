@@ -14,7 +14,7 @@ import {
 } from './dataset-origin.js';
 import { readText } from './dataset-text.js';
 import { redactAddresses } from './redact-addresses.js';
-import { enforceMinimumRate, limitBytes, assertFreeSpace, limitByFreeSpace } from './transfer-limits.js';
+import { assertFreeSpace, enforceMinimumRate, limitByFreeSpace, limitBytes } from './transfer-limits.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
 export const DOWNLOAD_LIMITS = {
@@ -74,9 +74,10 @@ export async function download(
     }
     const hash = createHash('sha256');
     try {
-      await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes ?? 0);
-      const accepted = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
-      await writeFile(file, hashed(limitByFreeSpace(accepted, tmpdir(), reservedBytes), hash));
+      let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
+      if (origin.bytes === undefined) chunks = limitByFreeSpace(chunks, tmpdir(), reservedBytes);
+      else await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes);
+      await writeFile(file, hashed(chunks, hash));
       await origin.assertUnchanged?.();
     } finally {
       origin.body.destroy();

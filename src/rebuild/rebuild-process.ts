@@ -11,7 +11,7 @@ import type { RebuildOptions, SeenDataset } from './rebuild.js';
 /** `npm run rebuild`, bundled into one file by `npm run build:rebuild`: it starts twice as fast. */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 
-/** Maximum heap of the process, in megabytes. Package numbers and fingerprints are stored outside the heap. */
+/** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
 const HEAP_MB = 128;
 
 /** After these times the process is killed, in milliseconds. */

@@ -92,7 +92,10 @@ export async function* limitBytes(maxBytes: number, source: AsyncIterable<Buffer
   }
 }
 
-/** Passes on chunks that are written to `folder`. @throws {DatasetError} if the free space runs out. */
+/**
+ * Passes on chunks that are written to `folder`, from an origin that announced no size.
+ * @throws {DatasetError} if the free space runs out.
+ */
 export async function* limitByFreeSpace(
   source: AsyncIterable<Buffer>,
   folder: string,

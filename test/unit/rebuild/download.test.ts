@@ -520,7 +520,7 @@ describe('download', () => {
     const endless: RequestListener = (_request, response) => response.write('x'.repeat(5 * ROOM));
     for (const [what, source] of [
       ['a download of unknown length', () => serve(endless)],
-      ['a file that is longer than its reported size', () => 'file:///dev/zero'],
+      ['a device, which announces no size,', () => 'file:///dev/zero'],
     ] as const) {
       it(`stops copying ${what} while reserved space is left`, async () => {
         const url = await source();
@@ -543,6 +543,15 @@ describe('download', () => {
       setTimeout(() => void writeFile(join(small, 'of-others'), Buffer.alloc(ROOM)), 200);
       expect(await outcomeOf(url, { reservedBytes, timeoutMs: 6000 })).to.match(NO_ROOM);
       expect(await readdir(small), 'left behind').to.deep.equal(['of-others']);
+    });
+
+    it('checks the space once if the size is announced', async () => {
+      const url = await serve((_request, response) => {
+        response.writeHead(200, { 'Content-Length': LONG_CSV.length }).write(LONG_CSV.slice(0, 1000));
+        const rest = () => response.end(LONG_CSV.slice(1000));
+        setTimeout(() => void writeFile(join(small, 'of-others'), Buffer.alloc(ROOM)).then(rest), 1100);
+      });
+      expect(await textOf(url, { reservedBytes })).to.equal(LONG_CSV);
     });
 
     it('accepts a dataset that fits', async () => {
