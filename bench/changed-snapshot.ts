@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { generatedPackages, writePackages } from '../fixtures/generated-dataset.js';
 import { makeQueries } from '../fixtures/queries.js';
 import { pick, seededRandom } from '../fixtures/random.js';
-import { PHASES, type Phase } from '../src/rebuild/progress.js';
+import { PHASES, type Phase } from '../src/rebuild/process/progress.js';
 import type { PackageEntry } from '../src/snapshot/package-document.js';
 import { timed } from './goals.js';
 import { SECRET, searchPath } from './load.js';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sampleNames } from '../fixtures/generated-dataset.js';
 import { median, percentile } from '../fixtures/statistics.js';
-import { PHASES } from '../src/rebuild/progress.js';
+import { PHASES } from '../src/rebuild/process/progress.js';
 import { changeCount, measureRebuild, readChanges, startOnChanged } from './changed-snapshot.js';
 import { withEngines } from './engines.js';
 import { exitByGoals, report } from './goals.js';

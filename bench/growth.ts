@@ -5,7 +5,7 @@ import { sampleNames } from '../fixtures/generated-dataset.js';
 import { KINDS, makeQueries, type Kind, type Query } from '../fixtures/queries.js';
 import { pick, seededRandom } from '../fixtures/random.js';
 import { mean, median, percentile } from '../fixtures/statistics.js';
-import { PHASES } from '../src/rebuild/progress.js';
+import { PHASES } from '../src/rebuild/process/progress.js';
 import { browseRounds } from './browse-pages.js';
 import { changeCount, measureRebuild, readChanges, startOnChanged } from './changed-snapshot.js';
 import { barChart } from './chart.js';

@@ -1,8 +1,8 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { constants, gzipSync } from 'node:zlib';
-import { readText } from '../src/rebuild/dataset-text.js';
-import { quote } from '../src/rebuild/reason-text.js';
-import { NUMBER_COLUMN, readRows } from '../src/rebuild/rows.js';
+import { readText } from '../src/rebuild/dataset/text.js';
+import { quote } from '../src/rebuild/process/reason-text.js';
+import { NUMBER_COLUMN, readRows } from '../src/rebuild/dataset/rows.js';
 import type { PackageEntry } from '../src/snapshot/package-document.js';
 
 /** Maximum size of the text of an earlier dataset, in bytes: enough for 10,000,000 packages. */

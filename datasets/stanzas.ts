@@ -1,4 +1,4 @@
-import { quote } from '../src/rebuild/reason-text.js';
+import { quote } from '../src/rebuild/process/reason-text.js';
 
 /** A binary package of a `Packages` index. */
 export interface DebianPackage {

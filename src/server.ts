@@ -20,9 +20,9 @@ import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors, type Watched } from './metrics/collectors.js';
 import { rebuildContextOf } from './rebuild/rebuild-context.js';
-import type { ProgressReport } from './rebuild/progress.js';
-import { RebuildScheduler } from './rebuild/rebuild-scheduler.js';
-import { RebuildService } from './rebuild/rebuild-service.js';
+import type { ProgressReport } from './rebuild/process/progress.js';
+import { RebuildScheduler } from './rebuild/process/rebuild-scheduler.js';
+import { RebuildService } from './rebuild/process/rebuild-service.js';
 import { createServiceContext, type ServiceContext } from './service-context.js';
 
 /** Maximum number of queued searches: about half a second of work. */

@@ -3,7 +3,7 @@ import { secretsIn } from '../config/secrets.js';
 import { ConfigError, readConfig } from '../config/config.js';
 import { endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
-import { LockUnavailableError } from '../rebuild/lock.js';
+import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../redact.js';
 import { onStopSignal } from './signals.js';

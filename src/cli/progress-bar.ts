@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress';
-import type { ProgressReport } from '../rebuild/progress.js';
+import type { ProgressReport } from '../rebuild/process/progress.js';
 
 const MEGABYTE = 1_000_000;
 

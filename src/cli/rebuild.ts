@@ -3,11 +3,11 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { datasetUrl } from '../config/urls.js';
-import { rebuildForServer } from '../rebuild/server-channel.js';
-import { acquireAndRebuild } from '../rebuild/locked-rebuild.js';
-import { Progress } from '../rebuild/progress.js';
+import { rebuildForServer } from '../rebuild/process/server-channel.js';
+import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
+import { Progress } from '../rebuild/process/progress.js';
 import type { RebuildOptions } from '../rebuild/rebuild.js';
-import { seenDataset } from '../rebuild/status-store.js';
+import { seenDataset } from '../rebuild/process/status-store.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
 

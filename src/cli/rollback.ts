@@ -1,4 +1,4 @@
-import { UNSHARED_LOCK } from '../rebuild/lock.js';
+import { UNSHARED_LOCK } from '../rebuild/process/lock.js';
 import { rollBack } from '../rebuild/rollback.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 

@@ -9,8 +9,8 @@ import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import { CHANGES } from '../snapshot/change-record.js';
 import { changeCounts } from '../snapshot/generation.js';
 import { builtAt } from '../snapshot/index-names.js';
-import { PHASES } from '../rebuild/progress.js';
-import type { RebuildService } from '../rebuild/rebuild-service.js';
+import { PHASES } from '../rebuild/process/progress.js';
+import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import type { Collector, Sample } from './metrics.js';
 
 /** What the metrics are read from. */

@@ -4,8 +4,8 @@ import { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../log.js';
 import { createServiceContext, type ServiceContext } from '../service-context.js';
-import { RebuildLock } from './lock.js';
-import { StatusStore } from './status-store.js';
+import { RebuildLock } from './process/lock.js';
+import { StatusStore } from './process/status-store.js';
 
 /** Timeout of reading one page of a whole generation, in milliseconds: above the timeout in the query. */
 const EXPORT_TIMEOUT_MS = 30_000;

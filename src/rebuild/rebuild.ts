@@ -10,13 +10,13 @@ import {
   type GenerationMeta,
 } from '../snapshot/generation.js';
 import type { Logger } from '../log.js';
-import { flip } from './aliases.js';
-import { discardBuild, listIndices, prune } from './prune.js';
-import { validateDataset, type ValidatedDataset } from './validate.js';
-import { DatasetError } from './dataset-error.js';
-import type { Validators } from './dataset-origin.js';
-import { download, type Snapshot } from './download.js';
-import { createIndex, waitForReplicas } from './indices.js';
+import { flip } from './steps/flip.js';
+import { discardBuild, listIndices, prune } from './steps/prune.js';
+import { validateDataset, type ValidatedDataset } from './steps/check.js';
+import { DatasetError } from './dataset/dataset-error.js';
+import type { Validators } from './dataset/origin.js';
+import { download, type Snapshot } from './steps/download.js';
+import { createIndex, waitForReplicas } from './steps/create.js';
 import {
   changesIndexOf,
   isBuildOf,
@@ -25,13 +25,13 @@ import {
   previousAliasOf,
   snapshotIdOf,
 } from '../snapshot/index-names.js';
-import { bulkLoad } from './bulk-load.js';
-import { seal } from './force-merge.js';
-import type { Built } from './outcome.js';
-import type { Progress } from './progress.js';
-import { recordChanges } from './record-changes.js';
-import { NUMBER_COLUMN, readRows, type Row } from './rows.js';
-import { assertNotShrunk, verify } from './verify.js';
+import { bulkLoad } from './steps/load.js';
+import { seal } from './steps/merge.js';
+import type { Built } from './process/outcome.js';
+import type { Progress } from './process/progress.js';
+import { recordChanges } from './steps/record-changes.js';
+import { NUMBER_COLUMN, readRows, type Row } from './dataset/rows.js';
+import { assertNotShrunk, verify } from './steps/verify.js';
 
 export interface RebuildDeps {
   client: Client;

@@ -1,8 +1,8 @@
 import type { Client } from '@elastic/elasticsearch';
 import { findGeneration, isReadable } from '../snapshot/generation.js';
-import { swapWithPrevious } from './aliases.js';
+import { swapWithPrevious } from './steps/flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
-import { LockLostError } from './lock.js';
+import { LockLostError } from './process/lock.js';
 import type { RetryOptions } from './retry.js';
 
 /** Time without a response of Elasticsearch after which a rollback fails, in milliseconds. */

@@ -15,7 +15,7 @@ import type { Operation } from '../http/response/openapi.js';
 import type { Handler, RequestState } from '../http/request/request-context.js';
 import { SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
-import type { RebuildService } from '../rebuild/rebuild-service.js';
+import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
-import { PHASES } from '../rebuild/progress.js';
+import { PHASES } from '../rebuild/process/progress.js';
 import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
 import { parseParams } from '../http/request/query-params.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
 import { EngineUnavailableError } from '../clients/engine-errors.js';
-import type { RebuildService, StartResult } from '../rebuild/rebuild-service.js';
+import type { RebuildService, StartResult } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 

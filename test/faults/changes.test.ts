@@ -3,8 +3,8 @@ import { applyChanges, changesBetween, type ChangeResult } from '../../fixtures/
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import { SearchPool } from '../../src/clients/search-pool.js';
 import { createLogger } from '../../src/log.js';
-import { createIndex } from '../../src/rebuild/indices.js';
-import { recordChanges } from '../../src/rebuild/record-changes.js';
+import { createIndex } from '../../src/rebuild/steps/create.js';
+import { recordChanges } from '../../src/rebuild/steps/record-changes.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { findGeneration } from '../../src/snapshot/generation.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';

@@ -1,9 +1,9 @@
 import { rejects } from 'node:assert/strict';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { flip } from '../../src/rebuild/aliases.js';
-import { createIndex } from '../../src/rebuild/indices.js';
-import { discard, listIndices, prune } from '../../src/rebuild/prune.js';
+import { flip } from '../../src/rebuild/steps/flip.js';
+import { createIndex } from '../../src/rebuild/steps/create.js';
+import { discard, listIndices, prune } from '../../src/rebuild/steps/prune.js';
 import { isBuildOf, newIndexName, previousAliasOf } from '../../src/snapshot/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Failure } from '../../src/rebuild/outcome.js';
+import type { Failure } from '../../src/rebuild/process/outcome.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { toCsv } from '../support/datasets.js';

@@ -5,8 +5,8 @@ import { Redis } from 'ioredis';
 import { parse } from 'yaml';
 import { FixedWindows } from '../../src/http/limits/fixed-windows.js';
 import { createLogger } from '../../src/log.js';
-import { StatusStore } from '../../src/rebuild/status-store.js';
-import { RebuildLock } from '../../src/rebuild/lock.js';
+import { StatusStore } from '../../src/rebuild/process/status-store.js';
+import { RebuildLock } from '../../src/rebuild/process/lock.js';
 import { useOwnEngine } from '../support/engines.js';
 
 const COMPOSE = new URL('../../docker-compose.yml', import.meta.url);

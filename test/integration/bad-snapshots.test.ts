@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { DEFAULT_SLUG, readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/log.js';
-import { Progress } from '../../src/rebuild/progress.js';
+import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { NO_DATASET, rebuild } from '../../src/rebuild/rebuild.js';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
@@ -22,7 +22,7 @@ const answer =
 
 const NINES = '9'.repeat(800_000);
 
-// All that is rejected: test/unit/rebuild/download.test.ts, rows.test.ts and validate.test.ts.
+// All that is rejected: test/unit/rebuild/steps/download.test.ts, rows.test.ts and validate.test.ts.
 const bad: [what: string, listener: RequestListener, reason: string][] = [
   [
     'with a row that has 800,000 digits',

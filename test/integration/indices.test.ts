@@ -1,11 +1,11 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { createIndex, waitForReplicas } from '../../src/rebuild/indices.js';
+import { createIndex, waitForReplicas } from '../../src/rebuild/steps/create.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { MAPPING_VERSION } from '../../src/snapshot/generation.js';
-import { bulkLoad } from '../../src/rebuild/bulk-load.js';
-import { seal } from '../../src/rebuild/force-merge.js';
-import type { Row } from '../../src/rebuild/rows.js';
+import { bulkLoad } from '../../src/rebuild/steps/load.js';
+import { seal } from '../../src/rebuild/steps/merge.js';
+import type { Row } from '../../src/rebuild/dataset/rows.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { newSlug } from '../support/service.js';

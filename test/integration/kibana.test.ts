@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { flip } from '../../src/rebuild/aliases.js';
-import { createIndex } from '../../src/rebuild/indices.js';
-import { kibanaFieldsOf } from '../../src/rebuild/kibana-fields.js';
+import { flip } from '../../src/rebuild/steps/flip.js';
+import { createIndex } from '../../src/rebuild/steps/create.js';
+import { kibanaFieldsOf } from '../../src/rebuild/steps/kibana-fields.js';
 import type { Generation } from '../../src/snapshot/generation.js';
 import { aliasOf, changesIndexOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createIndex } from '../../src/rebuild/indices.js';
+import { createIndex } from '../../src/rebuild/steps/create.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { loadingAliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { datasetServer } from '../support/dataset-server.js';

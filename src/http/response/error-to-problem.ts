@@ -1,6 +1,6 @@
 import { EngineUnavailableError, IndexGoneError, SearchRefusedError } from '../../clients/engine-errors.js';
-import { LockUnavailableError } from '../../rebuild/lock.js';
-import { ProcessFailedError } from '../../rebuild/rebuild-process.js';
+import { LockUnavailableError } from '../../rebuild/process/lock.js';
+import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
 import { NoLineageError } from '../../snapshot/chains.js';
 import { EarlierMappingError } from '../../snapshot/generation.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';

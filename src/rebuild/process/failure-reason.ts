@@ -1,0 +1,72 @@
+import { errors } from '@elastic/elasticsearch';
+import { describeAuthError, errorIn } from '../../clients/elasticsearch.js';
+import { messageOf } from '../../error-message.js';
+import { DatasetError } from '../dataset/dataset-error.js';
+import { truncateReason } from './reason-text.js';
+import { redactAddresses } from '../dataset/redact-addresses.js';
+
+/** Causes of causes that are shown. */
+const MAX_CAUSES = 5;
+
+/** Kinds of failures, as a label of metrics. */
+export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
+
+export type FailureKind = (typeof FAILURE_KINDS)[number];
+
+const KINDS: Partial<Record<string, FailureKind>> = {
+  DatasetError: 'dataset',
+  EngineUnavailableError: 'elasticsearch',
+  FlipError: 'elasticsearch',
+  LockLostError: 'lock',
+  RetryableError: 'elasticsearch',
+  SearchRefusedError: 'elasticsearch',
+  StalledError: 'elasticsearch',
+  ProcessFailedError: 'process',
+};
+
+/** The kind of a failure, by the name of its class. */
+export function failureKind(error: Error): FailureKind {
+  if (describeAuthError(error, '') !== undefined) return 'credentials';
+  if (error instanceof errors.ElasticsearchClientError) return 'elasticsearch';
+  return KINDS[error.name] ?? 'other';
+}
+
+/** The reason of a failed rebuild for clients. Only the log contains addresses of Elasticsearch and Redis. */
+export function publicReason(error: Error): string {
+  return truncateReason(describe(error));
+}
+
+function describe(error: Error): string {
+  const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
+  if (refusal !== undefined) return refusal;
+  // Not redacted: the message may quote URLs of the dataset, which are public.
+  if (error instanceof DatasetError) return error.message;
+  if (error instanceof errors.ResponseError) return describeResponse(error);
+  const silent =
+    error instanceof errors.ConnectionError ||
+    error instanceof errors.NoLivingConnectionsError ||
+    error instanceof errors.TimeoutError;
+  return silent ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);
+}
+
+/** What Elasticsearch or a library said of an error: the messages that `publicReason` omits, in one line. */
+export function detailsOf(error: Error): string {
+  const messages: string[] = [];
+  for (let at: unknown = error; at instanceof Error && messages.length < MAX_CAUSES; at = at.cause) {
+    messages.push(at instanceof errors.ResponseError ? (errorIn(at).reason ?? at.message) : messageOf(at));
+  }
+  const shown = publicReason(error);
+  return truncateReason(
+    [...new Set(messages)]
+      .filter((text) => text !== '' && text !== shown)
+      .join(': ')
+      .replace(/\s+/g, ' '),
+  );
+}
+
+/** Omits the message of the response, which may contain the host names of nodes or of a proxy. */
+function describeResponse(error: errors.ResponseError): string {
+  const { type } = errorIn(error);
+  const shown = typeof type === 'string' && /^[a-z_]{1,80}$/.test(type) ? `: ${type}` : '';
+  return `Elasticsearch responded with ${error.statusCode}${shown}`;
+}

@@ -1,0 +1,105 @@
+import { writeFileSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
+import { FlipError } from '../steps/flip.js';
+import type { StatusStore } from './status-store.js';
+import { LockLostError, UNSHARED_LOCK, type HeldLock } from './lock.js';
+import { failed, type Outcome } from './outcome.js';
+import type { RebuildContext } from '../rebuild-context.js';
+import { rebuild, type RebuildDeps, type RebuildOptions } from '../rebuild.js';
+
+/** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
+const STOP_MS = 8_500;
+
+/** Added to the niceness of this process: a quarter of a contended processor, enough to renew the lock in time. */
+const NICENESS = 5;
+
+/** Makes the kernel's out-of-memory killer choose this process long before a server (-1000 to 1000). */
+const OOM_SCORE_ADJ = 500;
+
+interface Deps extends RebuildDeps {
+  /** Undefined without Redis: there are no other replicas then. */
+  status: StatusStore | undefined;
+}
+
+/**
+ * Acquires the lock, and rebuilds with a lower priority than servers have. After a stop, ends the process if its cleanup takes
+ * too long: the next rebuild then cleans up.
+ * @param onHeld called with the owner of the lock, before anything is built.
+ * @returns undefined if another rebuild holds the lock.
+ * @throws {LockUnavailableError}
+ */
+export async function acquireAndRebuild(
+  context: RebuildContext,
+  options: RebuildOptions,
+  onHeld: (owner: string) => void = () => undefined,
+): Promise<Outcome | undefined> {
+  options.signal.addEventListener('abort', () => setTimeout(() => process.exit(1), STOP_MS).unref());
+  const held = context.lock === undefined ? UNSHARED_LOCK : await context.lock.acquire();
+  if (held === undefined) return undefined;
+  // Only now: a client is waiting for the response to `/rebuild`.
+  yieldToServers();
+  onHeld(held.owner);
+  return rebuildUnderLock(held, context, options);
+}
+
+/** Lowers the priority of this process, for the processor and the out-of-memory killer. */
+function yieldToServers(): void {
+  // Relative to the inherited niceness: reducing that would require a privilege.
+  setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
+  try {
+    writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));
+  } catch {
+    // Linux only, and a container may forbid it.
+  }
+}
+
+/**
+ * Runs a rebuild under a lock, publishes its progress and outcome to all replicas, and releases the lock.
+ * Never rejects: failures are logged.
+ */
+export async function rebuildUnderLock(
+  held: HeldLock,
+  { status, ...deps }: Deps,
+  options: RebuildOptions,
+): Promise<Outcome> {
+  const { progress, signal } = options;
+  const unpublish = status?.publish(() => progress.report, held.lost);
+  try {
+    const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
+    // Once the lock is lost, the status may belong to another rebuild.
+    const isHeld = await held.isStillHeld().catch(() => false);
+    const isPublished = isHeld && !('stopped' in outcome);
+    if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
+    return outcome;
+  } finally {
+    await unpublish?.();
+    await held.release();
+  }
+}
+
+async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOptions): Promise<Outcome> {
+  const { log } = deps;
+  const began = performance.now();
+  try {
+    options.signal.throwIfAborted();
+    const built = await rebuild(deps, options);
+    const { index } = built;
+    if (index === undefined) log.info('nothing to rebuild');
+    else log.info({ index, seconds: (performance.now() - began) / 1000 }, 'rebuilt');
+    return built;
+  } catch (error) {
+    const { phase } = options.progress.report;
+    const isUncertain = error instanceof FlipError;
+    if (options.signal.aborted && !held.lost.aborted && !isUncertain) {
+      log.info({ phase }, 'the rebuild was stopped; what is served has not changed');
+      return { stopped: true };
+    }
+    const outcome = failed(held.lost.aborted && !isUncertain ? new LockLostError() : (error as Error));
+    const { reason } = outcome.failure;
+    log.error(
+      { err: error, reason, phase },
+      `the rebuild failed${isUncertain ? '' : '; what is served has not changed'}`,
+    );
+    return outcome;
+  }
+}

@@ -1,0 +1,211 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { forwardLine, type Logger } from '../../log.js';
+import { PROJECT_FOLDER } from '../../project-folder.js';
+import { LockUnavailableError } from './lock.js';
+import type { Outcome } from './outcome.js';
+import { Progress, type ProgressReport } from './progress.js';
+import type { RebuildOptions, SeenDataset } from '../rebuild.js';
+
+/** `npm run rebuild`, bundled into one file by `npm run build:rebuild`: it starts twice as fast. */
+const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
+
+/** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
+const HEAP_MB = 128;
+
+/** After these times the process is killed, in milliseconds. */
+export const PROCESS_LIMITS = {
+  /** Without a message: it reports its progress four times a second. */
+  silenceMs: 30_000,
+  /** Still running after it was stopped. */
+  stopMs: 8_750,
+};
+
+/** Checks for silence within `silenceMs`. Counted, so that a suspended server does not kill the process. */
+const SILENCE_CHECKS = 30;
+
+export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
+
+/** Resources that a rebuild has used so far. */
+export interface ResourceUsage {
+  /** Resident memory, in bytes. */
+  memoryBytes: number;
+  /** Processor time, in seconds. */
+  cpuSeconds: number;
+}
+
+/** What the command tells the server that has started it: lines of JSON on the channel of Node. */
+export type RebuildMessage =
+  /** One line of the log, with the newline. */
+  | { type: 'log'; line: string }
+  /** It holds the lock and begins. */
+  | { type: 'started'; lockOwner: string }
+  /** Another rebuild holds the lock. */
+  | { type: 'busy' }
+  /** The state of the lock is unknown. */
+  | { type: 'lock-unavailable'; reason: string }
+  /** A heartbeat, sent several times a second even without progress. */
+  | { type: 'progress'; report: ProgressReport; usage: ResourceUsage }
+  /** The dataset has not changed, whatever its validators say. */
+  | { type: 'seen'; seen: SeenDataset }
+  /** It is about to create this index. */
+  | { type: 'index'; index: string }
+  /** It has cleaned up and released the lock. */
+  | { type: 'ended'; outcome: Outcome };
+
+/** The first response. After `started`, the process holds the lock until `ended`. */
+export type FirstResponse = 'started' | 'busy' | LockUnavailableError;
+
+/** How the process ended: after a rebuild, without the lock, or unexpectedly. */
+export type ProcessEnd = { outcome: Outcome } | { error: ProcessFailedError } | { isRefused: true };
+
+/** The process could not be started, crashed, or was killed. */
+export class ProcessFailedError extends Error {
+  override readonly name = 'ProcessFailedError';
+}
+
+/** Runs `npm run rebuild` for the server, whose memory and garbage collection it leaves alone. */
+export class RebuildProcess {
+  /** Rejects if the process could not be started, or ended without a response. */
+  readonly response: Promise<FirstResponse>;
+  readonly ended: Promise<ProcessEnd>;
+  /** Undefined if it could not be started. */
+  readonly #child: ChildProcess | undefined;
+  #report = new Progress(new Date()).report;
+  #usage: ResourceUsage | undefined;
+  #index: string | undefined;
+  #lockOwner: string | undefined;
+  #seen: SeenDataset | undefined;
+
+  /** @param env the variables of the server, which the process reads, too. */
+  constructor(
+    env: NodeJS.ProcessEnv,
+    options: StartOptions,
+    log: Logger,
+    onProgress?: (report: ProgressReport) => void,
+    private readonly limits = PROCESS_LIMITS,
+  ) {
+    let child: ChildProcess;
+    try {
+      child = start(env, options, log);
+    } catch (cause) {
+      // Node emits most errors of a spawn and throws the others, such as ENOMEM.
+      const error = couldNotStart(cause);
+      this.ended = Promise.resolve({ error });
+      this.response = Promise.reject(error);
+      return;
+    }
+    this.#child = child;
+    let silentChecks = 0;
+    const watching = setInterval(() => {
+      if (++silentChecks > SILENCE_CHECKS) child.kill('SIGKILL');
+    }, limits.silenceMs / SILENCE_CHECKS);
+    let end: ProcessEnd | undefined;
+    let respond: (response: FirstResponse) => void = () => undefined;
+    const responded = new Promise<FirstResponse>((resolve) => (respond = resolve));
+    child.on('message', (message: RebuildMessage) => {
+      silentChecks = 0;
+      if (message.type === 'log') forwardLine(log, message.line);
+      else if (message.type === 'progress') {
+        this.#usage = message.usage;
+        this.#report = message.report;
+        onProgress?.(message.report);
+      } else if (message.type === 'index') this.#index = message.index;
+      else if (message.type === 'seen') this.#seen = message.seen;
+      else if (message.type === 'ended') end = { outcome: message.outcome };
+      else {
+        if (message.type === 'started') this.#lockOwner = message.lockOwner;
+        else end = { isRefused: true };
+        respond(
+          message.type === 'lock-unavailable' ? new LockUnavailableError(message.reason) : message.type,
+        );
+      }
+    });
+    this.ended = exitOf(child).then(
+      (how) => end ?? { error: new ProcessFailedError(`the rebuild process ended unexpectedly (${how})`) },
+      (cause: unknown) => ({ error: couldNotStart(cause) }),
+    );
+    void this.ended.then(() => clearInterval(watching));
+    const failed = this.ended.then((ended): FirstResponse => {
+      throw 'error' in ended
+        ? ended.error
+        : new ProcessFailedError('the rebuild process ended without a response');
+    });
+    this.response = Promise.race([responded, failed]);
+  }
+
+  get report(): ProgressReport {
+    return this.#report;
+  }
+
+  /** Undefined until its first report. */
+  get usage(): ResourceUsage | undefined {
+    return this.#usage;
+  }
+
+  /** The index that it builds; undefined until it has a name. */
+  get index(): string | undefined {
+    return this.#index;
+  }
+
+  /** The dataset that it did not build, because its bytes had not changed. */
+  get seen(): SeenDataset | undefined {
+    return this.#seen;
+  }
+
+  /** Its id as the owner of the lock; undefined until it holds the lock. */
+  get lockOwner(): string | undefined {
+    return this.#lockOwner;
+  }
+
+  /** Stops the rebuild before its flip. The process cleans up, and is killed if that takes too long. */
+  stop(): void {
+    this.#child?.kill('SIGTERM');
+    const late = setTimeout(() => this.#child?.kill('SIGKILL'), this.limits.stopMs);
+    void this.ended.then(() => clearTimeout(late));
+  }
+}
+
+function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, log: Logger): ChildProcess {
+  const args = [
+    ...(force ? ['--force'] : []),
+    ...(skipIf === undefined ? [] : ['--skip-if', skipIf]),
+    ...(seen === undefined ? [] : ['--seen', JSON.stringify(seen)]),
+  ];
+  return fork(PROGRAM, args, {
+    env: { ...env, LOG_LEVEL: log.level },
+    execArgv: [...inheritedOptions(), `--max-old-space-size=${HEAP_MB}`],
+    // Only Node's own crash reports go to standard error.
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+}
+
+/** Options of Node with a value of their own, or in the next argument, that are not for another process. */
+const OWN_OPTION = /^--(inspect|env-file)/;
+const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
+
+/**
+ * Node's options of this process, such as --use-openssl-ca, but not those that say what it runs, or open a port. It inherits the
+ * variables of a file, which may be a pipe that was read to its end.
+ */
+function inheritedOptions(): string[] {
+  const options = process.execArgv.filter(
+    (option, i, all) => !OWN_OPTION.test(option) && !OWN_VALUE_FOLLOWS.test(all[i - 1] ?? ''),
+  );
+  const isSource = import.meta.url.endsWith('.ts');
+  return isSource || options.some((option) => /^-(e|p|-eval|-print)\b/.test(option)) ? [] : options;
+}
+
+function couldNotStart(cause: unknown): ProcessFailedError {
+  const { message } = cause as Error;
+  return new ProcessFailedError(`the rebuild process could not be started: ${message}`, { cause });
+}
+
+/** Waits for the end of a process. @returns its signal or exit code. @throws why it could not be started. */
+async function exitOf(child: ChildProcess): Promise<string> {
+  const exited = once(child, 'exit') as Promise<[code: number | null, signal: NodeJS.Signals | null]>;
+  // The last message may arrive after the process has exited.
+  const [[code, signal]] = await Promise.all([exited, once(child, 'disconnect')]);
+  return signal ?? `exit code ${code}`;
+}

@@ -1,0 +1,79 @@
+import type { Logger } from '../../log.js';
+import type { GenerationWatcher } from '../../snapshot/generation-watcher.js';
+import type { RebuildService } from './rebuild-service.js';
+import type { StartOptions } from './rebuild-process.js';
+
+/** Bounds of the pause before a failed first build is retried, doubled each time, in milliseconds. */
+const FIRST_RETRY_MS = 5_000;
+const LAST_RETRY_MS = 300_000;
+/** How often to check whether a first build is needed, in milliseconds. */
+const COLD_START_POLL_MS = 500;
+
+/** Starts rebuilds without a request: until there is a first generation, and at a fixed interval. */
+export class RebuildScheduler {
+  #isStopped = false;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #attempts = new Set<Promise<boolean>>();
+
+  constructor(
+    private readonly rebuilds: RebuildService,
+    private readonly generations: GenerationWatcher,
+    private readonly log: Logger,
+  ) {}
+
+  /**
+   * Builds while there is no complete index (a cold start), with backoff after failures. Unless
+   * `intervalSeconds` is 0, also rebuilds at that interval if the dataset has changed.
+   */
+  start(intervalSeconds: number): void {
+    let retryMs = FIRST_RETRY_MS;
+    const coldStart = async () => {
+      const { engine } = this.generations;
+      const hasFailed = engine === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
+      this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
+      if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
+      if (hasFailed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+    };
+    void coldStart();
+
+    if (intervalSeconds === 0) return;
+    const refresh = async () => {
+      await this.#attempt({ force: false, skipIf: 'unchanged' });
+      this.#after(intervalSeconds * 1000, refresh);
+    };
+    this.#after(intervalSeconds * 1000, refresh);
+  }
+
+  /** Starts no more rebuilds, and waits for the end of those that it has started: it does not stop them. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all(this.#attempts);
+  }
+
+  /** Rebuilds unless another replica is rebuilding, and waits for the end. @returns whether it failed. */
+  #attempt(options: StartOptions): Promise<boolean> {
+    const attempt = this.#rebuild(options).finally(() => this.#attempts.delete(attempt));
+    this.#attempts.add(attempt);
+    return attempt;
+  }
+
+  async #rebuild(options: StartOptions): Promise<boolean> {
+    try {
+      const answer = await this.rebuilds.start(options);
+      return answer.accepted && 'failure' in (await answer.outcome);
+    } catch (error) {
+      if (!this.#isStopped) this.log.error({ err: error }, 'the rebuild could not be started');
+      return true;
+    }
+  }
+
+  #after(ms: number, action: () => Promise<void>): void {
+    if (this.#isStopped) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      void action();
+    }, ms);
+    this.#timers.add(timer);
+  }
+}

@@ -1,0 +1,188 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { cleanUpAfterCrash } from './crash-cleanup.js';
+import { LockUnavailableError } from './lock.js';
+import type { Failure, Outcome } from './outcome.js';
+import { Progress, type ProgressReport } from './progress.js';
+import type { SeenDataset } from '../rebuild.js';
+import type { RebuildContext } from '../rebuild-context.js';
+import {
+  ProcessFailedError,
+  RebuildProcess,
+  type PROCESS_LIMITS,
+  type ProcessEnd,
+  type ResourceUsage,
+  type StartOptions,
+} from './rebuild-process.js';
+
+/** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
+const ATTEMPTS = 5;
+const ATTEMPT_PAUSE_MS = 50;
+
+/** Number of rebuilds by outcome. */
+export interface RebuildCounts {
+  rebuilt: number;
+  unchanged: number;
+  stopped: number;
+  failed: number;
+}
+
+/** A rebuild that succeeded, even if nothing had changed. */
+export interface Success {
+  /** ISO 8601. */
+  at: string;
+  /** Duration of the last rebuild that built an index. */
+  seconds: number | undefined;
+}
+
+/** How the last rebuild ended. */
+export interface LastResult {
+  /** Undefined after a success. */
+  failure: Failure | undefined;
+  /** When one last succeeded, even if nothing had changed (ISO 8601). */
+  succeededAt: string | undefined;
+}
+
+/** The result of a request for a rebuild. */
+export type StartResult = { progress: ProgressReport; lastFailure: Failure | undefined } & (
+  | { accepted: true; outcome: Promise<Outcome> }
+  /** A rebuild is already running, here or on another replica, with this progress. */
+  | { accepted: false }
+);
+
+interface Options {
+  /** The variables of the server, which its rebuilds read, too. */
+  env: NodeJS.ProcessEnv;
+  onProgress?: ((report: ProgressReport) => void) | undefined;
+  /** When their processes are killed. */
+  limits?: typeof PROCESS_LIMITS;
+}
+
+/** Runs rebuilds in processes of their own, one at a time over all replicas. */
+export class RebuildService {
+  #process: RebuildProcess | undefined;
+  #outcome: Promise<Outcome> | undefined;
+  #lastFailure: Failure | undefined;
+  #lastSuccess: Success | undefined;
+  #seen: SeenDataset | undefined;
+  readonly counts: RebuildCounts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
+  #isStopping = false;
+
+  constructor(
+    private readonly context: RebuildContext,
+    private readonly options: Options,
+  ) {}
+
+  /** Progress of the rebuild of this process; undefined if none is running. */
+  get progress(): ProgressReport | undefined {
+    return this.#process?.report;
+  }
+
+  /** Resource usage of the running one. */
+  get usage(): ResourceUsage | undefined {
+    return this.#process?.usage;
+  }
+
+  /** Why the last rebuild of this process failed; undefined after one that succeeded. */
+  get lastFailure(): Failure | undefined {
+    return this.#lastFailure;
+  }
+
+  /** The last rebuild of this process that succeeded. */
+  get lastSuccess(): Success | undefined {
+    return this.#lastSuccess;
+  }
+
+  /** The last result of any replica or command; without Redis, of this process. */
+  async lastResult(): Promise<LastResult> {
+    const { status } = this.context;
+    if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
+    // Those of this process, if Redis does not respond.
+    const succeededAt = (await status.lastSuccess()) ?? this.#lastSuccess?.at;
+    const failure = (await status.lastFailure()) ?? this.#lastFailure;
+    const isOver = failure !== undefined && succeededAt !== undefined && failure.at < succeededAt;
+    return { failure: isOver ? undefined : failure, succeededAt };
+  }
+
+  /**
+   * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
+   * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
+   * @throws {ProcessFailedError} if its process could not be started, which counts as a failed rebuild.
+   */
+  async start(options: StartOptions): Promise<StartResult> {
+    const { status, lock } = this.context;
+    // A process that is still starting may find that another replica has the lock.
+    await this.#process?.response.catch(() => undefined);
+    const lastFailure = status === undefined ? this.lastFailure : await status.lastFailure();
+    const seen = status === undefined ? this.#seen : await status.seen();
+    const isHeldElsewhere = this.progress === undefined && (await lock?.isHeld()) === true;
+    // Another request may have started one here in the meantime.
+    const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
+    if (running !== undefined) return { accepted: false, progress: running, lastFailure };
+
+    if (this.#isStopping) throw new ProcessFailedError('the server is stopping');
+    const { env, onProgress, limits } = this.options;
+    const child = new RebuildProcess(env, { ...options, seen }, this.context.log, onProgress, limits);
+    this.#process = child;
+    const outcome = this.#finish(child);
+    this.#outcome = outcome;
+    const response = await child.response.catch(async (error: unknown) => {
+      // The failure must be recorded first.
+      if ('stopped' in (await outcome)) return 'started' as const;
+      throw error;
+    });
+    if (response === 'started') return { accepted: true, outcome, progress: child.report, lastFailure };
+    this.#process = undefined;
+    if (response instanceof LockUnavailableError) throw response;
+    return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
+  }
+
+  /** Starts no more rebuilds, stops the running one before its flip, and waits for its cleanup. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#process?.stop();
+    await this.#outcome;
+  }
+
+  /** The rebuild that holds the lock may have no progress: it has just begun, is ending, or was killed. */
+  async #reportOfOther(): Promise<ProgressReport> {
+    for (let attempt = 1; ; attempt++) {
+      const report = this.progress ?? (await this.context.status?.progress());
+      if (report !== undefined) return report;
+      if (attempt === ATTEMPTS) return new Progress(new Date()).report;
+      await pause(ATTEMPT_PAUSE_MS);
+    }
+  }
+
+  /** Waits for a process to end and records the outcome. Never rejects. */
+  async #finish(child: RebuildProcess): Promise<Outcome> {
+    const began = performance.now();
+    const end = await child.ended;
+    if ('isRefused' in end) return { index: undefined };
+    const outcome = await this.#outcomeOf(end, child);
+    if ('stopped' in outcome) this.counts.stopped++;
+    else if ('failure' in outcome) {
+      this.counts.failed++;
+      this.#lastFailure = outcome.failure;
+    } else {
+      const { index } = outcome;
+      this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
+      this.#lastFailure = undefined;
+      if (child.seen !== undefined) {
+        this.#seen = child.seen;
+        await this.context.status?.see(child.seen);
+      }
+      const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
+      this.#lastSuccess = { at: new Date().toISOString(), seconds };
+      await this.context.generations.refresh();
+    }
+    this.#process = undefined;
+    return outcome;
+  }
+
+  async #outcomeOf(end: Exclude<ProcessEnd, { isRefused: true }>, child: RebuildProcess): Promise<Outcome> {
+    if ('outcome' in end) return end.outcome;
+    // A terminal sends Ctrl-C to the process, too, and ends it if it is still starting.
+    if (this.#isStopping && child.lockOwner === undefined) return { stopped: true };
+    return cleanUpAfterCrash(child, end.error, this.context);
+  }
+}

@@ -1,0 +1,156 @@
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { Logger } from '../../log.js';
+import { FAILURE_KINDS } from './failure-reason.js';
+import type { Failure } from './outcome.js';
+import { MAX_REASON_LENGTH } from './reason-text.js';
+import { PHASES, type ProgressReport } from './progress.js';
+import type { SeenDataset } from '../rebuild.js';
+import { validators } from '../../snapshot/generation.js';
+
+/** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
+const PUBLISH_MS = 500;
+const STATUS_TTL_MS = 10_000;
+
+/** Maximum length of a value, in bytes. Longer ones were not written by this service. */
+const MAX_VALUE_BYTES = 4096;
+
+/** Version of the stored format. Raise it if replicas of the previous version would misread a new one. */
+const VERSION = 1;
+
+const count = z.int().nonnegative();
+
+const progressReport: z.ZodType<ProgressReport> = z.object({
+  phase: z.enum(PHASES),
+  rows: count,
+  total: count.optional(),
+  bytes: count.optional(),
+  totalBytes: count.optional(),
+  startedAt: z.iso.datetime(),
+});
+
+const json = z.string().transform((text, context): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    context.addIssue('is not JSON');
+    return z.NEVER;
+  }
+});
+
+/** Earlier releases wrote no version. */
+const envelope = z.looseObject({ version: z.literal(VERSION).optional() });
+
+function shared(value: object): string {
+  return JSON.stringify({ version: VERSION, ...value });
+}
+
+const failure: z.ZodType<Failure> = z.object({
+  at: z.iso.datetime(),
+  reason: z.string().max(MAX_REASON_LENGTH),
+  kind: z.enum(FAILURE_KINDS).optional(),
+});
+
+const success = z.object({ at: z.iso.datetime() });
+
+export const seenDataset: z.ZodType<SeenDataset> = z.object({
+  digest: z.string(),
+  validators: validators.optional(),
+});
+
+/**
+ * Shares the progress of the running rebuild, the results of the last ones and the validators of the dataset among all
+ * replicas, through Redis. Errors of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
+ */
+export class StatusStore {
+  readonly #progressKey: string;
+  readonly #failureKey: string;
+  readonly #seenKey: string;
+  readonly #successKey: string;
+
+  constructor(
+    private readonly redis: Redis,
+    slug: string,
+    private readonly log: Logger,
+  ) {
+    this.#progressKey = `${slug}:rebuild:progress`;
+    this.#failureKey = `${slug}:rebuild:last-failure`;
+    this.#successKey = `${slug}:rebuild:last-success`;
+    this.#seenKey = `${slug}:rebuild:seen-dataset`;
+  }
+
+  /**
+   * Publishes the result of `report` periodically until the returned function is called.
+   * @param lost aborts when the lock is lost: from then on, nothing is written or removed.
+   */
+  publish(report: () => ProgressReport, lost: AbortSignal): () => Promise<void> {
+    const write = async () => {
+      if (lost.aborted) return;
+      await this.#try(() => this.redis.set(this.#progressKey, shared(report()), 'PX', STATUS_TTL_MS));
+    };
+    let writing = write();
+    const timer = setInterval(() => {
+      writing = write();
+    }, PUBLISH_MS);
+    return async () => {
+      clearInterval(timer);
+      await writing;
+      if (!lost.aborted) await this.#try(() => this.redis.del(this.#progressKey));
+    };
+  }
+
+  /** Progress of the running rebuild; undefined if none was published recently. */
+  progress(): Promise<ProgressReport | undefined> {
+    return this.#read(this.#progressKey, progressReport);
+  }
+
+  /** Stores why the last rebuild failed, or that it succeeded if that is undefined. */
+  async end(failed: Failure | undefined): Promise<void> {
+    await this.#try<unknown>(() =>
+      failed === undefined
+        ? this.redis
+            .multi()
+            .del(this.#failureKey)
+            .set(this.#successKey, shared({ at: new Date().toISOString() }))
+            .exec()
+        : this.redis.set(this.#failureKey, shared(failed)),
+    );
+  }
+
+  /** When a rebuild last succeeded (ISO 8601). */
+  async lastSuccess(): Promise<string | undefined> {
+    return (await this.#read(this.#successKey, success))?.at;
+  }
+
+  /** Stores what the dataset's server said of a dataset that was not built. */
+  async see(seen: SeenDataset): Promise<void> {
+    await this.#try(() => this.redis.set(this.#seenKey, shared(seen)));
+  }
+
+  seen(): Promise<SeenDataset | undefined> {
+    return this.#read(this.#seenKey, seenDataset);
+  }
+
+  lastFailure(): Promise<Failure | undefined> {
+    return this.#read(this.#failureKey, failure);
+  }
+
+  /** @returns undefined also for values of other versions, such as a phase that this one does not know. */
+  async #read<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
+    const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
+    if (!text) return undefined;
+    const sent = json.pipe(envelope).safeParse(text);
+    const parsed = sent.success ? schema.safeParse(sent.data) : sent;
+    if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'a value of another version is ignored');
+    return parsed.data;
+  }
+
+  async #try<T>(call: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await call();
+    } catch (error) {
+      this.log.warn({ err: error }, 'the rebuild status could not be read or written in Redis');
+      return undefined;
+    }
+  }
+}

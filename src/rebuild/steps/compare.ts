@@ -1,0 +1,169 @@
+import type { SearchPool } from '../../clients/search-pool.js';
+import { isSame, type Difference } from '../../snapshot/change-record.js';
+import type { Generation } from '../../snapshot/generation.js';
+import { runSearches } from '../../clients/msearch.js';
+import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
+import { entriesInNameOrder } from '../../snapshot/name-order.js';
+import { retry, type RetryOptions } from '../retry.js';
+
+/**
+ * Maximum number of entries per page. Three pages are in memory at a time, and a page sized by short entries
+ * may hold the longest possible ones, of 11 KB each in base64: the process has a heap of 128 MB.
+ */
+const MAX_PAGE = 2000;
+const MIN_PAGE = 100;
+
+/** Target size of one page, in characters of base64. */
+const PAGE_LENGTH = 2_000_000;
+
+/** Maximum number of unmatched entries of the old generation held in memory before they are resolved. */
+const MAX_UNMATCHED = 2000;
+
+/** Identifies these searches in Elasticsearch's tasks and slow logs. */
+const OPAQUE_ID = 'compare';
+
+/** A generation to read. */
+type Source = Pick<Generation, 'index' | 'shards'>;
+
+interface CompareOptions extends RetryOptions {
+  /** Whether a different package number is a change. */
+  hasPackageNo: boolean;
+  /** Called with the number of packages of the new generation that were compared. */
+  onRows: (rows: number) => void;
+}
+
+/**
+ * Yields the differences between two generations, page by page of the new one. Memory is bounded to a few
+ * pages of each. Entries are compared in encoded form and decoded only if they differ. Only Elasticsearch
+ * compares names, so that their order has one definition.
+ * @param pool must have a long timeout.
+ */
+export async function* compare(
+  pool: SearchPool,
+  older: Source,
+  newer: Source,
+  options: CompareOptions,
+): AsyncGenerator<Difference[]> {
+  const { hasPackageNo, onRows } = options;
+  const keyOf = hasPackageNo ? (entry: string) => entry : withoutNumber;
+  const oldPages = new PageReader(pool, older, options);
+  const newPages = new PageReader(pool, newer, options);
+  let compared = 0;
+  let after: string | undefined;
+  let next = newPages.read(undefined, undefined);
+  for (;;) {
+    const { entries, isLast } = await next;
+    const last = isLast ? undefined : nameOf(entries.at(-1));
+    // In flight while the old generation is read.
+    if (last !== undefined) next = newPages.read(last, undefined);
+    // It is awaited in the next iteration. Its rejection must be handled even if this iteration fails first.
+    next.catch(() => undefined);
+    const block = new Block(entries, keyOf, hasPackageNo);
+    for (let from = after; ;) {
+      const page = await oldPages.read(from, last);
+      const records = block.match(page.entries);
+      if (records.length > 0) yield records;
+      if (page.isLast) break;
+      from = nameOf(page.entries.at(-1));
+    }
+    const records = block.end();
+    if (records.length > 0) yield records;
+    onRows((compared += entries.length));
+    if (last === undefined) return;
+    after = last;
+  }
+}
+
+interface Page {
+  /** Encoded by `encodeEntry`, in name order. */
+  entries: string[];
+  /** Whether this is the last page. */
+  isLast: boolean;
+}
+
+/** Reads a generation page by page, in name order. */
+class PageReader {
+  #size = MIN_PAGE;
+
+  constructor(
+    private readonly pool: SearchPool,
+    private readonly source: Source,
+    private readonly options: RetryOptions,
+  ) {}
+
+  /** Reads the page after the name `after`, up to and including the name `upTo`. */
+  async read(after: string | undefined, upTo: string | undefined): Promise<Page> {
+    const size = this.#size;
+    const { index, shards } = this.source;
+    const body = entriesInNameOrder(size, shards, after, upTo);
+    const [hits] = await retry(() => runSearches(this.pool, index, [body], OPAQUE_ID), this.options);
+    const { entries } = hits ?? { entries: [] };
+    const length = entries.reduce((sum, entry) => sum + entry.length, 0);
+    if (length > 0) {
+      const fitting = Math.floor((PAGE_LENGTH * entries.length) / length);
+      this.#size = Math.max(MIN_PAGE, Math.min(MAX_PAGE, fitting));
+    }
+    return { entries, isLast: entries.length < size };
+  }
+}
+
+/** One page of the new generation, compared with the old entries of the same range of names. */
+class Block {
+  /** New entries that no old entry equals so far, by comparison key. */
+  readonly #unmatched: Map<string, string>;
+  #removed: string[] = [];
+  /** Unmatched new entries by name; created when first needed. */
+  #byName: Map<string, PackageEntry> | undefined;
+  readonly #updated = new Set<string>();
+
+  constructor(
+    entries: readonly string[],
+    private readonly keyOf: (entry: string) => string,
+    private readonly hasPackageNo: boolean,
+  ) {
+    this.#unmatched = new Map(entries.map((entry) => [keyOf(entry), entry]));
+  }
+
+  /** Compares with a page of the old generation. @returns what is already resolved, to bound memory. */
+  match(entries: readonly string[]): Difference[] {
+    for (const entry of entries) if (!this.#unmatched.delete(this.keyOf(entry))) this.#removed.push(entry);
+    return this.#removed.length > MAX_UNMATCHED ? this.#resolve() : [];
+  }
+
+  /** Returns the remaining differences, after the last old page of the block's range of names. */
+  end(): Difference[] {
+    const records = this.#resolve();
+    for (const encoded of this.#unmatched.values()) {
+      const after = decodeEntry(encoded);
+      if (!this.#updated.has(after.name)) records.push({ after });
+    }
+    return records;
+  }
+
+  #resolve(): Difference[] {
+    if (this.#removed.length === 0) return [];
+    this.#byName ??= new Map(
+      [...this.#unmatched.values()].map(decodeEntry).map((entry) => [entry.name, entry]),
+    );
+    const records: Difference[] = [];
+    for (const encoded of this.#removed) {
+      const before = decodeEntry(encoded);
+      const after = this.#byName.get(before.name);
+      if (after !== undefined) this.#updated.add(after.name);
+      if (after === undefined) records.push({ before });
+      else if (!isSame(before, after, this.hasPackageNo)) records.push({ before, after });
+    }
+    this.#removed = [];
+    return records;
+  }
+}
+
+function nameOf(encoded: string | undefined): string {
+  return decodeEntry(encoded ?? '').name;
+}
+
+/** The JSON of an entry without its number. */
+function withoutNumber(encoded: string): string {
+  const text = Buffer.from(encoded, 'base64').toString('latin1');
+  return text.slice(text.indexOf(','));
+}

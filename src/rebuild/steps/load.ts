@@ -1,0 +1,145 @@
+import type { Client } from '@elastic/elasticsearch';
+import { encodeEntry, entryMembers, type PackageEntry } from '../../snapshot/package-document.js';
+import type { ValidatedDataset } from './check.js';
+import { kibanaFieldsOf } from './kibana-fields.js';
+import { loadingAliasOf } from '../../snapshot/index-names.js';
+import { retry, RetryableError, type RetryOptions } from '../retry.js';
+import type { Row } from '../dataset/rows.js';
+
+/**
+ * Bytes of one bulk request, without its last document of 40 KB at most: the round trip is negligible, Elasticsearch's heap
+ * can hold many, and proxies reject bodies over 1 MiB by default.
+ */
+export const BULK_BYTES = 1_000_000;
+/**
+ * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is served,
+ * there is only one, which leaves a processor for searches: the slowest take half as long, and the load takes
+ * a third longer.
+ */
+const IN_FLIGHT = 2;
+const THROTTLED_IN_FLIGHT = 1;
+interface LoadOptions extends RetryOptions {
+  /** Whether to send one request at a time, because another index is being searched. */
+  throttled: boolean;
+  /** Called with the number of packages in the index. */
+  onRows: (rows: number) => void;
+}
+
+/**
+ * Writes every package of a checked dataset into an index. The `_id` is the package number, so that bulk
+ * requests are idempotent.
+ * @throws {Error} if a document is rejected or missing at the end.
+ */
+export async function bulkLoad(
+  client: Client,
+  index: string,
+  rows: AsyncIterable<Row[]>,
+  dataset: ValidatedDataset,
+  options: LoadOptions,
+): Promise<void> {
+  let loaded = 0;
+  const bulks = bulkRequests(rows, dataset);
+  // All senders share one generator. A failure ends it for the others, and their retries.
+  const failing = new AbortController();
+  const step = { ...options, signal: AbortSignal.any([options.signal, failing.signal]) };
+  const sender = async () => {
+    try {
+      for await (const { body, count } of bulks) {
+        await sendBulk(client, index, body, step);
+        options.onRows((loaded += count));
+      }
+    } catch (error) {
+      failing.abort(error);
+    }
+  };
+  const length = options.throttled ? THROTTLED_IN_FLIGHT : IN_FLIGHT;
+  await Promise.all(Array.from({ length }, sender));
+  failing.signal.throwIfAborted();
+  if (loaded !== dataset.total) throw new Error(`${loaded} of ${dataset.total} packages were loaded`);
+}
+
+interface BulkRequest {
+  /** Newline-delimited JSON. */
+  body: string;
+  /** Documents in it. */
+  count: number;
+}
+
+async function* bulkRequests(
+  rows: AsyncIterable<Row[]>,
+  dataset: ValidatedDataset,
+): AsyncGenerator<BulkRequest> {
+  let body = '';
+  let bytes = 0;
+  let count = 0;
+  for await (const batch of rows) {
+    for (const row of batch) {
+      if ('reason' in row || dataset.duplicateLines.has(row.line)) continue;
+      const action = indexAction(row.entry, dataset.ordinalOf(row.entry.no));
+      body += action;
+      bytes += Buffer.byteLength(action);
+      count++;
+      if (bytes < BULK_BYTES) continue;
+      yield { body, count };
+      body = '';
+      bytes = 0;
+      count = 0;
+    }
+  }
+  if (count > 0) yield { body, count };
+}
+
+/** A bulk action with the fields of mappings/packages.json. `entry` is the JSON for responses. */
+function indexAction(entry: PackageEntry, ordinal: number): string {
+  const members = entryMembers(entry);
+  const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);
+  const document = `{${members},"ordinal":${ordinal},${fields},"entry":"${encodeEntry(members)}"}`;
+  return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
+}
+
+interface BulkResponse {
+  errors: boolean;
+  items?: { index: { error: { type: string; reason: string } } }[];
+}
+
+/** Reduces a successful response to `errors: false`, and any other to the errors of its documents. */
+const FILTER_PATH = 'errors,items.*.error';
+
+/** Error types of temporary rejections: Elasticsearch is overloaded, or a shard is unavailable. */
+const RETRYABLE_REJECTIONS = [
+  'es_rejected_execution_exception',
+  'circuit_breaking_exception',
+  'unavailable_shards_exception',
+];
+
+/**
+ * Sends a bulk request to an index that is being loaded. Retries while Elasticsearch is unavailable or
+ * rejects a document temporarily.
+ * @param body newline-delimited JSON of idempotent actions.
+ * @throws {Error} with the reason of a permanent rejection.
+ */
+export async function sendBulk(
+  client: Client,
+  index: string,
+  body: string,
+  options: RetryOptions,
+): Promise<void> {
+  // Through an alias that must exist: if another process has deleted the index, Elasticsearch would create a
+  // new one with its name.
+  const path = `/${loadingAliasOf(index)}/_bulk`;
+  const querystring = { require_alias: true, filter_path: FILTER_PATH };
+  await retry(async (signal) => {
+    const response = await client.transport.request<BulkResponse>(
+      { method: 'POST', path, querystring, bulkBody: body },
+      { signal, maxRetries: 0 },
+    );
+    if (!response.errors) return;
+    const rejections = (response.items ?? []).map(({ index: { error } }) => error);
+    const rejection = rejections.find(({ type }) => !RETRYABLE_REJECTIONS.includes(type)) ?? rejections[0];
+    const message = `Elasticsearch rejected a document: ${rejection?.type}`;
+    const details = { cause: new Error(rejection?.reason) };
+    throw rejection !== undefined && RETRYABLE_REJECTIONS.includes(rejection.type)
+      ? new RetryableError(message, details)
+      : new Error(message, details);
+  }, options);
+}

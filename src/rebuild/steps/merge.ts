@@ -1,0 +1,166 @@
+import type { Client, estypes } from '@elastic/elasticsearch';
+import { isRetryable, retry, RetryableError, waitUntilDone, type RetryOptions } from '../retry.js';
+
+/**
+ * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request in memory
+ * only: a node that restarts forgets it. It may also wait in a queue behind the merge of another index; requesting the
+ * same merge twice is harmless.
+ */
+const REQUEST_AGAIN_MS = 60_000;
+
+/** Bytes written so far, and the expected total. */
+export type OnBytes = (done: number, total: number) => void;
+
+export interface SealOptions extends RetryOptions {
+  onBytes: OnBytes;
+}
+
+/**
+ * Merges a loaded index to one searchable segment per shard and blocks writes to it. The merge may take hours: it is
+ * requested without waiting for the response, and observed. (`wait_for_completion=false` would leave a document in
+ * `.tasks` each time.)
+ * @param total documents in the index.
+ * @throws {Error} at once if there are not `total` documents. {StalledError} when the merge makes no progress.
+ */
+export async function seal(
+  client: Client,
+  index: string,
+  total: number,
+  options: SealOptions,
+): Promise<void> {
+  const { onBytes, signal: stopped } = options;
+  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
+  await assertDocuments(client, index, total, options);
+  const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
+  const done = new AbortController();
+  let requestedAt = -Infinity;
+  let rejection: Error | undefined;
+  const request = () => {
+    if (performance.now() - requestedAt < REQUEST_AGAIN_MS) return;
+    requestedAt = performance.now();
+    client.indices
+      .forcemerge({ index, max_num_segments: 1 }, { signal: done.signal, maxRetries: 0 })
+      .catch((error: unknown) => {
+        // A merge goes on after its response was lost or timed out.
+        if (!done.signal.aborted && !isRetryable(error)) rejection = error as Error;
+      });
+  };
+  await waitUntilDone(
+    'the merge',
+    async (signal) => {
+      if (rejection !== undefined) throw rejection;
+      const { segments, merging, bytes, merges } = await readMerge(client, index, signal).catch(
+        (error: unknown) => {
+          // The node may have restarted and lost the request.
+          requestedAt = -Infinity;
+          throw error;
+        },
+      );
+      onBytes(Math.min(Math.max(0, bytes - unmerged), unmerged), unmerged);
+      if (merging === 0) {
+        if (isMerged(segments, total)) return { done: true, evidence: undefined };
+        request();
+        // Makes the result of a finished merge searchable.
+        await client.indices.refresh({ index }, { signal });
+      }
+      return { done: false, evidence: { segments: segments.length, merging, bytes, merges } };
+    },
+    options,
+  ).finally(() => done.abort());
+  stopped.throwIfAborted();
+  await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
+}
+
+/** @throws {Error} if there are not `total` searchable documents: something else deletes or drops them. */
+export async function assertDocuments(
+  client: Client,
+  index: string,
+  total: number,
+  options: RetryOptions,
+): Promise<void> {
+  const count = await countDocuments(client, index, options);
+  if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
+}
+
+/** Documents in an index. */
+export async function countDocuments(client: Client, index: string, options: RetryOptions): Promise<number> {
+  const { count } = await retry(async (signal) => {
+    const counted = await client.count({ index }, { signal });
+    assertComplete(counted._shards);
+    return counted;
+  }, options);
+  return count;
+}
+
+/** @throws {RetryableError} if the response covers only some of the shards, or none. */
+function assertComplete({ failed, successful }: { failed: number; successful: number }): void {
+  if (failed > 0 || successful === 0) throw new RetryableError('not every shard of the index responded');
+}
+
+/** @throws {Error} if a shard has more than one segment: searches rely on the order of documents in a segment. */
+export async function assertOneSegment(
+  client: Client,
+  index: string,
+  shards: number,
+  options: RetryOptions,
+): Promise<void> {
+  const segments = await retry((signal) => readSegments(client, index, signal, shards), options);
+  const searched = segments.filter(({ search }) => search);
+  if (searched.length === 0) throw new Error(`${index} has no searchable segment after it was merged`);
+  const perShard = new Map<string, number>();
+  for (const { shard } of searched) perShard.set(shard, (perShard.get(shard) ?? 0) + 1);
+  const most = Math.max(0, ...perShard.values());
+  if (most > 1) throw new Error(`a shard of ${index} has ${most} segments after it was merged to one`);
+}
+
+/** A segment of one copy of a shard. */
+type Segment = estypes.IndicesSegmentsSegment & { shard: string };
+
+/** @param shards the number of shards that must respond. */
+async function readSegments(
+  client: Client,
+  index: string,
+  signal: AbortSignal,
+  shards = 1,
+): Promise<Segment[]> {
+  const { indices, _shards } = await client.indices.segments({ index }, { signal });
+  assertComplete(_shards);
+  const found = indices[index]?.shards ?? {};
+  // One without a node counts neither as failed nor as successful.
+  if (Object.keys(found).length < shards) throw new RetryableError('a shard of the index has no node');
+  return Object.entries(found).flatMap(([number, copies]) =>
+    [copies]
+      .flat()
+      .flatMap(({ routing, segments }) =>
+        Object.values(segments).map((segment) => ({ ...segment, shard: `${number} on ${routing.node}` })),
+      ),
+  );
+}
+
+/** Everything the key for rebuilding can observe of a merge; tasks are visible to administrators only. */
+async function readMerge(client: Client, index: string, signal: AbortSignal) {
+  const [segments, { indices = {} }] = await Promise.all([
+    readSegments(client, index, signal),
+    client.indices.stats({ index, metric: ['merge', 'store'] }, { signal }),
+  ]);
+  const { merges, store } = indices[index]?.primaries ?? {};
+  return {
+    segments,
+    /** Merges that are running, of any kind. */
+    merging: merges?.current ?? 0,
+    /** Merges that have ended. */
+    merges: merges?.total ?? 0,
+    /** Size on disk, including what an unfinished merge has written. Elasticsearch updates it every ten seconds. */
+    bytes: store?.size_in_bytes ?? 0,
+  };
+}
+
+/** Whether all documents are in committed, searchable segments, one per shard. */
+function isMerged(segments: Segment[], total: number): boolean {
+  const shards = new Set(segments.map(({ shard }) => shard));
+  return (
+    shards.size === segments.length &&
+    segments.every(({ committed, search }) => committed && search) &&
+    segments.reduce((sum, { num_docs }) => sum + num_docs, 0) === total
+  );
+}

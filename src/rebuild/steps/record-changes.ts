@@ -1,0 +1,195 @@
+import type { Client } from '@elastic/elasticsearch';
+import type { SearchPool } from '../../clients/search-pool.js';
+import { describeAuthError } from '../../clients/elasticsearch.js';
+import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
+import {
+  isReadable,
+  type FoundGeneration,
+  type Generation,
+  type GenerationMeta,
+  type Lineage,
+} from '../../snapshot/generation.js';
+import type { PackageEntry } from '../../snapshot/package-document.js';
+import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
+import { BULK_BYTES, sendBulk } from './load.js';
+import { compare } from './compare.js';
+import type { OnBytes } from './merge.js';
+import { closeLoad, createIndex, waitForCopies } from './create.js';
+import { retry, type RetryOptions } from '../retry.js';
+
+/** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
+const STALL_MS = 60_000;
+
+/** Timeout of all steps together, in milliseconds: many times what ten million names take. */
+const TIMEOUT_MS = 30 * 60_000;
+
+/** The lineage of the first snapshot of a chain. */
+const NEW_CHAIN: Lineage = { ancestors: [], added: 0, removed: 0, updated: 0 };
+
+/** The generations cannot be compared or differ too much: a new chain begins. */
+class NewChainError extends Error {
+  override readonly name = 'NewChainError';
+}
+
+interface Deps {
+  client: Client;
+  /** For reading whole generations. */
+  exportPool: SearchPool;
+  alias: string;
+}
+
+/** A new generation that is complete and not served yet. */
+interface NewGeneration {
+  index: string;
+  shards: number;
+  /** INDEX_REPLICAS */
+  replicas: string;
+  meta: GenerationMeta;
+}
+
+interface RecordOptions extends RetryOptions {
+  /** Maximum number of ancestors of a snapshot: CHANGES_RETENTION. */
+  retention: number;
+  onRows: (rows: number) => void;
+  onBytes: OnBytes;
+  timeoutMs?: number;
+}
+
+/**
+ * Compares a new generation with the one being served, writes the differences to a separate index, and
+ * records the lineage in the new generation's `_meta`. A failure is logged and does not fail the rebuild: the
+ * snapshot then starts a new chain.
+ * @param served undefined if there is none.
+ * @returns the index of the changes, which keeps its loading alias until the flip; undefined without one.
+ * @throws only if `signal` aborts.
+ */
+export async function recordChanges(
+  deps: Deps,
+  served: FoundGeneration | undefined,
+  build: NewGeneration,
+  options: RecordOptions,
+): Promise<string | undefined> {
+  const { client, alias } = deps;
+  const { index } = build;
+  const { retention, stallMs = STALL_MS, timeoutMs = TIMEOUT_MS } = options;
+  const changes = changesIndexOf(alias, snapshotIdOf(index));
+  const late = AbortSignal.timeout(timeoutMs);
+  const step = { ...options, stallMs, signal: AbortSignal.any([options.signal, late]) };
+  try {
+    if (served === undefined) {
+      await recordLineage(client, build, NEW_CHAIN, step);
+      return undefined;
+    }
+    if (!isReadable(served)) throw new NewChainError('another version wrote the previous generation');
+    if (served.closed) throw new NewChainError('the index of the previous generation is closed');
+    await createIndex(client, 'changes', { index: changes, shards: 1 }, step);
+    const counts = await writeChanges(deps, served, build, changes, step);
+    await closeLoad(client, changes, sum(counts), step);
+    await waitForCopies(client, changes, build.replicas, step);
+    const ancestors = [served.snapshot, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
+    await recordLineage(client, build, { ancestors, ...counts }, step);
+    return changes;
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const reason = late.aborted ? new NewChainError(`timed out after ${timeoutMs / 1000} s`) : error;
+    await startNewChain(client, changes, build, reason, options);
+    return undefined;
+  }
+}
+
+/** Records a new chain and deletes the partial index of changes, unless the key lacks the rights. */
+async function startNewChain(
+  client: Client,
+  changes: string,
+  build: NewGeneration,
+  reason: unknown,
+  { log, signal }: RecordOptions,
+): Promise<void> {
+  const { index } = build;
+  const refusal = describeAuthError(reason, 'ELASTICSEARCH_REBUILD_API_KEY');
+  if (refusal !== undefined) {
+    log.warn({ index, err: reason }, `${refusal}: /changes is unavailable; make keys with npm run keys`);
+    return;
+  }
+  log.warn({ index, err: reason }, 'the changes were not recorded: the snapshot starts a new chain');
+  const orWarn = (message: string) => (error: unknown) => {
+    signal.throwIfAborted();
+    log.warn({ index, err: error }, message);
+  };
+  await recordLineage(client, build, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
+    orWarn('a new chain could not be recorded: /changes is unavailable'),
+  );
+  // No other process uses this index, and no flip depends on it.
+  await client.indices
+    .delete({ index: changes, ignore_unavailable: true }, { signal })
+    .catch(orWarn('the index of changes could not be removed; the next rebuild tries again'));
+}
+
+async function recordLineage(
+  client: Client,
+  { index, meta }: NewGeneration,
+  lineage: Lineage,
+  options: RetryOptions,
+): Promise<void> {
+  // Through the loading alias, which exists until the flip: the key must not change an index that is served.
+  const body = { index: loadingAliasOf(index), _meta: { ...meta, lineage } };
+  await retry((signal) => client.indices.putMapping(body, { signal }), options);
+}
+
+type Counts = Record<ChangeKind, number>;
+
+function sum({ added, removed, updated }: Counts): number {
+  return added + removed + updated;
+}
+
+/** @throws {NewChainError} if more than half of all names changed. */
+async function writeChanges(
+  { client, exportPool }: Deps,
+  served: Generation,
+  build: NewGeneration,
+  changes: string,
+  options: RecordOptions,
+): Promise<Counts> {
+  const { index, meta } = build;
+  const snapshot = snapshotIdOf(index);
+  const limit = Math.max(served.meta.total, meta.total) / 2;
+  const counts: Counts = { added: 0, removed: 0, updated: 0 };
+  let body = '';
+  let bytes = 0;
+  const flush = async () => {
+    if (body !== '') await sendBulk(client, changes, body, options);
+    body = '';
+    bytes = 0;
+  };
+  const { has_package_no: hasPackageNo } = meta;
+  for await (const differences of compare(exportPool, served, build, { ...options, hasPackageNo })) {
+    for (const difference of differences) {
+      counts[kindOf(difference)]++;
+      const action = indexAction({ snapshot, ...difference }, meta.taken_at);
+      body += action;
+      bytes += Buffer.byteLength(action);
+      if (bytes >= BULK_BYTES) await flush();
+    }
+    if (sum(counts) > limit) throw new NewChainError('more than half of all names changed');
+  }
+  await flush();
+  return counts;
+}
+
+/** A bulk action with the fields of mappings/changes.json. The `_id` is the name, `entry` the record. */
+function indexAction(record: ChangeRecord, takenAt: string): string {
+  const { before, after } = record;
+  const entry = (after ?? before) as PackageEntry;
+  const { no, name, version, url } = entry;
+  const document = {
+    name,
+    change: kindOf(record),
+    no,
+    version,
+    ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),
+    url,
+    taken_at: takenAt,
+    entry: encodeRecord(record),
+  };
+  return `${JSON.stringify({ index: { _id: name } })}\n${JSON.stringify(document)}\n`;
+}

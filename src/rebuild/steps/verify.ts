@@ -1,0 +1,67 @@
+import type { Client } from '@elastic/elasticsearch';
+import { writeResponseBody, type EntryGroup, type PackageEntry } from '../../snapshot/package-document.js';
+import type { SearchPool } from '../../clients/search-pool.js';
+import { codePoints } from '../../unicode.js';
+import { browseIndex } from '../../search/catalog.js';
+import { searchTierByTier } from '../../search/tiered-search.js';
+import { runSearches, type SearchBody } from '../../clients/msearch.js';
+import { findGeneration, isReadable, type Generation } from '../../snapshot/generation.js';
+import { DatasetError } from '../dataset/dataset-error.js';
+import { countDocuments } from './merge.js';
+import { retry, type RetryOptions } from '../retry.js';
+
+/** How many packages of the new index are searched for; at least 2. */
+const SAMPLES = 10;
+
+/** Identifies these searches in Elasticsearch's tasks and slow logs. */
+const OPAQUE_ID = 'verify';
+
+/** @throws {DatasetError} if the new snapshot is smaller than the previous one by more than `maxPercent`. */
+export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
+  if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
+  throw new DatasetError(
+    `the snapshot has ${total} packages, the previous one ${previous}: smaller by more than ${maxPercent} %` +
+      ' (REBUILD_MAX_SHRINK_PERCENT); accept it with force=true or --force',
+  );
+}
+
+/**
+ * Checks that replicas can read the `_meta` of the new index, that its count is right, and that packages from
+ * all over the list are found by number and by name. A new index may be slow at first, so searches that time
+ * out are retried.
+ * @throws {Error} naming what is missing.
+ */
+export async function verify(
+  client: Client,
+  pool: SearchPool,
+  { index, shards, meta }: Omit<Generation, 'snapshot'>,
+  options: RetryOptions,
+): Promise<void> {
+  const { total } = meta;
+  const found = await retry((signal) => findGeneration(client, index, { signal }), options);
+  if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
+  const count = await countDocuments(client, index, options);
+  if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
+  const run = (bodies: SearchBody[]) => retry(() => runSearches(pool, index, bodies, OPAQUE_ID), options);
+  const ordinals = Array.from({ length: SAMPLES }, (_, i) => Math.round((i * (total - 1)) / (SAMPLES - 1)));
+  // Fewer in a small index.
+  for (const ordinal of new Set(ordinals)) {
+    const page = await retry(() => browseIndex(pool, index, ordinal, 1, OPAQUE_ID), options);
+    const [entry] = read([page]);
+    if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
+    const characters = codePoints(entry.name);
+    if (characters.length < 2) continue;
+    const q = characters.slice(0, 100).join('');
+    const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });
+    // Many names may share the first 100 characters of a longer one.
+    if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
+      throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);
+    }
+  }
+}
+
+/** The entries as a client receives them. */
+function read(groups: EntryGroup[]): PackageEntry[] {
+  return (JSON.parse(writeResponseBody('{"results":[', groups).toString()) as { results: PackageEntry[] })
+    .results;
+}

@@ -1,0 +1,233 @@
+import { rejects } from 'node:assert/strict';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
+import { validateDataset } from '../../../../src/rebuild/steps/check.js';
+import type { Row } from '../../../../src/rebuild/dataset/rows.js';
+import { streamOf } from '../../../support/batches.js';
+import { integer, pick, seededRandom } from '../../../../fixtures/random.js';
+
+/** The number and name of a package. */
+type Short = [no: number, name: string];
+
+function entry(no: number, name: string): PackageEntry {
+  return { no, name, version: 'latest', url: `https://registry.example/${no}` };
+}
+
+/** Rows from line 2 on: packages, or reasons why a row is bad. A name with a line feed spans two lines. */
+function rowsOf(...rows: (Short | string)[]): Row[] {
+  let next = 2;
+  return rows.map((row) => {
+    const line = next;
+    next += typeof row === 'string' ? 1 : row[1].split('\n').length;
+    return typeof row === 'string' ? { line, reason: row } : { line, entry: entry(...row) };
+  });
+}
+
+/** Batches of three, so that a few rows are several batches, or of a thousand. */
+function batchesOf(rows: Row[]): AsyncGenerator<Row[]> {
+  const size = rows.length < 1000 ? 3 : 1000;
+  const count = Math.ceil(rows.length / size);
+  return streamOf(Array.from({ length: count }, (_, i) => rows.slice(i * size, (i + 1) * size)));
+}
+
+/** Validates rows with a real logger, and records its warnings and what `onRows` is called with. */
+async function check(rows: Row[] | (() => AsyncIterable<Row[]>), maxBadRows = 0) {
+  const warnings: string[] = [];
+  const write = (json: string) => {
+    const { line, reason } = JSON.parse(json) as { line: number; reason: string };
+    warnings.push(`line ${line}: ${reason}`);
+  };
+  const counts: number[] = [];
+  const dataset = await validateDataset(typeof rows === 'function' ? rows : () => batchesOf(rows), {
+    maxBadRows,
+    log: pino({ level: 'warn', base: null }, { write }),
+    onRows: (count) => counts.push(count),
+  });
+  return { ...dataset, warnings, counts };
+}
+
+/** The packages that are not skipped. */
+function keptOf(rows: Row[], duplicateLines: ReadonlySet<number>): PackageEntry[] {
+  return rows.flatMap((row) => ('entry' in row && !duplicateLines.has(row.line) ? [row.entry] : []));
+}
+
+const ALREADY_A = 'name "a" is already on line 2';
+const ALREADY_7 = 'package_no 7 is already on line 2';
+const NO_PACKAGES = 'the dataset has a header and no packages';
+const MAX_SKIPPED = '(more rows are invalid than DATASET_MAX_BAD_ROWS=2 allows)';
+/** A long name that is quoted as its first characters. */
+const LONG = '\0'.repeat(500);
+const ALREADY_LONG = `name "${'\\u0000'.repeat(10)}"… is already on line 2`;
+const LONG_ROWS = rowsOf([1, LONG], [2, LONG], 'x'.repeat(5000), [4, LONG]);
+
+describe('validateDataset', () => {
+  const names = ['a', 'A', 'a ', ' a', 'é', 'e\u0301', 'a\0', '__proto__', 'constructor'];
+  /** With the ordinals of the packages that are not skipped, in the order of the rows. */
+  const accepted: [what: string, rows: Row[], ordinals: number[], ...warnings: string[]][] = [
+    ['numbers in order', rowsOf([1, 'a'], [2, 'b'], [3, 'c'], [4, 'd']), [0, 1, 2, 3]],
+    [
+      'numbers with gaps, in any order',
+      rowsOf([900, 'a'], [7, 'b'], [Number.MAX_SAFE_INTEGER, 'c'], [1, 'd'], [8, 'e'], [901, 'f']),
+      [3, 1, 5, 0, 2, 4],
+    ],
+    [
+      'names that differ only in case, white space or normalisation, or are properties of objects',
+      rowsOf(...names.map((name, i): Short => [i, name])),
+      [...names.keys()],
+    ],
+    [
+      'bad rows, which are skipped',
+      rowsOf([10, 'a'], 'bad quoting', [20, 'b'], 'name "c" is wrong', [30, 'c'], [15, 'd']),
+      [0, 2, 3, 1],
+      'line 3: bad quoting',
+      'line 5: name "c" is wrong',
+    ],
+    [
+      'repeated rows, of which all but the first are skipped',
+      rowsOf([1, 'a'], [2, 'b'], [3, 'a'], [2, 'c'], [4, 'a'], [5, 'd'], [2, 'e']),
+      [0, 1, 2],
+      `line 4: ${ALREADY_A}`,
+      'line 5: package_no 2 is already on line 3',
+      `line 6: ${ALREADY_A}`,
+      'line 8: package_no 2 is already on line 3',
+    ],
+    ['a name and a number that repeat', rowsOf([1, 'a'], [2, 'b'], [2, 'a']), [0, 1], `line 4: ${ALREADY_A}`],
+    ['a name of a skipped row', rowsOf([7, 'a'], [7, 'c'], [9, 'c']), [0, 1], `line 3: ${ALREADY_7}`],
+    ['a number of a skipped row', rowsOf([1, 'a'], [2, 'a'], [2, 'b']), [0, 1], `line 3: ${ALREADY_A}`],
+    [
+      'long values, with reasons of at most 300 characters',
+      LONG_ROWS,
+      [0],
+      `line 4: ${'x'.repeat(299)}…`,
+      `line 3: ${ALREADY_LONG}`,
+      `line 5: ${ALREADY_LONG}`,
+    ],
+  ];
+  for (const [what, rows, ordinals, ...warnings] of accepted) {
+    it(`accepts ${what}`, async () => {
+      const dataset = await check(rows, warnings.length);
+      const repeated = warnings.filter((warning) => warning.includes(' is already on line '));
+      const duplicateLines = new Set(repeated.map((warning) => parseInt(warning.slice('line '.length))));
+      const total = ordinals.length;
+      expect(dataset).to.deep.include({ total, urlHost: 'registry.example', warnings, duplicateLines });
+      const kept = keptOf(rows, dataset.duplicateLines);
+      expect(kept.map(({ no }) => dataset.ordinalOf(no))).to.deep.equal(ordinals);
+    });
+  }
+
+  const rejected: [what: string, rows: Row[], message: string, maxBadRows?: number][] = [
+    ['a bad row', rowsOf([1, 'a'], 'bad quoting', [3, 'c'], 'name is empty'), 'line 3: bad quoting'],
+    ['a repeated name', rowsOf([1, 'b'], [2, 'a'], [3, 'a']), 'line 4: name "a" is already on line 3'],
+    ['a repeated number', rowsOf([8, 'a'], [7, 'b'], [7, 'c']), 'line 4: package_no 7 is already on line 3'],
+    ['a number and then a name', rowsOf([7, 'a'], [7, 'b'], [3, 'a']), `line 3: ${ALREADY_7}`],
+    ['a name and then a number', rowsOf([7, 'a'], [2, 'a'], [7, 'c']), `line 3: ${ALREADY_A}`],
+    ['a row twice', rowsOf([1, 'a\n"'], [1, 'a\n"']), 'line 4: name "a\\n\\"" is already on line 2'],
+    [
+      'one bad row more than may be skipped',
+      rowsOf('bad quoting', 'name is empty', [1, 'a'], 'not valid UTF-8'),
+      `line 5: not valid UTF-8 ${MAX_SKIPPED}`,
+      2,
+    ],
+    [
+      'bad and repeated rows together',
+      rowsOf([1, 'a'], 'bad quoting', [2, 'a'], [3, 'a']),
+      `line 5: ${ALREADY_A} ${MAX_SKIPPED}`,
+      2,
+    ],
+    ['no rows', [], NO_PACKAGES],
+    ['nothing but bad rows', rowsOf('bad quoting', 'name is empty'), NO_PACKAGES, 2],
+  ];
+  for (const [what, rows, message, maxBadRows] of rejected) {
+    it(`rejects ${what}, and names the first line that is wrong`, async () => {
+      await rejects(check(rows, maxBadRows), { name: 'DatasetError', message });
+    });
+  }
+
+  it('reports the number of rows read after each batch', async () => {
+    const rows = rowsOf([1, 'a'], [2, 'b'], 'wrong', [4, 'd'], [5, 'e'], [6, 'f'], [7, 'g']);
+    expect((await check(rows, 1)).counts).to.deep.equal([3, 6, 7]);
+  });
+
+  it('uses the host of the first valid package', async () => {
+    const first = { ...entry(1, 'a'), url: 'https://Packages.Example:8443/a' };
+    const rows = [...rowsOf('wrong'), { line: 3, entry: first }, { line: 4, entry: entry(2, 'b') }];
+    expect((await check(rows, 1)).urlHost).to.equal('packages.example:8443');
+  });
+
+  /** Packages of which two each have the same name. */
+  const pairs = (count: number) =>
+    async function* () {
+      for (let no = 0; no < count; no += 2) {
+        yield rowsOf([no, `package-${no}`], [no + 1, `package-${no}`]);
+        await Promise.resolve();
+      }
+    };
+
+  it('names the first line that is wrong if 100,000 names repeat', async () => {
+    await rejects(check(pairs(200_000), 2), {
+      name: 'DatasetError',
+      message: `line 3: name "package-4" is already on line 2 ${MAX_SKIPPED}`,
+    });
+  });
+
+  it('names a line that is wrong if even more names repeat', async () => {
+    const message = /^line 3: name "package-\d+" is already on line 2$/;
+    await rejects(check(pairs(500_000)), { name: 'DatasetError', message });
+  });
+
+  it('passes on a read error', async () => {
+    const failing = async function* () {
+      yield* batchesOf(rowsOf([1, 'a']));
+      throw new Error('the disk is gone');
+    };
+    await rejects(check(failing, 9), { message: 'the disk is gone' });
+  });
+
+  describe('on 100,000 rows', () => {
+    const COUNT = 100_000;
+    const random = seededRandom(5);
+    const numbers = Array.from({ length: COUNT }, (_, i) => 3 * i + integer(random, 1, 3));
+    const packages = numbers.map((no, i): Short => [no, `package-${i}`]);
+    for (let i = COUNT - 1; i > 0; i--) {
+      const j = integer(random, 0, i);
+      [packages[i], packages[j]] = [packages[j] as Short, packages[i] as Short];
+    }
+
+    it('finds the ordinal of every number, in any order', async () => {
+      const dataset = await check(rowsOf(...packages));
+      expect(dataset).to.deep.include({ total: COUNT, duplicateLines: new Set(), warnings: [] });
+      expect(dataset.counts.at(-1)).to.equal(COUNT);
+      expect(numbers.filter((no, ordinal) => dataset.ordinalOf(no) !== ordinal)).to.deep.equal([]);
+    });
+
+    it('rejects a repetition of half of the numbers in reverse, and names the first line that is wrong', async () => {
+      const half = packages.slice(0, COUNT / 2);
+      const [lastNo] = half.at(-1) as Short;
+      const renamed = half.map(([no]): Short => [no, `other-${no}`]);
+      const message = `line 50002: package_no ${lastNo} is already on line 50001`;
+      await rejects(check(rowsOf(...half, ...renamed.toReversed())), { name: 'DatasetError', message });
+    });
+
+    it('keeps every name and number once, with dense ordinals, if many rows are bad or repeated', async () => {
+      const rows = rowsOf(
+        ...packages.map(([no, name]): Short | string => {
+          const chance = random();
+          if (chance < 0.01) return 'wrong';
+          const [otherNo, otherName] = pick(random, packages);
+          if (chance < 0.03) return [otherNo, name];
+          return [no, chance < 0.05 ? otherName : name];
+        }),
+      );
+      const dataset = await check(rows, COUNT);
+      const { total, warnings, duplicateLines } = dataset;
+      const kept = keptOf(rows, duplicateLines);
+      expect(duplicateLines.size).to.be.greaterThan(1000);
+      expect(total).to.equal(kept.length);
+      expect(total + warnings.length).to.equal(COUNT);
+      expect(new Set(kept.map(({ name }) => name)).size).to.equal(total);
+      const inOrder = kept.map(({ no }) => no).sort((a, b) => a - b);
+      expect(inOrder.filter((no, ordinal) => dataset.ordinalOf(no) !== ordinal)).to.deep.equal([]);
+    });
+  });
+});

@@ -1,0 +1,622 @@
+import { rejects } from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdtemp, readdir, readlink, rm, statfs, utimes, writeFile } from 'node:fs/promises';
+import type { OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { createLogger } from '../../../../src/log.js';
+import { DatasetError } from '../../../../src/rebuild/dataset/dataset-error.js';
+import { download, type Snapshot } from '../../../../src/rebuild/steps/download.js';
+import { publicReason } from '../../../../src/rebuild/process/failure-reason.js';
+import { readRows } from '../../../../src/rebuild/dataset/rows.js';
+import { validateDataset } from '../../../../src/rebuild/steps/check.js';
+import { withAddresses } from '../../../support/addresses.js';
+import { datasetServer, trickled, type DatasetServer } from '../../../support/dataset-server.js';
+
+const CSV = 'name,url\né日本🚀,https://registry.example/a\n';
+/** Longer than any buffer on the way. */
+const LONG_CSV = `name,url\n${Array.from({ length: 30_000 }, (_, i) => `a${i},https://registry.example/a\n`).join('')}`;
+const NEVER = new AbortController().signal;
+/** A deadline that no test reaches by accident. */
+const timeoutMs = 60_000;
+
+type Limits = Partial<Parameters<typeof download>[2]>;
+
+const FAILED = 'the dataset could not be downloaded:';
+const CLOSED = `${FAILED} the connection was closed before the end`;
+
+const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest('hex');
+
+/** Gzip with the given time in its header. */
+function gzipAt(content: string, time: number | string): Buffer {
+  const zipped = gzipSync(content);
+  zipped.writeUInt32LE(Math.floor(new Date(time).getTime() / 1000), 4);
+  return zipped;
+}
+
+const answer =
+  (body?: string | Buffer, status = 200, headers: OutgoingHttpHeaders = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(status, headers).end(body);
+
+/** Sends all but the last byte of a dataset, then disconnects. */
+const cutOff =
+  (headers: OutgoingHttpHeaders = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(200, headers).write(LONG_CSV.slice(0, -1), () => response.destroy());
+
+describe('download', () => {
+  // This suite has its own temporary folder, to detect files that a download leaves behind.
+  const env = process.env; // eslint-disable-line no-restricted-properties -- os.tmpdir() reads it
+  const usual = env['TMPDIR'];
+  let scratch: string;
+  let inbox: string;
+
+  before(async () => {
+    scratch = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'));
+    inbox = await mkdtemp(join(tmpdir(), 'package-registry-search-test-'));
+    env['TMPDIR'] = scratch;
+  });
+
+  after(async () => {
+    if (usual === undefined) delete env['TMPDIR'];
+    else env['TMPDIR'] = usual;
+    await Promise.all([scratch, inbox].map((folder) => rm(folder, { recursive: true })));
+  });
+
+  const snapshots: Snapshot[] = [];
+  const servers: DatasetServer[] = [];
+
+  /** After a failed download, this finds whatever it left behind. */
+  afterEach(async () => {
+    await Promise.all(snapshots.splice(0).map((snapshot) => snapshot.close()));
+    await Promise.all(servers.splice(0).map((server) => server.close()));
+    expect(await readdir(scratch), 'left behind').to.deep.equal([]);
+    expect(await openFiles(), 'not closed').to.equal(0);
+  });
+
+  async function snapshotOf(url: string, limits: Limits = {}, signal = NEVER): Promise<Snapshot> {
+    const snapshot = await download(url, signal, { timeoutMs, ...limits });
+    if (snapshot === undefined) throw new Error('download returned no snapshot');
+    snapshots.push(snapshot);
+    return snapshot;
+  }
+
+  async function textOf(url: string, limits?: Limits): Promise<string> {
+    return text((await snapshotOf(url, limits)).read());
+  }
+
+  /** What a rebuild does before it needs Elasticsearch. @returns the number of packages, or the reason of the failure. */
+  async function outcomeOf(url: string, limits?: Limits): Promise<string> {
+    try {
+      const snapshot = await snapshotOf(url, limits);
+      const options = { maxBadRows: 0, log: createLogger('silent', false), onRows: () => undefined };
+      const { total } = await validateDataset(() => readRows(snapshot.read(), undefined), options);
+      return `${total} packages`;
+    } catch (error) {
+      expect(error).to.be.an.instanceOf(DatasetError);
+      const reason = publicReason(error as Error);
+      expect(reason).to.have.length.within(1, 300);
+      return reason;
+    }
+  }
+
+  /** @returns the address of a new file, whose name has to be encoded in it. */
+  async function fileOf(content: string | Buffer): Promise<string> {
+    const url = pathToFileURL(join(await mkdtemp(`${inbox}/`), 'näme #1?%.csv'));
+    await writeFile(url, content);
+    return url.href;
+  }
+
+  async function serve(listener: RequestListener): Promise<string> {
+    const server = await datasetServer(listener);
+    servers.push(server);
+    return server.url;
+  }
+
+  /** Sends everything at once, so that the connection ends long before the data is stored. */
+  async function serveRaw(response: string, close = (socket: Socket) => void socket.end()): Promise<string> {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.write(response, () => close(socket)));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    servers.push({ url, close: () => new Promise((resolve) => server.close(() => resolve())) });
+    return url;
+  }
+
+  describe('from a file', () => {
+    it('returns the text any number of times even if the file changes, and the digest of the original', async () => {
+      const padded = [1, 100, 100_000].map((zeros) => Buffer.concat([gzipSync(CSV), Buffer.alloc(zeros)]));
+      const tooShortToDetect = ['', '\x1f', 'a'];
+      for (const [content, original] of [
+        [CSV, CSV],
+        [LONG_CSV, gzipSync(LONG_CSV)],
+        ['name\na\n', Buffer.concat([gzipSync('name\n'), gzipSync('a\n')])],
+        ...padded.map((zipped) => [CSV, zipped] as const),
+        ...tooShortToDetect.map((short) => [short, short] as const),
+      ] as const) {
+        const url = await fileOf(original);
+        const snapshot = await snapshotOf(url);
+        // A reader may stop early.
+        for await (const chunk of snapshot.read()) {
+          expect(chunk).to.be.an.instanceOf(Buffer);
+          break;
+        }
+        expect(await text(snapshot.read())).to.equal(content);
+        await writeFile(new URL(url), 'something else');
+        expect(await text(snapshot.read())).to.equal(content);
+        expect(snapshot.digest).to.equal(sha256(original));
+      }
+    });
+
+    it('fails while reading if the gzip is damaged, or followed by other data', async () => {
+      const zipped = gzipSync(LONG_CSV);
+      for (const content of [
+        zipped.subarray(0, 5),
+        Buffer.from(zipped).fill(0, 1000, 2000),
+        Buffer.concat([zipped, Buffer.from('x')]),
+        Buffer.concat([zipped, Buffer.alloc(1), gzipSync(CSV)]),
+        Buffer.concat([zipped, Buffer.alloc(100_000), Buffer.from('x')]),
+        Buffer.concat([zipped, zipped.subarray(0, 1)]),
+        Buffer.concat([zipped, zipped.subarray(0, -1)]),
+      ]) {
+        const snapshot = await snapshotOf(await fileOf(content));
+        const message = /^the gzip is cut off or damaged: ./;
+        await rejects(text(snapshot.read()), { name: 'DatasetError', message });
+      }
+    });
+
+    it('rejects a file that somebody writes to', async () => {
+      const url = await fileOf(LONG_CSV);
+      const writing = setInterval(() => appendFileSync(fileURLToPath(url), 'a,https://registry.example/a\n'));
+      const outcome = await outcomeOf(url).finally(() => clearInterval(writing));
+      expect(outcome).to.equal('the file at the path in DATASET_URL or --dataset changed while it was read');
+    });
+
+    it('reads the file that it opened to its end, even if another one takes its name', async () => {
+      const url = await fileOf(LONG_CSV);
+      const path = fileURLToPath(url);
+      const replacing = setInterval(() => {
+        writeFileSync(`${path}.new`, CSV);
+        renameSync(`${path}.new`, path);
+      });
+      const outcomes = await Promise.all([textOf(url), textOf(url)]).finally(() => clearInterval(replacing));
+      for (const outcome of outcomes) expect(outcome).to.be.oneOf([LONG_CSV, CSV]);
+    });
+
+    it('rejects addresses that lead to no readable file, without waiting for the writer of a pipe', async () => {
+      const folder = new URL('.', await fileOf(CSV)).href;
+      const pipe = `${folder}pipe`;
+      const socket = `${folder}socket`;
+      await once(spawn('mkfifo', [fileURLToPath(pipe)], { stdio: 'ignore' }), 'exit');
+      const server = createServer().listen(fileURLToPath(socket));
+      await once(server, 'listening');
+      for (const [url, reason] of [
+        [`${folder}missing`, 'there is no file at the path in DATASET_URL or --dataset'],
+        [folder, 'the path in DATASET_URL or --dataset is a folder: name the file in it'],
+        [pipe, 'the path in DATASET_URL or --dataset is a pipe: name a file'],
+        [socket, `${FAILED} ENXIO: no such device or address, open '(address hidden)'`],
+        ['http://127.0.0.1:1/', `${FAILED} connect ECONNREFUSED (address hidden)`],
+      ] as const) {
+        expect(await outcomeOf(url)).to.equal(reason);
+      }
+      await once(server.close(), 'close');
+    });
+  });
+
+  describe('dates the snapshot', () => {
+    const MAY = '2024-05-06T07:08:09.000Z';
+    const JANUARY = '2024-01-02T03:04:05.000Z';
+    const inMs = (ms: number) => new Date(Date.now() + ms).toUTCString();
+
+    async function dateOf(url: string): Promise<string> {
+      const began = Date.now();
+      const { takenAt } = await snapshotOf(url);
+      return takenAt.getTime() >= began && takenAt.getTime() <= Date.now() ? 'now' : takenAt.toISOString();
+    }
+
+    async function dateOfResponse(content: string | Buffer, lastModified?: string): Promise<string> {
+      const headers = lastModified === undefined ? {} : { 'Last-Modified': lastModified };
+      return dateOf(await serve(answer(content, 200, headers)));
+    }
+
+    it('by the gzip header of a file, else by its last change, else by the current time', async () => {
+      const zipped = gzipAt(CSV, JANUARY);
+      const notGzip = Buffer.from(zipped);
+      notGzip.writeUInt16BE(0x1f8c);
+      const hourFromNow = inMs(3_600_000);
+      const dates: [content: string | Buffer, changedAt: string | number, date: string][] = [
+        [zipped, MAY, JANUARY],
+        [CSV, MAY, MAY],
+        [notGzip, MAY, MAY],
+        [zipped.subarray(0, 7), MAY, MAY],
+        [gzipAt(CSV, 0), MAY, MAY],
+        [gzipAt(CSV, hourFromNow), MAY, MAY],
+        [gzipAt(CSV, inMs(60_000)), MAY, 'now'],
+        [CSV, hourFromNow, 'now'],
+        [CSV, 0, 'now'],
+      ];
+      for (const [content, changedAt, date] of dates) {
+        const url = await fileOf(content);
+        await utimes(new URL(url), new Date(changedAt), new Date(changedAt));
+        expect(await dateOf(url)).to.equal(date);
+      }
+    });
+
+    it('by Last-Modified, rather than by the gzip header', async () => {
+      const content = gzipAt(CSV, JANUARY);
+      expect(await dateOfResponse(content, 'Mon, 06 May 2024 07:08:09 GMT')).to.equal(MAY);
+      // The clock of the server is fast.
+      expect(await dateOfResponse(content, inMs(60_000))).to.equal('now');
+    });
+
+    const unknown: [what: string, lastModified: string | undefined][] = [
+      ['missing', undefined],
+      ['in the year 10000', 'Sat, 01 Jan 10000 00:00:00 GMT'],
+      ['in the year 0', 'Sat, 01 Jan 0000 00:00:00 GMT'],
+      ['before 1970', 'Fri, 01 Jan 1960 00:00:00 GMT'],
+      ['the beginning of 1970, which servers send for unknown times', 'Thu, 01 Jan 1970 00:00:00 GMT'],
+      ['a day that does not exist', 'Sat, 31 Feb 2024 00:00:00 GMT'],
+      ['text with a number', 'version 3'],
+      ['in the obsolete format of asctime', 'Mon May  6 07:08:09 2024'],
+      ['in the obsolete format of RFC 850', 'Monday, 06-May-24 07:08:09 GMT'],
+      ['an hour from now', inMs(3_600_000)],
+    ];
+    for (const [what, lastModified] of unknown) {
+      it(`by the gzip header, else by the current time, if Last-Modified is ${what}`, async () => {
+        expect(await dateOfResponse(gzipAt(CSV, JANUARY), lastModified)).to.equal(JANUARY);
+        for (const content of [gzipAt(CSV, 0), gzipAt(CSV, inMs(3_600_000)), CSV]) {
+          expect(await dateOfResponse(content, lastModified)).to.equal('now');
+        }
+      });
+    }
+  });
+
+  describe('over HTTP', () => {
+    it('returns the text and the digest, whatever the headers', async () => {
+      for (const headers of [{}, { 'Content-Type': 'text/csv' }, { 'Content-Encoding': 'gzip' }]) {
+        for (const body of [LONG_CSV, gzipSync(LONG_CSV)]) {
+          const snapshot = await snapshotOf(await serve(answer(body, 200, headers)));
+          expect(await text(snapshot.read())).to.equal(LONG_CSV);
+          expect(snapshot.digest).to.equal(sha256(body));
+        }
+      }
+    });
+
+    it('follows at most five redirects, without reading their bodies', async () => {
+      const redirecting = (times: number) =>
+        serve((request, response) => {
+          const hop = Number(new URL(request.url ?? '', 'http://any').searchParams.get('hop'));
+          if (hop === times) response.end(CSV);
+          else response.writeHead(302, { Location: `/?hop=${hop + 1}` }).write('endless');
+        });
+      expect(await textOf(await redirecting(5))).to.equal(CSV);
+      const reason = "the dataset's server redirects more than 5 times";
+      expect(await outcomeOf(await redirecting(6))).to.equal(reason);
+      expect(await outcomeOf(await serve(answer('', 302, { Location: '' })))).to.equal(reason);
+    });
+
+    it('revalidates by ETag or Last-Modified, only with the address that sent them', async () => {
+      const asked: (string | undefined)[] = [];
+      const modified = 'Wed, 01 Jul 2026 00:00:00 GMT';
+      let headers: Record<string, string> = { ETag: '"one"', 'Last-Modified': modified };
+      const url = await serve((request, response) => {
+        const condition = request.headers['if-none-match'] ?? request.headers['if-modified-since'];
+        asked.push(condition);
+        const same = condition !== undefined && Object.values(headers).includes(condition);
+        response.writeHead(same ? 304 : 200, headers).end(same ? undefined : CSV);
+      });
+      const { validators: known } = await snapshotOf(url);
+      expect(await download(url, NEVER, { timeoutMs, known })).to.be.undefined;
+      headers = { 'Last-Modified': modified };
+      const { validators: dated } = await snapshotOf(url);
+      expect(await download(url, NEVER, { timeoutMs, known: dated })).to.be.undefined;
+      headers = { ETag: '"two"' };
+      expect(await textOf(url, { known })).to.equal(CSV);
+      expect(await textOf(`${url}?other`, { known })).to.equal(CSV);
+      headers = {};
+      expect((await snapshotOf(url)).validators).to.be.undefined;
+      expect(asked).to.deep.equal([undefined, '"one"', undefined, modified, '"one"', undefined, undefined]);
+    });
+
+    it('accepts encodings that change nothing, and sends what some servers require', async () => {
+      for (const encoding of ['', 'identity', 'gzip, identity', 'aws-chunked', 'utf-8', 'GZIP']) {
+        const url = await serve((request, response) => {
+          const isComplete = /^package-registry-search\/\d/.test(request.headers['user-agent'] ?? '');
+          response.statusCode = isComplete && request.headers.accept === '*/*' ? 200 : 403;
+          response.setHeader('Content-Encoding', encoding).end(CSV);
+        });
+        expect(await textOf(url), encoding).to.equal(CSV);
+      }
+    });
+
+    it('says why none of the addresses of a host responds', async () => {
+      const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () =>
+        outcomeOf('http://registry.example:1/'),
+      );
+      expect(await outcome).to.equal(`${FAILED} connect ECONNREFUSED (address hidden)`);
+    });
+
+    it('waits for a slow address of a host, although another one is unreachable', async () => {
+      const busy = await busyServer(CSV);
+      const url = `http://registry.example:${busy.port}/`;
+      try {
+        const outcome = withAddresses(['127.0.0.1', '127.0.0.2'], () => textOf(url));
+        // Longer than the 250 ms after which Node itself would try the next address.
+        setTimeout(busy.release, 500);
+        expect(await outcome).to.equal(CSV);
+      } finally {
+        await busy.close();
+      }
+    });
+
+    const http = 'HTTP/1.1 200 OK\r\n';
+    const length = `Content-Length: ${LONG_CSV.length}`;
+    for (const [what, head] of [
+      ['with Connection: close', `${http}Connection: close\r\n${length}`],
+      ['without Connection: close', `${http}${length}`],
+      ['by HTTP/1.0', `HTTP/1.0 200 OK\r\n${length}`],
+      ['without a length', `${http}Connection: close`],
+    ] as const) {
+      it(`accepts a complete response ${what} whose connection ends early`, async () => {
+        for (let i = 0; i < 3; i++) {
+          expect(await textOf(await serveRaw(`${head}\r\n\r\n${LONG_CSV}`))).to.equal(LONG_CSV);
+        }
+        if (!head.includes(length)) return;
+        expect(await outcomeOf(await serveRaw(`${head}\r\n\r\n${LONG_CSV.slice(0, -34)}`))).to.equal(CLOSED);
+      });
+    }
+
+    it('rejects invalid HTTP, and a response without a length whose connection is reset', async () => {
+      for (const url of [
+        await serveRaw('x'.repeat(60_000)),
+        await serveRaw(`${http}Transfer-Encoding: chunked\r\n\r\nthis is no length`),
+        await serveRaw('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
+      ]) {
+        expect(await outcomeOf(url)).to.match(/^the dataset could not be downloaded: ./);
+      }
+      // Several times: on a busy machine, a reset sometimes passes as the end of the response.
+      const reset = (socket: Socket) => void setTimeout(() => socket.resetAndDestroy());
+      const resets = Array.from({ length: 5 }, async () =>
+        outcomeOf(await serveRaw(`${http}\r\n${CSV}`, reset)),
+      );
+      expect(await Promise.all(resets)).to.include(`${FAILED} read ECONNRESET`);
+    });
+
+    it('rejects a dataset that is too large by a byte, as announced, sent or decompressed', async () => {
+      const announced = await serve((_request, response) => {
+        response.writeHead(200, { 'Content-Length': String(2 ** 52) }).write('name,url\n');
+      });
+      const noRoom = /^the dataset has 4503599627370496 bytes, and the temporary folder has room for \d+$/;
+      expect(await outcomeOf(announced)).to.match(noRoom);
+      const maxBytes = LONG_CSV.length - 1;
+      expect(await textOf(await serve(answer(LONG_CSV)), { maxBytes: maxBytes + 1 })).to.equal(LONG_CSV);
+      const tooLarge = { name: 'DatasetError', message: `the dataset is larger than ${maxBytes} bytes` };
+      await rejects(snapshotOf(await serve(answer(LONG_CSV)), { maxBytes }), tooLarge);
+      await rejects(textOf(await serve(answer(gzipSync(LONG_CSV))), { maxBytes }), tooLarge);
+    });
+
+    it('stops when aborted, before and during the response', async () => {
+      for (const start of [undefined, 'name\n']) {
+        const stop = new AbortController();
+        const url = await serve((_request, response) => {
+          if (start !== undefined) response.write(start);
+          setTimeout(() => stop.abort(new Error('the server is stopping')), 50);
+        });
+        await rejects(snapshotOf(url, {}, stop.signal), { name: 'Error', message: 'the server is stopping' });
+      }
+    });
+  });
+
+  describe('rejects a dataset', () => {
+    const SERVER = "the dataset's server";
+    const withLength = { 'Content-Length': String(LONG_CSV.length) };
+    const REDIRECTED = `${SERVER} redirects to something that is not an http(s) address`;
+
+    type Bad = [what: string, listener: RequestListener, reason: string];
+    const bad: Bad[] = [
+      ['that is cut off at the last byte', cutOff(withLength), CLOSED],
+      ['that is cut off at the last byte, without a length', cutOff(), CLOSED],
+      ['that is cut off before the response', ({ socket }) => socket.destroy(), `${FAILED} socket hang up`],
+      ['without the last line end', answer(CSV.slice(0, -1)), 'line 2: the last record does not end with a line end, so the file may be cut off'],
+      ['without the last byte of its gzip', answer(gzipSync(CSV).subarray(0, -1)), 'the gzip is cut off or damaged: unexpected end of file'],
+      ['that is empty', answer(''), 'the dataset is empty'],
+      ['that is gzip of nothing', answer(gzipSync('')), 'the dataset is empty'],
+      ['with lines that end with CR', answer(CSV.replaceAll('\n', '\r')), 'line 1 (the header): lines end with CR alone: end them with LF or CRLF'],
+      ['that is gzip in gzip', answer(gzipSync(gzipSync(CSV))), 'the gzip contains another gzip: compress the CSV once'],
+      ['that is an HTML page', answer('<!DOCTYPE html>\n<p>Log in'), 'line 1: the header has no column `name`: this is an HTML page'],
+      ...Object.entries({ xz: 'fd377a585a', zstd: '28b52ffd', bzip2: '425a6839', lz4: '04224d18' }).map(([by, start]): Bad =>
+        [`that is compressed by ${by}`, answer(Buffer.from(start, 'hex')), `this is compressed by ${by}: compress it with gzip`]),
+      ...[`\ufeff${CSV}`, CSV].map((body) => Buffer.from(body, 'utf16le')).flatMap((body) => [body, Buffer.from(body).swap16(), gzipSync(body)]).map((body, i): Bad =>
+        [`in UTF-16, form ${i}`, answer(body), 'this is UTF-16 or UTF-32: save it as UTF-8']),
+      ['that is a spreadsheet', answer('PK\x03\x04, and so on'), 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
+      ...[204, 206, 304, 400, 403, 404, 410, 500, 503].map((code): Bad =>
+        [`with status ${code}`, answer([204, 304].includes(code) ? undefined : CSV, code), `${SERVER} responded with ${code} instead of 200`]),
+      ...['br', 'deflate', 'zstd', 'gzip, br'].map((name): Bad =>
+        [`with content encoding ${name}`, answer(CSV, 200, { 'Content-Encoding': name }), `${SERVER} uses the content encoding "${name}": only gzip is supported`]),
+      ...['http://[', 'file:///etc/hostname', 'ftp://registry.example/', 'data:text/csv,name'].map((Location): Bad =>
+        [`that redirects to ${Location}`, answer('', 302, { Location }), REDIRECTED]),
+    ]; // prettier-ignore
+    for (const [what, listener, reason] of bad) {
+      it(what, async () => {
+        expect(await outcomeOf(await serve(listener))).to.equal(reason);
+      });
+    }
+  });
+
+  describe('from a slow server', () => {
+    const windowMs = 300;
+
+    /** Calls `send` every 20 ms until the connection is closed. */
+    const repeating =
+      (send: (response: ServerResponse, count: number) => unknown): RequestListener =>
+      (_request, response) => {
+        let count = 0;
+        const timer = setInterval(() => send(response, count++), 20);
+        response.on('close', () => clearInterval(timer));
+      };
+    const LATE = `${FAILED} its server did not respond within 0.3 s`;
+    const SLOW = `${FAILED} fewer than 10240 bytes arrived within 0.3 s`;
+    const DEADLINE = 'the dataset could not be downloaded within 0.5 s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)';
+    const head = `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`;
+    const hints = { link: '</style.css>; rel=preload' };
+    const noWindow = { timeoutMs: 500, windowMs: timeoutMs };
+
+    const slow: [what: string, listener: RequestListener, reason: string, limits?: Limits][] = [
+      ['never responds', () => undefined, LATE],
+      ['trickles its headers', repeating(({ socket }, i) => socket?.write(head.charAt(i))), LATE],
+      ['sends early hints forever', repeating((response) => response.writeEarlyHints(hints)), LATE],
+      ['sends headers and nothing else', (_request, response) => response.flushHeaders(), SLOW],
+      ['trickles the body', trickled('', 1, 20), SLOW],
+      ['sends fast and forever', trickled('', 20_000, 20), DEADLINE, noWindow],
+      ['redirects slowly', repeating((response, i) => i === 7 && response.writeHead(302, { Location: '/' }).end()), DEADLINE, noWindow],
+    ]; // prettier-ignore
+    it('gives up after a while without a response or without progress, and at the deadline, not earlier', async () => {
+      const began = performance.now();
+      const outcomes = slow.map(async ([what, listener, , limits]) => {
+        return [what, await outcomeOf(await serve(listener), { windowMs, ...limits })];
+      });
+      expect(await Promise.all(outcomes)).to.deep.equal(slow.map(([what, , reason]) => [what, reason]));
+      expect(performance.now() - began).to.be.within(490, 5000);
+    });
+  });
+
+  describe('with little free space', () => {
+    const ROOM = 8 * 2 ** 20;
+    const NO_ROOM = /^the dataset has more than \d+ bytes, and the temporary folder has no room for more$/;
+    /** A file system that nothing else writes to, if any: only this test changes its free space. */
+    const quiet = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+    let small: string;
+    /** Reserves everything but `ROOM`. */
+    let reservedBytes: number;
+
+    async function freeBytes(): Promise<number> {
+      const { bavail, bsize } = await statfs(small);
+      return bavail * bsize;
+    }
+
+    beforeEach(async () => {
+      small = await mkdtemp(join(quiet, 'package-registry-search-test-'));
+      env['TMPDIR'] = small;
+      reservedBytes = (await freeBytes()) - ROOM;
+    });
+
+    afterEach(async () => {
+      env['TMPDIR'] = scratch;
+      await rm(small, { recursive: true });
+    });
+
+    const endless: RequestListener = (_request, response) => response.write('x'.repeat(5 * ROOM));
+    for (const [what, source] of [
+      ['a download of unknown length', () => serve(endless)],
+      ['a device, which announces no size,', () => 'file:///dev/zero'],
+    ] as const) {
+      it(`stops copying ${what} while reserved space is left`, async () => {
+        const url = await source();
+        let least = Infinity;
+        let isOver = false;
+        const watch = async () => {
+          while (!isOver) least = Math.min(least, await freeBytes());
+        };
+        const watching = watch();
+        const outcome = outcomeOf(url, { reservedBytes, maxBytes: 5 * ROOM });
+        expect(await outcome.finally(() => (isOver = true))).to.match(NO_ROOM);
+        await watching;
+        expect(least).to.be.within(reservedBytes, reservedBytes + 3 * 2 ** 20);
+        expect(await readdir(small), 'left behind').to.deep.equal([]);
+      });
+    }
+
+    it('stops a slow download when others fill the disk', async () => {
+      const url = await serve(trickled('', 1000, 20));
+      setTimeout(() => void writeFile(join(small, 'of-others'), Buffer.alloc(ROOM)), 200);
+      expect(await outcomeOf(url, { reservedBytes, timeoutMs: 6000 })).to.match(NO_ROOM);
+      expect(await readdir(small), 'left behind').to.deep.equal(['of-others']);
+    });
+
+    it('checks the space once if the size is announced', async () => {
+      const url = await serve((_request, response) => {
+        response.writeHead(200, { 'Content-Length': LONG_CSV.length }).write(LONG_CSV.slice(0, 1000));
+        const rest = () => response.end(LONG_CSV.slice(1000));
+        setTimeout(() => void writeFile(join(small, 'of-others'), Buffer.alloc(ROOM)).then(rest), 1100);
+      });
+      expect(await textOf(url, { reservedBytes })).to.equal(LONG_CSV);
+    });
+
+    it('accepts a dataset that fits', async () => {
+      expect(await textOf(await serve(answer(LONG_CSV)), { reservedBytes })).to.equal(LONG_CSV);
+    });
+  });
+
+  it('is in a file without a name until it is closed, so that a killed process leaves nothing', async () => {
+    const url = await fileOf(CSV);
+    // Another process that shares the folder may have just created it.
+    const ofOthers = `package-registry-search-${randomUUID()}`;
+    await writeFile(join(scratch, ofOthers), '');
+    const [first, second] = [await snapshotOf(url), await snapshotOf(url)];
+    expect(await readdir(scratch)).to.deep.equal([ofOthers]);
+    await rm(join(scratch, ofOthers));
+    expect(await openFiles()).to.equal(2);
+    for (let i = 0; i < 2; i++) {
+      await first.close();
+      expect(await openFiles()).to.equal(1);
+    }
+    for (let i = 0; i < 2; i++) expect(await text(second.read())).to.equal(CSV);
+  });
+
+  it('fails with a reason that names TMPDIR if there is no temporary folder', async () => {
+    env['TMPDIR'] = join(scratch, 'missing');
+    const outcome = outcomeOf(await fileOf(CSV)).finally(() => (env['TMPDIR'] = scratch));
+    expect(await outcome).to.equal('no file can be created in the temporary folder (TMPDIR): ENOENT');
+  });
+});
+
+/** A server on 127.0.0.1 whose queue of connections is full until `release`: the kernel drops the next one, which is tried again. */
+async function busyServer(
+  body: string,
+): Promise<{ port: number; release: () => void; close: () => Promise<void> }> {
+  const gate = new Int32Array(new SharedArrayBuffer(4));
+  const code = `
+    const { parentPort, workerData: { body, gate } } = require('node:worker_threads');
+    const server = require('node:http').createServer((_request, response) => response.end(body));
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port);
+      Atomics.wait(gate, 0, 0);
+    });`;
+  const worker = new Worker(code, { eval: true, workerData: { body, gate } });
+  const [port] = (await once(worker, 'message')) as [number];
+  const waiting = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+  await Promise.all(waiting.map((socket) => once(socket, 'connect')));
+  const release = () => {
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+  };
+  return {
+    port,
+    release,
+    close: async () => {
+      release();
+      for (const socket of waiting) socket.destroy();
+      await worker.terminate();
+    },
+  };
+}
+
+/** Files of downloads that this process has open. */
+async function openFiles(): Promise<number> {
+  const folder = '/proc/self/fd';
+  const links = (await readdir(folder)).map((fd) => readlink(join(folder, fd)).catch(() => ''));
+  return (await Promise.all(links)).filter((path) => /package-registry-search-.* \(deleted\)$/.test(path))
+    .length;
+}

@@ -1,0 +1,195 @@
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from '@elastic/elasticsearch';
+import { expect } from 'chai';
+import type { ValidatedDataset } from '../../../../src/rebuild/steps/check.js';
+import { createLogger } from '../../../../src/log.js';
+import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
+import { bulkLoad } from '../../../../src/rebuild/steps/load.js';
+import { RETRY_PAUSE_MS } from '../../../../src/rebuild/retry.js';
+import type { Row } from '../../../../src/rebuild/dataset/rows.js';
+import { streamOf } from '../../../support/batches.js';
+import { datasetServer } from '../../../support/dataset-server.js';
+import { packagesNamed } from '../../../support/datasets.js';
+
+// Long names: few packages fill several requests.
+const packages = packagesNamed(Array.from({ length: 2000 }, (_, i) => `${'x'.repeat(500)}-${i}`));
+const DATASET: ValidatedDataset = {
+  total: packages.length,
+  duplicateLines: new Set(),
+  skipped: { count: 0, first: [] },
+  urlHost: 'registry.example',
+  ordinalOf: (no) => no - 1,
+};
+
+const rowsOf = (entries: PackageEntry[]) =>
+  streamOf(entries.map((entry): Row[] => [{ line: entry.no + 1, entry }]));
+const rows = () => rowsOf(packages);
+
+const REJECTED = 'Elasticsearch rejected a document: ';
+const GOOD = { errors: false };
+const refusal = (type: string) => ({ errors: true, items: [{ index: { error: { type, reason: 'why' } } }] });
+
+/** Loads all packages. `answer(n)` is the response to request n: a body, a status, or 0 to disconnect. */
+async function load(
+  answer: (n: number) => object | number | Promise<object> = () => GOOD,
+  {
+    dataset = DATASET,
+    signal = new AbortController().signal,
+    source = rows(),
+    throttled = false,
+    timeoutMs = 30_000,
+    stallMs = 300,
+  } = {},
+) {
+  const bodies: string[] = [];
+  const paths = new Set<string>();
+  let inFlight = 0;
+  let mostInFlight = 0;
+  const server = await datasetServer((request, response) => {
+    mostInFlight = Math.max(mostInFlight, ++inFlight);
+    void text(request).then(async (body) => {
+      bodies.push(body);
+      paths.add(request.url ?? '');
+      const answered = await answer(bodies.length);
+      await pause(5);
+      inFlight--;
+      const status = typeof answered === 'number' ? answered : 200;
+      if (status === 0) response.destroy();
+      else {
+        response
+          .writeHead(status, { 'X-Elastic-Product': 'Elasticsearch', 'Content-Type': 'application/json' })
+          .end(JSON.stringify(answered));
+      }
+    });
+  });
+  const client = new Client({ node: new URL(server.url).origin, requestTimeout: timeoutMs });
+  const counts: number[] = [];
+  const failure = await bulkLoad(client, 'index', source, dataset, {
+    throttled,
+    stallMs,
+    pauseMs: 50,
+    log: createLogger('silent', false),
+    signal,
+    onRows: (count) => counts.push(count),
+  }).catch((error: unknown) => error as Error);
+  await client.close();
+  await server.close();
+  return { bodies, counts, failure, paths, mostInFlight };
+}
+
+const documents = (bodies: string[]) =>
+  bodies.flatMap((body) => body.trimEnd().split('\n')).map((line) => JSON.parse(line) as object);
+
+describe('bulkLoad', () => {
+  it('sends every package once, under its number, in requests of bounded size to the loading alias', async () => {
+    const { bodies, counts, failure, paths } = await load();
+    expect(failure).to.be.undefined;
+    expect(bodies.length).to.be.greaterThan(4);
+    for (const body of bodies) expect(body.length).to.be.lessThan(1_003_000);
+    expect(counts.at(-1)).to.equal(packages.length);
+    const lines = documents(bodies);
+    const ids = lines.flatMap((line) => ('index' in line ? [(line.index as { _id: string })._id] : []));
+    expect(ids).to.have.members(packages.map(({ no }) => String(no)));
+    expect(lines).to.have.length(2 * packages.length);
+    const document = lines[2 * ids.indexOf('1') + 1] as { entry: string };
+    expect(document).to.include({ ...packages[0], ordinal: 0 });
+    expect(JSON.parse(`${Buffer.from(document.entry, 'base64').toString()}}`)).to.deep.equal(packages[0]);
+    // The alias is deleted with its index.
+    expect([...paths]).to.have.length(1);
+    expect([...paths][0]).to.match(/^\/index-loading\/_bulk\?(.*&)?require_alias=true(&|$)/);
+  });
+
+  it('measures requests in bytes, not characters: proxies accept 1 MiB by default', async () => {
+    const wide = packagesNamed(packages.map((_entry, i) => `${'語'.repeat(165)}-${i}`));
+    const { bodies, failure } = await load(undefined, { source: rowsOf(wide) });
+    expect(failure).to.be.undefined;
+    for (const body of bodies) expect(Buffer.byteLength(body)).to.be.lessThan(2 ** 20);
+  });
+
+  it('skips bad rows and duplicates', async () => {
+    const [one = [], other = []] = packages.map((entry): Row[] => [{ line: entry.no + 1, entry }]);
+    const dataset = { ...DATASET, total: 1, duplicateLines: new Set([3]) };
+    const some = streamOf([[...one, { line: 4, reason: 'wrong' }, ...other]]);
+    const { bodies, failure } = await load(undefined, { source: some, dataset });
+    expect(failure).to.be.undefined;
+    expect(documents(bodies)).to.have.length(2);
+  });
+
+  it('keeps two requests in flight, or one while throttled', async () => {
+    expect((await load()).mostInFlight).to.equal(2);
+    expect((await load(undefined, { throttled: true })).mostInFlight).to.equal(1);
+  });
+
+  const passing: [what: string, answer: object | number][] = [
+    ['too busy for a document', refusal('es_rejected_execution_exception')],
+    ['without a shard for a document', refusal('unavailable_shards_exception')],
+    ['too busy for the request', 429],
+    ['without a master', 503],
+    ['gone before it responds', 0],
+  ];
+  for (const [what, answer] of passing) {
+    it(`retries a request if the engine is ${what}`, async () => {
+      const { bodies, failure } = await load((n) => (n === 1 ? answer : GOOD));
+      expect(failure).to.be.undefined;
+      expect(new Set(bodies).size).to.equal(bodies.length - 1);
+    });
+  }
+
+  it('retries after a second in production', () => {
+    expect(RETRY_PAUSE_MS).to.equal(1000);
+  });
+
+  // Takes a second: the other requests must never exceed the timeout, however slow the machine is.
+  it('retries a request that times out, while the other one in flight continues', async () => {
+    const never = new Promise<object>(() => undefined);
+    const { bodies, failure } = await load((n) => (n === 1 ? never : pause(250, GOOD)), { timeoutMs: 700 });
+    expect(failure).to.be.undefined;
+    expect(new Set(bodies).size).to.equal(bodies.length - 1);
+  });
+
+  it('gives up if the failure persists, and reports the reason', async () => {
+    const busy = await load(() => refusal('circuit_breaking_exception'));
+    expect(busy.failure).to.have.property('message', `${REJECTED}circuit_breaking_exception`);
+    expect(busy.failure).to.have.nested.property('cause.message', 'why');
+    const away = await load(() => 0);
+    expect(away.failure).to.have.property('message', 'Elasticsearch did not respond for 0.3 seconds');
+  });
+
+  it('fails on a rejected document, and reports the reason', async () => {
+    const { bodies, failure } = await load((n) => (n === 2 ? refusal('document_parsing_exception') : GOOD));
+    expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
+    expect(failure).to.have.nested.property('cause.message', 'why');
+    expect(bodies.length, 'requests after the rejection').to.be.lessThan(5);
+  });
+
+  it('fails at once on a rejected document, even while another request is retried', async () => {
+    const began = performance.now();
+    const answer = (n: number) => (n === 2 ? refusal('document_parsing_exception') : 429);
+    const { failure } = await load(answer, { stallMs: 10_000 });
+    expect(failure).to.have.property('message', `${REJECTED}document_parsing_exception`);
+    expect(performance.now() - began).to.be.lessThan(5000);
+  });
+
+  it('fails if rows and dataset disagree, or if reading rows fails', async () => {
+    const fewer = await load(undefined, { dataset: { ...DATASET, total: 2001 } });
+    expect(fewer.failure).to.have.property('message', '2000 of 2001 packages were loaded');
+    const broken = async function* (): AsyncGenerator<Row[]> {
+      yield* rows();
+      throw new Error('the file is gone');
+    };
+    const { failure } = await load(undefined, { source: broken() });
+    expect(failure).to.have.property('message', 'the file is gone');
+  });
+
+  it('stops at once when aborted', async () => {
+    const stop = new AbortController();
+    const answer = () => {
+      stop.abort(new Error('stopped'));
+      return GOOD;
+    };
+    const { bodies, failure } = await load(answer, { signal: stop.signal });
+    expect(failure).to.be.instanceOf(Error);
+    expect(bodies.length).to.be.lessThan(3);
+  });
+});
