@@ -16,7 +16,8 @@ import { validateDataset, type ValidatedDataset } from './steps/check.js';
 import { DatasetError } from './dataset/dataset-error.js';
 import type { Validators } from './dataset/origin.js';
 import { download, type Snapshot } from './steps/download.js';
-import { createIndex, waitForReplicas } from './steps/create.js';
+import { createIndex } from './steps/create.js';
+import { waitForReplicas } from './steps/replicate.js';
 import {
   changesIndexOf,
   isBuildOf,

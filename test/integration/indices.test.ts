@@ -1,6 +1,7 @@
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { createIndex, waitForReplicas } from '../../src/rebuild/steps/create.js';
+import { createIndex } from '../../src/rebuild/steps/create.js';
+import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { MAPPING_VERSION } from '../../src/snapshot/generation.js';
 import { bulkLoad } from '../../src/rebuild/steps/load.js';

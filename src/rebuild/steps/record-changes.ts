@@ -13,8 +13,9 @@ import type { PackageEntry } from '../../snapshot/package-document.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';
 import { compare } from './compare.js';
-import type { OnBytes } from './merge.js';
-import { closeLoad, createIndex, waitForCopies } from './create.js';
+import { assertDocuments, type OnBytes } from './merge.js';
+import { createIndex } from './create.js';
+import { waitForCopies } from './replicate.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
@@ -192,4 +193,14 @@ function indexAction(record: ChangeRecord, takenAt: string): string {
     entry: encodeRecord(record),
   };
   return `${JSON.stringify({ index: { _id: name } })}\n${JSON.stringify(document)}\n`;
+}
+
+/**
+ * Makes all documents of a loaded index searchable and blocks writes to it.
+ * @throws {Error} if there are not `total` documents.
+ */
+async function closeLoad(client: Client, index: string, total: number, options: RetryOptions): Promise<void> {
+  await retry((signal) => client.indices.refresh({ index }, { signal }), options);
+  await assertDocuments(client, index, total, options);
+  await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
 }
