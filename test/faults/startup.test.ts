@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
 import getPort from 'get-port';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
@@ -208,6 +209,20 @@ describe('On startup,', function () {
         expect(stderr.trim()).to.match(line);
         expect(stderr.trim().split('\n')).to.have.length(1);
         expect(code).to.equal(1);
+      }
+    });
+
+    it('lets rebuilds use the services that it has started', async () => {
+      const env: Environment = { ...environment(), REDIS_URL: '' };
+      const program = new SpawnedCli('dev/start', env);
+      try {
+        const [, url = ''] = await program.prints(/Redis \(.*\) at (redis:\S+)/, 60_000);
+        await program.prints(/The API is at/, 60_000);
+        const redis = new Redis(url);
+        expect(await redis.exists(`${env['REGISTRY_SLUG']}:rebuild:last-success`)).to.equal(1);
+        redis.disconnect();
+      } finally {
+        expect(await program.stop('SIGINT')).to.equal(0);
       }
     });
 
