@@ -20,7 +20,7 @@ async function main(env: NodeJS.ProcessEnv, secrets: readonly string[]): Promise
   ignoreHangup();
   // The first process of a container ignores signals without a handler.
   const signal = firstSignal();
-  const server = await startServer(config, { log, env });
+  const server = await startServer(env, { log });
   isListening = true;
   log.info({ signal: await signal }, 'stopping');
   if (await server.stop()) {

@@ -8,7 +8,7 @@ import { readNameSample } from './search/name-sample.js';
 import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
 import { missingPrivileges } from './clients/missing-privileges.js';
-import type { Config } from './config/config.js';
+import { readConfig } from './config/config.js';
 import { changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './http/response/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
@@ -66,8 +66,6 @@ export interface RunningServer {
 
 interface ServerOptions {
   log: Logger;
-  /** The variables that `config` was read from: rebuilds read them, too. */
-  env: NodeJS.ProcessEnv;
   /** Called with the progress of rebuilds. */
   onRebuild?: (report: ProgressReport) => void;
   /** Timeouts of clients, instead of the usual ones. */
@@ -77,9 +75,11 @@ interface ServerOptions {
 /**
  * Starts the service: connects, creates the app, polls the index once, and listens, even if Elasticsearch is
  * down.
- * @throws what `listen` throws, such as EADDRINUSE, after stopping everything.
+ * @param env the variables of the configuration, which rebuilds read, too.
+ * @throws {ConfigError}, and what `listen` throws, such as EADDRINUSE, after stopping everything.
  */
-export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions): Promise<RunningServer> {
+  const config = readConfig(env);
   const { log } = options;
   const context = await createServiceContext(config, log, LIMITS_ARE_LOCAL);
   const { alias, generations, redis } = context;
@@ -88,7 +88,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const stopping = new AbortController();
   const rebuildContext = rebuildContextOf(context);
   const rebuilds = new RebuildService(rebuildContext, {
-    env: options.env,
+    env,
     onProgress: options.onRebuild,
   });
   const { apiKey, rebuildApiKey } = config.elasticsearch;

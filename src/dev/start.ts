@@ -45,14 +45,12 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const bar = new ProgressBar(process.stdout, signal);
   const secrets = secretsIn(env);
   const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets });
-  const server = await startServer(config, { log, env: variables, onRebuild: bar.show }).catch(
-    (error: unknown) => {
-      const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-      // Another program has taken the port since it was checked.
-      if (syscall !== 'listen' || port === undefined) throw error;
-      throw cannotListen(port === config.metricsPort ? 'METRICS_PORT' : 'PORT', port, config.host, error);
-    },
-  );
+  const server = await startServer(variables, { log, onRebuild: bar.show }).catch((error: unknown) => {
+    const { syscall, port } = error as NodeJS.ErrnoException & { port?: number };
+    // Another program has taken the port since it was checked.
+    if (syscall !== 'listen' || port === undefined) throw error;
+    throw cannotListen(port === config.metricsPort ? 'METRICS_PORT' : 'PORT', port, config.host, error);
+  });
   cleanups.push(async () => {
     bar.close();
     await server.stop();

@@ -1,12 +1,10 @@
-import { readConfig } from '../../src/config/config.js';
 import { SERVER_TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { createLogger } from '../../src/log.js';
 import { startServer } from '../../src/server.js';
 
 /** A server like that of `src/main.ts`, with shorter timeouts of clients, for tests that wait for them. */
-const server = await startServer(readConfig(process.env), {
+const server = await startServer(process.env, {
   log: createLogger('info', false, { secrets: [] }),
-  env: process.env,
   timeouts: { ...SERVER_TIMEOUTS, unread: 3000, pipelining: 2000, pipelinedIdle: 2000, linger: 1000 },
 });
 process.once('SIGTERM', () => void server.stop().then(() => process.exit()));

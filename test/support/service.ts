@@ -118,7 +118,7 @@ export async function startService(
   const config = readConfig(variables);
   const secrets = secretsIn(variables);
   const log = createLogger('trace', false, { secrets, destination: logStream });
-  const server = await startServer(config, { log, env: variables });
+  const server = await startServer(variables, { log });
   const elasticsearch = new Client({
     nodes: [...config.elasticsearch.nodes],
     ...(auth === undefined ? {} : { auth }),
