@@ -15,7 +15,6 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT];
 /** The context of a command that changes the data of a registry. */
 export interface CommandContext {
   rebuildContext: RebuildContext;
-  secrets: readonly string[];
   /** Aborts on SIGINT, SIGTERM and SIGHUP. */
   signal: AbortSignal;
 }
@@ -75,7 +74,7 @@ export function runCommand(
     try {
       await generations.refresh();
       if (generations.engine === 'unreachable') throw new Error(generations.stateReason);
-      return await command({ rebuildContext, secrets, signal: stopping.signal });
+      return await command({ rebuildContext, signal: stopping.signal });
     } finally {
       forget();
       await rebuildContext.close();

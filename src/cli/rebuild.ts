@@ -6,7 +6,7 @@ import { datasetUrl } from '../config/urls.js';
 import { rebuildForServer } from '../rebuild/process/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
-import type { RebuildOptions } from '../rebuild/rebuild.js';
+import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { seenDataset } from '../rebuild/process/status-store.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
@@ -18,11 +18,8 @@ import { ProgressBar } from './progress-bar.js';
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
-/** What is built. The server also says when nothing needs to be built. */
-type Wanted = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
-
 /** @returns undefined if they are invalid, after printing why. */
-function readArguments(): { env: NodeJS.ProcessEnv; wanted: Wanted } | undefined {
+function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | undefined {
   try {
     const { values } = parseArgs({
       options: {
@@ -38,7 +35,7 @@ function readArguments(): { env: NodeJS.ProcessEnv; wanted: Wanted } | undefined
     if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
     return {
       env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
-      wanted: {
+      options: {
         force,
         skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
         seen: seen === undefined ? undefined : seenDataset.parse(JSON.parse(seen)),
@@ -57,10 +54,10 @@ function urlOf(dataset: string): string {
   return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
 }
 
-async function rebuild({ rebuildContext, signal }: CommandContext, wanted: Wanted): Promise<Exit> {
+async function rebuild({ rebuildContext, signal }: CommandContext, options: StartOptions): Promise<Exit> {
   const bar = new ProgressBar(process.stdout, signal);
   const progress = new Progress(new Date(), bar.show);
-  const outcome = await acquireAndRebuild(rebuildContext, { ...wanted, progress, signal });
+  const outcome = await acquireAndRebuild(rebuildContext, { ...options, progress, signal });
   bar.end();
   if (outcome === undefined) {
     const { phase, rows, startedAt } = (await rebuildContext.status?.progress()) ?? progress.report;
@@ -88,9 +85,9 @@ async function rebuild({ rebuildContext, signal }: CommandContext, wanted: Wante
 async function main(): Promise<void> {
   const given = readArguments();
   if (given === undefined) return;
-  const { env, wanted } = given;
-  if (process.send === undefined) await runCommand(env, (context) => rebuild(context, wanted));
-  else await rebuildForServer(env, wanted);
+  const { env, options } = given;
+  if (process.send === undefined) await runCommand(env, (context) => rebuild(context, options));
+  else await rebuildForServer(env, options);
 }
 
 void main();

@@ -33,7 +33,10 @@ export async function acquireAndRebuild(
   options: RebuildOptions,
   onHeld: (owner: string) => void = () => undefined,
 ): Promise<Outcome | undefined> {
-  options.signal.addEventListener('abort', () => setTimeout(() => process.exit(1), STOP_MS).unref());
+  const limitCleanup = () => setTimeout(() => process.exit(1), STOP_MS).unref();
+  // It may have been stopped while it connected.
+  if (options.signal.aborted) limitCleanup();
+  else options.signal.addEventListener('abort', limitCleanup);
   const held = context.lock === undefined ? UNSHARED_LOCK : await context.lock.acquire();
   if (held === undefined) return undefined;
   // Only now: a client is waiting for the response to `/rebuild`.

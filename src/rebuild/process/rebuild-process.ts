@@ -25,6 +25,7 @@ export const PROCESS_LIMITS = {
 /** Checks for silence within `silenceMs`. Counted, so that a suspended server does not kill the process. */
 const SILENCE_CHECKS = 30;
 
+/** What a rebuild is asked for. Only the server says when nothing needs to be built. */
 export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
 
 /** Resources that a rebuild has used so far. */
