@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 
 /**
- * The URL of the folder with `package.json`, `data`, `dist` and `mappings`: the closest one above this file, in which folder its
- * build or a bundle may be.
+ * The URL of the folder with `package.json`, `data`, `dist` and `mappings`: the closest one above this file, wherever
+ * a build or a bundle puts it.
  */
 export const PROJECT_FOLDER = closestFolderWith('package.json', new URL('.', import.meta.url));
 

@@ -25,9 +25,9 @@ export class ClientActivity {
     private readonly timeouts: ServerTimeouts,
   ) {}
 
-  /** Starts to wait for this many milliseconds. */
+  /** Starts to wait for this many milliseconds; for 0, without a limit, as a socket does. */
   setTimeout(ms: number): void {
-    this.#timeoutMs = ms;
+    this.#timeoutMs = ms === 0 ? Infinity : ms;
     this.#inactiveSince = undefined;
   }
 
@@ -51,7 +51,7 @@ export class ClientActivity {
     return isLate && now - this.#inactiveSince >= this.#minTimeoutMs;
   }
 
-  /** Whether it has pipelined for so long that its next response must be the last one. */
+  /** Whether the client has pipelined for too long without a pause: its next response is then the last one. */
   pipelinesTooLong(): boolean {
     if (this.#pipeliningSince === undefined) return false;
     const now = performance.now();

@@ -24,6 +24,7 @@ import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 
 /** How often Node checks the timeouts of requests at least, in milliseconds. */
 const CHECK_MS = 1_000;
+
 /**
  * An HTTP server with timeouts, a bounded number of connections, and bounded memory for each of them.
  * Requests that do not reach the app get a problem (RFC 9457).

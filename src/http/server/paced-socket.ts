@@ -148,9 +148,7 @@ export class PacedSocket extends Duplex {
     const isAll = length >= this.#input.length;
     const piece = isAll ? this.#input : this.#input.subarray(0, length);
     this.#input = isAll ? NOTHING : this.#input.subarray(length);
-    if (!isAll) {
-      this.#activity.pipelines();
-    }
+    if (!isAll) this.#activity.pipelines();
     this.#isWanted = false;
     this.push(piece);
   }
@@ -200,7 +198,7 @@ export class PacedSocket extends Duplex {
   override _final(done: Done): void {
     this.#discardInput('');
     this.socket.end(() => {
-      this.setTimeout(Infinity);
+      this.setTimeout(0);
       this.#lingering = setTimeout(() => this.destroy(), this.timeouts.linger);
       done();
     });
