@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
 import { writeDataset } from '../fixtures/generated-dataset.js';
 import { createReadClient } from '../src/clients/elasticsearch.js';
-import { findGeneration, isReadable } from '../src/snapshot/generation.js';
+import { findIndex, isReadable } from '../src/snapshot/snapshot.js';
 import { readNameSample, type NameSample } from '../src/search/name-sample.js';
 import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';
@@ -94,9 +94,9 @@ export async function servedIndex(elasticsearch: string, slug: string): Promise<
 /** The sample by which the service decides which tiers of an index it searches together. */
 export async function sampleOf(elasticsearch: string, index: string): Promise<NameSample> {
   const client = createReadClient({ nodes: [elasticsearch], apiKey: undefined });
-  const generation = await findGeneration(client, index);
-  if (generation === undefined || !isReadable(generation)) throw new Error(`${index} cannot be read`);
-  const sample = await readNameSample(client, generation);
+  const snapshot = await findIndex(client, index);
+  if (snapshot === undefined || !isReadable(snapshot)) throw new Error(`${index} cannot be read`);
+  const sample = await readNameSample(client, snapshot);
   await client.close();
   return sample;
 }

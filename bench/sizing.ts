@@ -181,7 +181,7 @@ function report(m: Measured): void {
       return {
         names: names.toLocaleString('en'),
         'one copy': gigabytes(copy),
-        // The previous and the current generation, and the new one, which doubles in size while it is merged.
+        // The previous and the current snapshot, and the new one, which doubles in size while it is merged.
         'disk per copy, during a rebuild': gigabytes(4 * copy),
         'memory for the page cache': gigabytes(copy),
         'rebuild, minutes': (names / m.rowsPerSecond / 60).toFixed(1),

@@ -3,7 +3,7 @@ import { createApp } from './app.js';
 import { Catalog } from './search/catalog.js';
 import { SearchRunner } from './search/search-runner.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
-import type { GenerationWatcher } from './snapshot/generation-watcher.js';
+import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { readNameSample } from './search/name-sample.js';
 import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
@@ -54,7 +54,7 @@ export interface RunningServer {
   url: string;
   /** Where `/metrics` is served; undefined without METRICS_PORT. */
   metricsUrl: string | undefined;
-  generations: GenerationWatcher;
+  snapshots: SnapshotWatcher;
   rebuilds: RebuildService;
   /**
    * Stops accepting requests, waits for those in flight, cleans up a running rebuild, and closes every
@@ -82,7 +82,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   const config = readConfig(env);
   const { log } = options;
   const context = await createServiceContext(config, log, LIMITS_ARE_LOCAL);
-  const { alias, generations, redis } = context;
+  const { alias, snapshots, redis } = context;
   if (redis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
   const stopping = new AbortController();
@@ -102,12 +102,12 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
     options,
     stopping.signal,
   );
-  const scheduler = new RebuildScheduler(rebuilds, generations, log);
+  const scheduler = new RebuildScheduler(rebuilds, snapshots, log);
 
   const end = async () => {
     stopping.abort();
     await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
-    generations.stop();
+    snapshots.stop();
     // The last request may have started a rebuild.
     await rebuilds.stop();
     await Promise.all([rebuildContext.close(), pool.close(), metricsServer?.stop()]);
@@ -118,7 +118,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   let metricsUrl: string | undefined;
   try {
     // Before listening, so that the first request finds the data.
-    await generations.start();
+    await snapshots.start();
     url = await server.listen(config.port, config.host);
     metricsUrl = await metricsServer?.listen(config.metricsPort ?? 0, config.host);
   } catch (error) {
@@ -132,7 +132,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   }
   scheduler.start(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias }, 'listening');
-  return { url, metricsUrl, generations, rebuilds, stop };
+  return { url, metricsUrl, snapshots, rebuilds, stop };
 }
 
 /** Logs which key lacks privileges for `/changes`, as keys of earlier releases do. */
@@ -152,7 +152,7 @@ async function warnOfOldKeys({ alias, config, log }: ServiceContext): Promise<vo
 
 /** Creates the app, its dependencies, and its servers, which do not listen yet. */
 function createServers(
-  { config, generations, reader, redis }: ServiceContext,
+  { config, snapshots, reader, redis }: ServiceContext,
   { rebuilds, keys }: Pick<Watched, 'rebuilds' | 'keys'>,
   { log, timeouts }: ServerOptions,
   stopping: AbortSignal,
@@ -171,7 +171,7 @@ function createServers(
       waiting: MAX_WAITING_SIMILAR,
     }),
   };
-  const predictor = new TierPredictor((generation) => readNameSample(reader, generation), log);
+  const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const app = createApp({
@@ -179,9 +179,9 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, generations, predictor, new SearchRunner(limiters, generations, log)),
+    catalog: new Catalog(pool, snapshots, predictor, new SearchRunner(limiters, snapshots, log)),
     cache,
-    generations,
+    snapshots,
     rebuilds,
     rateLimiter,
     tokens: new BypassTokens(config.bypassSecret, slug),
@@ -193,6 +193,6 @@ function createServers(
     timeouts,
   );
   const { connections } = server;
-  metrics?.register(collectors({ connections, limiters, cache, rateLimiter, generations, rebuilds, keys }));
+  metrics?.register(collectors({ connections, limiters, cache, rateLimiter, snapshots, rebuilds, keys }));
   return { server, metricsServer: metrics && createMetricsServer(metrics, log), pool };
 }

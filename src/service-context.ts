@@ -4,7 +4,7 @@ import { createReadClient } from './clients/elasticsearch.js';
 import { createRedis } from './clients/redis.js';
 import type { Config } from './config/config.js';
 import type { Logger } from './log.js';
-import { GenerationWatcher } from './snapshot/generation-watcher.js';
+import { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { aliasOf } from './snapshot/index-names.js';
 
 /** What reading a registry needs. */
@@ -16,8 +16,8 @@ export interface ServiceContext {
   reader: Client;
   /** Undefined if it is not configured. */
   redis: Redis | undefined;
-  /** Tracks the generations being served. Polls only after `start()`. */
-  generations: GenerationWatcher;
+  /** Tracks the snapshots being served. Polls only after `start()`. */
+  snapshots: SnapshotWatcher;
   close(): Promise<void>;
 }
 
@@ -35,11 +35,11 @@ export async function createServiceContext(
   const redis =
     config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log, withoutRedis);
   const reader = createReadClient({ nodes, apiKey });
-  const generations = new GenerationWatcher(reader, alias, log, config.changesRetention);
+  const snapshots = new SnapshotWatcher(reader, alias, log, config.changesRetention);
   const close = async () => {
-    generations.stop();
+    snapshots.stop();
     redis?.disconnect();
     await reader.close();
   };
-  return { config, log, alias, reader, redis, generations, close };
+  return { config, log, alias, reader, redis, snapshots, close };
 }

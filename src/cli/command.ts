@@ -68,12 +68,12 @@ export function runCommand(
     }
     await checkElasticsearch(config.elasticsearch);
     const rebuildContext = await createRebuildContext(config, log, 'no lock can be acquired');
-    const { generations } = rebuildContext;
+    const { snapshots } = rebuildContext;
     const stopping = new AbortController();
     const forget = onStopSignal(() => stopping.abort());
     try {
-      await generations.refresh();
-      if (generations.engine === 'unreachable') throw new Error(generations.stateReason);
+      await snapshots.refresh();
+      if (snapshots.state === 'unreachable') throw new Error(snapshots.stateReason);
       return await command({ rebuildContext, signal: stopping.signal });
     } finally {
       forget();

@@ -12,7 +12,7 @@ import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
 
 /**
- * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new generation and flips to it, as `/rebuild` does, which runs this
+ * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it, as `/rebuild` does, which runs this
  * program. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running.
  */
 

@@ -2,7 +2,7 @@ import type { estypes } from '@elastic/elasticsearch';
 import {
   aliasOf,
   allChangesOf,
-  buildsOf,
+  allSnapshotsOf,
   loadingAliasesOf,
   previousAliasOf,
 } from '../snapshot/index-names.js';
@@ -10,13 +10,13 @@ import {
 /**
  * The privileges of the two keys of a registry: none on the cluster, and none on other indices. A privilege
  * on an alias does not apply to its index by name, so each role lists both. The patterns match the whole form
- * of the builds' names, because those of another registry may have the same prefix.
+ * of the indices' names, because those of another registry may have the same prefix.
  */
 type Role = estypes.SecurityRoleDescriptor;
 
 /**
- * Resolves the aliases of the current and the previous build, and searches the builds by name: a cached
- * response and its `ETag` must belong to one generation, and an alias may move between two searches.
+ * Resolves the aliases of the current and the previous snapshot, and searches their indices by name: a cached
+ * response and its `ETag` must belong to one snapshot, and an alias may move between two searches.
  */
 export function readerRole(slug: string): Role {
   const alias = aliasOf(slug);
@@ -25,13 +25,13 @@ export function readerRole(slug: string): Role {
     indices: [
       { names: [alias], privileges: ['read', 'view_index_metadata'] },
       { names: [previousAliasOf(alias)], privileges: ['view_index_metadata'] },
-      { names: [buildsOf(alias), allChangesOf(alias)], privileges: ['read'] },
+      { names: [allSnapshotsOf(alias), allChangesOf(alias)], privileges: ['read'] },
     ],
   };
 }
 
 /**
- * Creates, merges, copies, checks and deletes builds, and moves the aliases. If Elasticsearch has no named
+ * Creates, merges, copies, checks and deletes indices, and moves the aliases. If Elasticsearch has no named
  * privilege below `manage`, the action itself is granted.
  */
 export function builderRole(slug: string): Role {
@@ -40,7 +40,7 @@ export function builderRole(slug: string): Role {
     cluster: [],
     indices: [
       {
-        names: [buildsOf(alias), allChangesOf(alias)],
+        names: [allSnapshotsOf(alias), allChangesOf(alias)],
         privileges: [
           'create_index',
           'delete_index',
@@ -54,12 +54,12 @@ export function builderRole(slug: string): Role {
         ],
       },
       { names: [alias, previousAliasOf(alias)], privileges: ['view_index_metadata', MOVE_ALIASES] },
-      { names: [loadingAliasesOf(alias)], privileges: ['create', RECORD_LINEAGE, MOVE_ALIASES] },
+      { names: [loadingAliasesOf(alias)], privileges: ['create', RECORD_CHAIN, MOVE_ALIASES] },
     ],
   };
 }
 
 const MOVE_ALIASES = 'indices:admin/aliases';
 
-/** Replaces the `_meta` of a build that is not served yet: it has its loading alias until then. */
-const RECORD_LINEAGE = 'indices:admin/mapping/put';
+/** Replaces the `_meta` of an index that is not served yet: it has its loading alias until then. */
+const RECORD_CHAIN = 'indices:admin/mapping/put';

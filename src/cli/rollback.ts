@@ -3,7 +3,7 @@ import { rollBack } from '../rebuild/rollback.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 
 /**
- * `npm run rollback`: switches to the previous generation at once; run again, it switches back. Exit codes: 0
+ * `npm run rollback`: switches to the previous snapshot at once; run again, it switches back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
 async function rollback({ rebuildContext: { client, lock, alias, log } }: CommandContext): Promise<Exit> {

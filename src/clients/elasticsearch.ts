@@ -10,7 +10,7 @@ import {
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
 import { messageOf } from '../error-message.js';
-import { isFromElasticsearch } from './engine-errors.js';
+import { isFromElasticsearch } from './elasticsearch-errors.js';
 import { NODE_BACKOFF_MS } from './search-pool.js';
 
 /** The addresses of Elasticsearch, and the API key. */

@@ -1,5 +1,5 @@
 import { errors, type Dispatcher, type Pool } from 'undici';
-import { ConnectionFailedError, isFromElasticsearch, NodeUnavailableError } from './engine-errors.js';
+import { ConnectionFailedError, isFromElasticsearch, NodeUnavailableError } from './elasticsearch-errors.js';
 
 /**
  * Extra time after a timeout that fires late, in milliseconds: this process was suspended or busy, and may have to read a

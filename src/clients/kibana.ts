@@ -16,7 +16,7 @@ const SERVING = ['available', 'degraded'];
 /** The part of the response that requires no rights. */
 const statusAnswer = z.object({ status: z.object({ overall: z.object({ level: z.string() }) }) });
 
-const importAnswer = z.object({
+const importResponse = z.object({
   success: z.boolean(),
   successCount: z.int(),
   errors: z
@@ -33,7 +33,7 @@ const importAnswer = z.object({
     )
     .default([]),
 });
-type ImportError = z.infer<typeof importAnswer>['errors'][number];
+type ImportError = z.infer<typeof importResponse>['errors'][number];
 
 /** The address of Kibana, and the API key. */
 export interface KibanaAccess {
@@ -94,21 +94,21 @@ export class Kibana {
       IMPORT_TIMEOUT_MS,
       form,
     );
-    const answer = status === 200 ? parse(importAnswer, body) : undefined;
-    if (answer === undefined) {
+    const response = status === 200 ? parse(importResponse, body) : undefined;
+    if (response === undefined) {
       throw new Error(`Kibana responded to the import with ${status}: ${body.slice(0, SHOWN)}`);
     }
-    if (answer.success && answer.errors.length === 0) return answer.successCount;
-    throw new Error(`Kibana rejected ${answer.errors.map(describe).join('; ') || 'the import'}`);
+    if (response.success && response.errors.length === 0) return response.successCount;
+    throw new Error(`Kibana rejected ${response.errors.map(describe).join('; ') || 'the import'}`);
   }
 
   /** The reason why Kibana does not serve requests yet, if any. @throws {Error} if it is permanent. */
   async #obstacle(): Promise<string | undefined> {
-    const answer = await this.#ask('/api/status', STATUS_TIMEOUT_MS).catch(
+    const response = await this.#ask('/api/status', STATUS_TIMEOUT_MS).catch(
       (error: unknown) => error as Error,
     );
-    if (answer instanceof Error) return answer.message;
-    const { status, body } = answer;
+    if (response instanceof Error) return response.message;
+    const { status, body } = response;
     if (status === 401 || status === 403) {
       throw new Error(`Kibana responded with ${status}: KIBANA_API_KEY is missing, wrong or lacks rights`);
     }

@@ -1,11 +1,11 @@
 import {
-  EngineUnavailableError,
+  ElasticsearchUnavailableError,
   IndexClosedError,
   IndexGoneError,
   NodeUnavailableError,
   SearchRefusedError,
   ShardUnavailableError,
-} from './engine-errors.js';
+} from './elasticsearch-errors.js';
 
 /** Name of the clause that matches names equal to the query: it separates rank 0 from rank 1. */
 export const EXACT = 'exact';
@@ -40,7 +40,7 @@ const TOO_MANY = 429;
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ShardUnavailableError} if a shard failed or timed out: the node may not have noticed yet that another one is
  * gone, or it was suspended, which counts as time that the search took.
- * @throws {EngineUnavailableError} for other temporary failures, {SearchRefusedError}.
+ * @throws {ElasticsearchUnavailableError} for other temporary failures, {SearchRefusedError}.
  */
 export function parseResponse(text: string, searches: number, index: string): Hits[] {
   return responsesIn(text, searches).map(({ status, error, timed_out, _shards, hits }) => {
@@ -51,7 +51,7 @@ export function parseResponse(text: string, searches: number, index: string): Hi
       const description = `Elasticsearch could not search: ${type}`;
       const details = { cause: new Error(reason) };
       if (status >= 500) throw new ShardUnavailableError(description, details);
-      if (status === TOO_MANY) throw new EngineUnavailableError(description, details);
+      if (status === TOO_MANY) throw new ElasticsearchUnavailableError(description, details);
       throw new SearchRefusedError(description, details);
     }
     if (timed_out !== false || _shards?.failed !== 0) {

@@ -46,7 +46,7 @@ export function msearchRequest(
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
  * @param concurrency maximum number of concurrent searches; by default all.
  * @throws {IndexGoneError} if there is no such index.
- * @throws {EngineUnavailableError} if Elasticsearch does not respond in time, or a shard failed or timed out.
+ * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, or a shard failed or timed out.
  */
 export async function runSearches(
   pool: SearchPool,

@@ -2,13 +2,13 @@ import { Pool } from 'undici';
 import type { ElasticsearchAccess } from './elasticsearch.js';
 import {
   ConnectionFailedError,
-  EngineUnavailableError,
+  ElasticsearchUnavailableError,
   isRetryable,
   NodeUnavailableError,
   RETRYABLE_STATUSES,
   SearchRefusedError,
   ShardUnavailableError,
-} from './engine-errors.js';
+} from './elasticsearch-errors.js';
 import { exchange } from './exchange.js';
 import { RetryBudget } from './retry-budget.js';
 
@@ -152,7 +152,7 @@ export class SearchPool {
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
    * @returns the result of `read`.
-   * @throws {EngineUnavailableError} for temporary failures, {SearchRefusedError}, and what `read` throws.
+   * @throws {ElasticsearchUnavailableError} for temporary failures, {SearchRefusedError}, and what `read` throws.
    */
   async post<T>(path: string, body: string, opaqueId: string, read: (text: string) => T): Promise<T> {
     const search = { path, body, opaqueId, read };
@@ -228,7 +228,7 @@ export class SearchPool {
         // Elasticsearch itself responds to no search with a status below 400: something has changed it on its way.
         if (status < 400 || RETRYABLE_STATUSES.includes(status))
           throw new NodeUnavailableError(description, details);
-        if (isRetryable(status)) throw new EngineUnavailableError(description, details);
+        if (isRetryable(status)) throw new ElasticsearchUnavailableError(description, details);
         throw new SearchRefusedError(description, details);
       }
       outcome = 'answered';
@@ -236,7 +236,7 @@ export class SearchPool {
       if (performance.now() - began < timeoutMs) this.#retries.earn();
       return result;
     } catch (error) {
-      if (error instanceof EngineUnavailableError) outcome = 'unavailable';
+      if (error instanceof ElasticsearchUnavailableError) outcome = 'unavailable';
       if (error instanceof SearchRefusedError) outcome = 'refused';
       throw error;
     } finally {

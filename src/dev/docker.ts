@@ -116,7 +116,7 @@ class ServiceContainer extends GenericContainer {
         // Not with testcontainers, which waits for a log line that it may have missed.
         restart: async () => {
           await (await this.#handle())?.restart();
-          while (!(await answers(scheme, local ? LOOPBACK : host, port))) {
+          while (!(await responds(scheme, local ? LOOPBACK : host, port))) {
             await pause(RESTART_POLL_MS);
             signal.throwIfAborted();
           }
@@ -152,7 +152,7 @@ class ServiceContainer extends GenericContainer {
 }
 
 /** Whether the service responds. The caller decides when to stop trying. */
-async function answers(scheme: 'http' | 'redis', host: string, port: number): Promise<boolean> {
+async function responds(scheme: 'http' | 'redis', host: string, port: number): Promise<boolean> {
   if (scheme === 'http') {
     const url = `http://${host}:${port}/_cluster/health?wait_for_status=yellow&timeout=1s`;
     return fetch(url).then(

@@ -105,7 +105,7 @@ export async function startElasticsearchProcess({
       logFile: join(folder, 'logs', 'elasticsearch.log'),
     });
     await program.waitUntil(
-      () => answers(`http://127.0.0.1:${port}`, all['node.name'], headers),
+      () => responds(`http://127.0.0.1:${port}`, all['node.name'], headers),
       'Elasticsearch',
       START_TIMEOUT_MS,
       signal,
@@ -194,7 +194,7 @@ function jvmOptions(home: string): string {
 }
 
 /** Whether the node with this name is ready for searches, not only whether something listens. */
-async function answers(url: string, name: string, headers: Record<string, string>): Promise<boolean> {
+async function responds(url: string, name: string, headers: Record<string, string>): Promise<boolean> {
   try {
     const node = (await (await fetch(url, { headers })).json()) as { name: string };
     const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=1s`, { headers });

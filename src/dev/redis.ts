@@ -53,7 +53,7 @@ export async function startRedisProcess(
       runAs: paths.runAs,
       logFile: join(folder, 'redis.log'),
     });
-    await program.waitUntil(() => answers(port, folder), 'Redis', START_TIMEOUT_MS, signal);
+    await program.waitUntil(() => responds(port, folder), 'Redis', START_TIMEOUT_MS, signal);
     return program;
   };
   return startLocalService({ description: `Redis (${origin})`, scheme: 'redis', usualPort, launch });
@@ -84,7 +84,7 @@ function archName(): string {
 }
 
 /** Whether the Redis on the port responds, and is the one that runs in `folder`. */
-async function answers(port: number, folder: string): Promise<boolean> {
+async function responds(port: number, folder: string): Promise<boolean> {
   const redis = new Redis(port, '127.0.0.1', { lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => undefined);
   try {

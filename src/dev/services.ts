@@ -76,7 +76,7 @@ async function startFromDockerOrMaven(
   log: Log,
   signal: AbortSignal,
 ): Promise<Service> {
-  // Loading testcontainers takes a second, which is saved if the addresses of the engines are given.
+  // Loading testcontainers takes a second, which is saved if the addresses of the services are given.
   const docker = await import('./docker.js');
   if (await docker.hasDocker()) {
     try {
@@ -95,7 +95,7 @@ async function startFromDockerOrMaven(
   }
 }
 
-/** Why an engine could not be started, and what to do about it. */
+/** Why a service could not be started, and what to do about it. */
 export function couldNotStart(name: string, variable: string, cause: SetupError): SetupError {
   const remedy =
     cause instanceof DownloadError

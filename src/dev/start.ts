@@ -96,10 +96,10 @@ async function startServices(
 /** Starts a service and registers its cleanup. @returns its address. */
 async function startService(name: string, start: () => ReturnType<typeof startRedis>): Promise<string> {
   print(`Starting ${name} …`);
-  const engine = await start();
-  cleanups.push(() => engine.stop());
-  print(`  ${engine.description} at ${engine.url}`);
-  return engine.url;
+  const service = await start();
+  cleanups.push(() => service.stop());
+  print(`  ${service.description} at ${service.url}`);
+  return service.url;
 }
 
 function volumeOf(folder: string): string {
@@ -128,15 +128,15 @@ function cannotListen(variable: string, port: number, host: string, error: unkno
   );
 }
 
-async function waitUntilReady({ generations, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
+async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
   let deadline = Date.now() + LOAD_START_TIMEOUT_MS;
   for (;;) {
     signal.throwIfAborted();
-    if (generations.engine === 'present') return;
+    if (snapshots.state === 'present') return;
     if (rebuilds.lastFailure !== undefined) {
       throw new SetupError(`the snapshot could not be loaded: ${rebuilds.lastFailure.reason}`);
     }
-    if (generations.stateReason !== undefined) throw new SetupError(generations.stateReason);
+    if (snapshots.stateReason !== undefined) throw new SetupError(snapshots.stateReason);
     if (rebuilds.progress !== undefined) deadline = Date.now() + LOAD_START_TIMEOUT_MS;
     if (Date.now() > deadline) throw new SetupError('the snapshot was not loaded in time');
     await pause(100, undefined, { signal });
@@ -158,8 +158,8 @@ function exportOf(env: NodeJS.ProcessEnv): string {
   ].join('\n  ');
 }
 
-function printGreeting({ url, generations }: RunningServer, exported: string): void {
-  const meta = generations.current?.meta;
+function printGreeting({ url, snapshots }: RunningServer, exported: string): void {
+  const meta = snapshots.current?.meta;
   print(`
 The API is at ${url}, with ${meta?.total.toLocaleString('en')} packages of ${meta?.source}. Try:
 

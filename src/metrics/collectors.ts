@@ -2,12 +2,12 @@ import type { Client } from '@elastic/elasticsearch';
 import { expirationOfKey } from '../clients/api-keys.js';
 import { probeWrites } from '../clients/redis.js';
 import type { SearchLimiters } from '../search/search-runner.js';
-import { ENGINE_STATES, type GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { SNAPSHOT_STATES, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
 import type { Connections } from '../http/server/connections.js';
 import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import { CHANGES } from '../snapshot/change-record.js';
-import { changeCounts } from '../snapshot/generation.js';
+import { changeCounts } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
 import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
@@ -19,7 +19,7 @@ export interface Watched {
   limiters: SearchLimiters;
   cache: ResponseCache;
   rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
-  generations: GenerationWatcher;
+  snapshots: SnapshotWatcher;
   rebuilds: RebuildService;
   /** The API keys, each with a client that uses it. */
   keys: readonly { name: string; client: Client; apiKey: string | undefined }[];
@@ -31,7 +31,7 @@ export function collectors({
   limiters,
   cache,
   rateLimiter,
-  generations,
+  snapshots,
   rebuilds,
   keys,
 }: Watched): Collector[] {
@@ -40,7 +40,7 @@ export function collectors({
     ...ofSearches(limiters),
     ...ofCache(cache),
     ...ofLimits(rateLimiter),
-    ...ofGeneration(generations),
+    ...ofSnapshot(snapshots),
     ...ofRebuilds(rebuilds),
     ofKeys(keys),
   ];
@@ -117,25 +117,25 @@ function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
   ];
 }
 
-function ofGeneration(generations: GenerationWatcher): Collector[] {
+function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   return [
     state(
       'engine_state',
       'State of Elasticsearch and its index at the last poll',
       'state',
-      ENGINE_STATES,
-      () => generations.engine,
+      SNAPSHOT_STATES,
+      () => snapshots.state,
     ),
     gauge(
       'generation_packages',
       'Packages of the snapshot that is served',
-      () => generations.current?.meta.total,
+      () => snapshots.current?.meta.total,
     ),
     gauge('generation_taken_timestamp_seconds', 'When the snapshot that is served was taken', () =>
-      toSeconds(generations.current?.meta.taken_at),
+      toSeconds(snapshots.current?.meta.taken_at),
     ),
     gauge('generation_built_timestamp_seconds', 'When the index that is served was created', () =>
-      toSeconds(generations.current && builtAt(generations.current.index)),
+      toSeconds(snapshots.current && builtAt(snapshots.current.index)),
     ),
     {
       type: 'gauge',
@@ -143,14 +143,14 @@ function ofGeneration(generations: GenerationWatcher): Collector[] {
       help: 'Packages that differ from the previous snapshot; absent if it was not compared with one',
       labels: ['change'],
       read: () => {
-        const counts = generations.current && changeCounts(generations.current.meta);
+        const counts = snapshots.current && changeCounts(snapshots.current.meta);
         return counts === undefined ? [] : CHANGES.map((change): Sample => [counts[change], change]);
       },
     },
     gauge(
       'changes_snapshots',
       'Snapshots that /changes can start from',
-      () => generations.current?.meta.lineage?.ancestors.length,
+      () => snapshots.current?.meta.lineage?.ancestors.length,
     ),
   ];
 }
@@ -195,7 +195,7 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
       name: 'rebuild_last_success_timestamp_seconds',
       help: 'When a rebuild of any replica or command last succeeded, with or without changes',
       read: async () => {
-        const { succeededAt } = await rebuilds.lastResult();
+        const { succeededAt } = await rebuilds.lastOutcome();
         return succeededAt === undefined ? [] : [[toSeconds(succeededAt)]];
       },
     },
@@ -205,7 +205,7 @@ function ofRebuilds(rebuilds: RebuildService): Collector[] {
       help: 'When the last rebuild of any replica or command failed, and the kind of its reason; absent after a success',
       labels: ['reason'],
       read: async () => {
-        const { failure } = await rebuilds.lastResult();
+        const { failure } = await rebuilds.lastOutcome();
         return failure === undefined ? [] : [[toSeconds(failure.at), failure.kind ?? 'other']];
       },
     },

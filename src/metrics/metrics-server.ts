@@ -9,14 +9,14 @@ const MAX_CONNECTIONS = 32;
 /** Serves `/metrics` on a separate port, for operators, without rate limits. */
 export function createMetricsServer(metrics: Metrics, log: Logger): HttpServer {
   return new HttpServer((request, response) => {
-    answer(metrics, request, response).catch((error: unknown) => {
+    respond(metrics, request, response).catch((error: unknown) => {
       log.error({ err: error }, 'the metrics could not be read');
       response.destroy();
     });
   }, MAX_CONNECTIONS);
 }
 
-async function answer(metrics: Metrics, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(metrics: Metrics, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'GET' || request.url !== '/metrics') {
     response.writeHead(404, { 'Content-Type': 'text/plain' }).end('not found: only GET /metrics exists\n');
     return;

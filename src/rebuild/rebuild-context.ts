@@ -7,7 +7,7 @@ import { createServiceContext, type ServiceContext } from '../service-context.js
 import { RebuildLock } from './process/lock.js';
 import { StatusStore } from './process/status-store.js';
 
-/** Timeout of reading one page of a whole generation, in milliseconds: above the timeout in the query. */
+/** Timeout of reading one page of a whole snapshot, in milliseconds: above the timeout in the query. */
 const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Everything that rebuilds and rollbacks need, for the server and the commands. */
@@ -16,7 +16,7 @@ export interface RebuildContext extends ServiceContext {
   client: Client;
   /** With the same rights, for searching the new index. */
   pool: SearchPool;
-  /** With the same rights and a longer timeout, for reading whole generations. */
+  /** With the same rights and a longer timeout, for reading whole snapshots. */
   exportPool: SearchPool;
   /** Both are undefined without Redis. */
   lock: RebuildLock | undefined;

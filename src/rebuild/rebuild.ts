@@ -4,30 +4,23 @@ import type { SearchPool } from '../clients/search-pool.js';
 import { DEFAULT_SLUG, type Config } from '../config/config.js';
 import {
   assertReadable,
-  findGeneration,
+  findIndex,
   MAPPING_VERSION,
-  type FoundGeneration,
-  type GenerationMeta,
-} from '../snapshot/generation.js';
+  type FoundIndex,
+  type SnapshotMeta,
+} from '../snapshot/snapshot.js';
 import type { Logger } from '../log.js';
 import { flip } from './steps/flip.js';
-import { discardBuild, listIndices, prune } from './steps/prune.js';
+import { discardIndex, leftovers, listIndices, obsolete, prune } from './steps/prune.js';
 import { validateDataset, type ValidatedDataset } from './steps/check.js';
 import { DatasetError } from './dataset/dataset-error.js';
 import type { Validators } from './dataset/origin.js';
-import { download, type Snapshot } from './steps/download.js';
+import { download, type DownloadedDataset } from './steps/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
-import {
-  changesIndexOf,
-  isBuildOf,
-  loadingAliasOf,
-  newIndexName,
-  previousAliasOf,
-  snapshotIdOf,
-} from '../snapshot/index-names.js';
+import { isSnapshotOf, newIndexName, previousAliasOf } from '../snapshot/index-names.js';
 import { bulkLoad } from './steps/load.js';
-import { seal } from './steps/merge.js';
+import { merge } from './steps/merge.js';
 import type { Built } from './process/outcome.js';
 import type { Progress } from './process/progress.js';
 import { recordChanges } from './steps/record-changes.js';
@@ -38,7 +31,7 @@ export interface RebuildDeps {
   client: Client;
   /** For querying the new index as readers will. */
   pool: SearchPool;
-  /** For reading whole generations. */
+  /** For reading whole snapshots. */
   exportPool: SearchPool;
   alias: string;
   config: Pick<Config, 'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'redisUrl' | 'registry'>;
@@ -59,10 +52,10 @@ export interface SeenDataset {
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the previous one. */
   force: boolean;
-  /** Build nothing if the dataset is that of the newest build (`unchanged`), or if anything is `served`. */
+  /** Build nothing if the dataset is that of the newest snapshot (`unchanged`), or if anything is `served`. */
   skipIf?: 'unchanged' | 'served' | undefined;
   progress: Progress;
-  /** Stops the build before the flip. */
+  /** Stops the rebuild before the flip. */
   signal: AbortSignal;
   /** The latest validators of a dataset that was downloaded in vain: its bytes had not changed. */
   seen?: SeenDataset | undefined;
@@ -73,54 +66,57 @@ export interface RebuildOptions {
 }
 
 /**
- * Builds a new generation from the dataset and serves it. After a failure before the flip, the old generation
+ * Builds a new snapshot from the dataset and serves it. After a failure before the flip, the old snapshot
  * stays in service and nothing of the new one is left.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<Built> {
   const { client, alias, config, log } = deps;
   const { progress, signal } = options;
+  const { changesRetention: retention } = config;
 
   progress.enter('downloading');
-  const served = await findGeneration(client, alias, { signal });
+  const served = await findIndex(client, alias, { signal });
   if (options.skipIf === 'served' && served !== undefined) return { index: undefined };
   if (config.dataset.isSample && config.registry.slug !== DEFAULT_SLUG) throw new DatasetError(NO_DATASET);
-  const previous = await findGeneration(client, previousAliasOf(alias), { signal });
+  const previous = await findIndex(client, previousAliasOf(alias), { signal });
   assertMovable('served', served);
   assertMovable('previous', previous);
   // Listed right after the lock is acquired: if this process is suspended and loses the lock, the list holds none of the indices
   // that others create later.
   const indices = await listIndices(client, alias, signal);
-  // After a rollback, the newest build is the previous one, whose dataset is not built again.
+  // After a rollback, the newest snapshot is the previous one, whose dataset is not built again.
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
-  const snapshot = await downloadIfChanged(deps, options, newest);
-  if (snapshot === undefined) {
+  const downloaded = await downloadIfChanged(deps, options, newest);
+  if (downloaded === undefined) {
     // Without Redis, another process may be loading one of them.
     if (served !== undefined && config.redisUrl !== undefined) {
-      await pruneOrWarn(deps, leftovers(deps, indices, served, previous), served.index, signal);
+      const notNeeded = obsolete(alias, indices.keys(), { snapshots: [served, previous], retention });
+      const found = leftovers(notNeeded, indices, served.id);
+      await prune(client, alias, found, { served: served.index, signal, log });
     }
     return { index: undefined };
   }
   try {
     const { isSample } = config.dataset;
     const existing = served ?? previous;
-    if (isSample && existing !== undefined && !isOfSample(existing, snapshot))
+    if (isSample && existing !== undefined && !isOfSample(existing, downloaded))
       throw new DatasetError(NO_DATASET);
     let hasPackageNo = false;
     const onHeader = (columns: readonly string[]) => (hasPackageNo = columns.includes(NUMBER_COLUMN));
     const { packageUrlTemplate } = config.dataset;
-    const rows = () => untilAborted(readRows(snapshot.read(), packageUrlTemplate, onHeader), signal);
+    const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
 
     progress.enter('checking');
     const onRows = (count: number) => progress.count(count);
     const dataset = await validateDataset(rows, { maxBadRows: config.dataset.maxBadRows, log, onRows });
     if (!options.force) assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
-    const meta: GenerationMeta = {
+    const meta: SnapshotMeta = {
       schema_version: 1,
       total: dataset.total,
       source: config.registry.source ?? dataset.urlHost,
-      taken_at: snapshot.takenAt.toISOString(),
-      dataset_digest: snapshot.digest,
-      dataset_validators: snapshot.validators,
+      taken_at: downloaded.takenAt.toISOString(),
+      dataset_digest: downloaded.digest,
+      dataset_validators: downloaded.validators,
       mapping_version: MAPPING_VERSION,
       built_with: builtWith(config),
       has_package_no: hasPackageNo,
@@ -133,49 +129,34 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     try {
       await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served, previous });
     } catch (error) {
-      await discardBuild(client, alias, index).catch((cause: unknown) => {
-        log.error(
-          { index, err: cause },
-          'the index of the failed build, if it exists, could not be deleted; the next rebuild tries again',
-        );
-      });
+      await discardIndex(client, alias, index, log);
       throw error;
     }
 
     progress.enter('pruning');
-    // An operator may have moved the alias to another index, which does not become the previous generation.
-    const kept = served !== undefined && isBuildOf(alias, served.index) ? served : previous;
-    await pruneOrWarn(deps, obsolete(deps, indices, [kept]), index, signal);
+    // An operator may have moved the alias to another index, which does not become the previous snapshot.
+    const kept = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
+    const old = obsolete(alias, indices.keys(), { snapshots: [kept], retention });
+    await prune(client, alias, old, { served: index, signal, log });
     return { index, skipped: dataset.skipped };
   } finally {
-    await snapshot.close();
+    await downloaded.close();
   }
 }
 
-async function pruneOrWarn(
-  { client, alias, log }: RebuildDeps,
-  indices: string[],
-  served: string,
-  signal: AbortSignal,
-): Promise<void> {
-  await prune(client, alias, indices, { served, signal, log }).catch((error: unknown) => {
-    log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
-  });
-}
-
-interface BuildInput {
+interface IndexInput {
   /** Name of the new index. */
   index: string;
   rows: AsyncIterable<Row[]>;
   dataset: ValidatedDataset;
-  meta: GenerationMeta;
-  /** The generation served until the flip, and the one before it. */
-  served: FoundGeneration | undefined;
-  previous: FoundGeneration | undefined;
+  meta: SnapshotMeta;
+  /** The snapshot served until the flip, and the one before it. */
+  served: FoundIndex | undefined;
+  previous: FoundIndex | undefined;
 }
 
 /** Creates an index, loads it, and flips the alias to it. */
-async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: BuildInput): Promise<void> {
+async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: IndexInput): Promise<void> {
   const { client, pool, alias, config, log } = deps;
   const { changesRetention: retention } = config;
   const { progress, signal } = options;
@@ -193,45 +174,45 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   progress.enter('loading', dataset.total);
   await bulkLoad(client, index, rows, dataset, { throttled: served !== undefined, ...step });
   progress.enter('merging');
-  await seal(client, index, dataset.total, step);
+  await merge(client, index, dataset.total, step);
   progress.enter('verifying');
   await verify(client, pool, { index, shards, meta }, step);
   progress.enter('comparing', dataset.total);
-  const build = { index, shards, replicas, meta };
+  const created = { index, shards, replicas, meta };
   const changes =
-    retention === 0 ? undefined : await recordChanges(deps, served, build, { ...step, retention });
+    retention === 0 ? undefined : await recordChanges(deps, served, created, { ...step, retention });
   progress.enter('replicating');
   await waitForReplicas(client, { index, shards }, replicas, step);
   signal.throwIfAborted();
   progress.enter('flipping');
-  await flip(client, alias, { from: served?.index, previous: previous?.index, build: index, changes }, step);
+  await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
 }
 
-/** @returns undefined if `skipIf` is `unchanged`, and the newest build is what a rebuild would build. */
+/** @returns undefined if `skipIf` is `unchanged`, and a rebuild would build the newest snapshot again. */
 async function downloadIfChanged(
   { config }: RebuildDeps,
   { skipIf, seen, onSeen, signal }: RebuildOptions,
-  newest: FoundGeneration | undefined,
-): Promise<Snapshot | undefined> {
-  const isSameBuild = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
-  const { dataset_validators: known, dataset_digest: digest } = (isSameBuild ? newest.meta : undefined) ?? {};
-  const snapshot = await download(config.dataset.url, signal, {
+  newest: FoundIndex | undefined,
+): Promise<DownloadedDataset | undefined> {
+  const isSameInput = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
+  const { dataset_validators: known, dataset_digest: digest } = (isSameInput ? newest.meta : undefined) ?? {};
+  const downloaded = await download(config.dataset.url, signal, {
     timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
     known: seen?.digest === digest ? seen?.validators : known,
   });
-  if (snapshot === undefined || snapshot.digest !== digest) return snapshot;
-  const { validators } = snapshot;
+  if (downloaded === undefined || downloaded.digest !== digest) return downloaded;
+  const { validators } = downloaded;
   onSeen?.({ digest, validators });
-  await snapshot.close();
+  await downloaded.close();
   return undefined;
 }
 
-/** Whether a generation was built from the bundled sample. Earlier releases did not record it. */
-function isOfSample({ meta }: FoundGeneration, { digest }: Snapshot): boolean {
+/** Whether a snapshot was built from the bundled sample. Earlier releases did not record it. */
+function isOfSample({ meta }: FoundIndex, { digest }: DownloadedDataset): boolean {
   return meta?.is_sample === true || meta?.dataset_digest === digest;
 }
 
-/** Everything but the dataset that a build depends on, as SHA-256. */
+/** Everything but the dataset that an index depends on, as SHA-256. */
 function builtWith({ dataset, index, registry }: RebuildDeps['config']): string {
   const { packageUrlTemplate, maxBadRows } = dataset;
   const parts = [MAPPING_VERSION, packageUrlTemplate, maxBadRows, registry.source, index];
@@ -246,43 +227,7 @@ async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): 
 }
 
 /** @throws {Error} if a setting of the index would keep the flip from moving its alias. */
-function assertMovable(which: string, found: FoundGeneration | undefined): void {
+function assertMovable(which: string, found: FoundIndex | undefined): void {
   if (found?.block === undefined) return;
   throw new Error(`the ${which} index has the block index.blocks.${found.block}: remove it`);
-}
-
-/** What killed processes have left: builds that were never served, and those that were not pruned. */
-function leftovers(
-  deps: RebuildDeps,
-  indices: ReadonlyMap<string, string[]>,
-  served: FoundGeneration,
-  previous: FoundGeneration | undefined,
-): string[] {
-  return obsolete(deps, indices, [served, previous]).filter(
-    (index) =>
-      indices.get(index)?.includes(loadingAliasOf(index)) === true ||
-      // An operator may have moved the alias away from a newer one, and may want it back.
-      snapshotIdOf(index) < served.snapshot,
-  );
-}
-
-/** Of these indices, those that neither the generations that are kept nor a rollback to them need. */
-function obsolete(
-  { alias, config }: RebuildDeps,
-  indices: ReadonlyMap<string, string[]>,
-  kept: readonly (FoundGeneration | undefined)[],
-): string[] {
-  const generations = kept.filter((one) => one !== undefined);
-  const needed = new Set(
-    generations.flatMap((one) => [one.index, ...changesNeeded(alias, one, config.changesRetention)]),
-  );
-  return [...indices.keys()].filter((index) => !needed.has(index));
-}
-
-/** The indices of changes that lead to a generation. */
-function changesNeeded(alias: string, { snapshot, meta }: FoundGeneration, retention: number): string[] {
-  if (retention === 0) return [];
-  // A full chain begins at its last ancestor: the changes that led to that one are not needed.
-  const ancestors = meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
-  return [snapshot, ...ancestors].map((id) => changesIndexOf(alias, id));
 }

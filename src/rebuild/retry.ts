@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
 import { NotElasticsearchError } from '../clients/elasticsearch.js';
-import { EngineUnavailableError, RETRYABLE_STATUSES } from '../clients/engine-errors.js';
+import { ElasticsearchUnavailableError, RETRYABLE_STATUSES } from '../clients/elasticsearch-errors.js';
 import type { Logger } from '../log.js';
 
 /**
@@ -50,7 +50,7 @@ export function isRetryable(error: unknown): error is Error {
     return REBUILD_RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
   return (
     error instanceof RetryableError ||
-    error instanceof EngineUnavailableError ||
+    error instanceof ElasticsearchUnavailableError ||
     error instanceof errors.ConnectionError ||
     error instanceof errors.NoLivingConnectionsError ||
     error instanceof errors.TimeoutError
@@ -61,7 +61,7 @@ export function isRetryable(error: unknown): error is Error {
  * Sends a request until it succeeds or has failed for `stallMs`.
  * @param send must be idempotent: an earlier attempt may have succeeded without a response. Each attempt gets
  * a new signal, because the client leaves a listener on every signal.
- * @throws {EngineUnavailableError} if there was no success in time, or the last {RetryableError}; permanent
+ * @throws {ElasticsearchUnavailableError} if there was no success in time, or the last {RetryableError}; permanent
  * errors at once.
  */
 export async function retry<T>(
@@ -86,9 +86,11 @@ export async function retry<T>(
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
   if (error.cause instanceof NotElasticsearchError) {
-    return new EngineUnavailableError(`${error.cause.message} for ${describeMs(stallMs)}`, { cause: error });
+    return new ElasticsearchUnavailableError(`${error.cause.message} for ${describeMs(stallMs)}`, {
+      cause: error,
+    });
   }
-  return new EngineUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
+  return new ElasticsearchUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
     cause: error,
   });
 }

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import { findGeneration, isReadable } from '../snapshot/generation.js';
+import { findIndex, isReadable } from '../snapshot/snapshot.js';
 import { swapWithPrevious } from './steps/flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
 import { LockLostError } from './process/lock.js';
@@ -9,16 +9,16 @@ import type { RetryOptions } from './retry.js';
 const STALL_MS = 60_000;
 
 /**
- * Serves the previous generation; a second call reverses it. The caller must hold the lock.
+ * Serves the previous snapshot; a second call reverses it. The caller must hold the lock.
  * @param options with a signal that aborts when the lock is lost.
  * @returns the index that is served now.
- * @throws {Error} if there is no previous generation, this version cannot read it, or it is closed.
+ * @throws {Error} if there is no previous snapshot, this version cannot read it, or it is closed.
  */
 export async function rollBack(client: Client, alias: string, options: RetryOptions): Promise<string> {
-  const current = await findGeneration(client, alias);
-  const previous = await findGeneration(client, previousAliasOf(alias));
-  if (current === undefined) throw new Error('no generation is served yet');
-  if (previous === undefined) throw new Error(`there is no generation before ${current.index}`);
+  const current = await findIndex(client, alias);
+  const previous = await findIndex(client, previousAliasOf(alias));
+  if (current === undefined) throw new Error('no snapshot is served yet');
+  if (previous === undefined) throw new Error(`there is no snapshot before ${current.index}`);
   if (!isReadable(previous)) {
     throw new Error(
       `${previous.index} was written by another version of the service: deploy that version first`,

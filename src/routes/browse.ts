@@ -5,7 +5,7 @@ import { memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import type { Generation } from '../snapshot/generation.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { writeResponseBody } from '../snapshot/package-document.js';
 import {
   limitParam,
@@ -59,20 +59,20 @@ export function browse(catalog: Catalog): SnapshotRead<z.output<typeof browsePar
   const parse = memoizedParser(browseParams);
   return {
     parse: (ctx) => parse(ctx.querystring),
-    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ page, limit }) => `browse ${limit} ${page}`,
-    async search({ page, limit }, generation, requestId) {
-      const entries = await catalog.browse(generation, page, limit, requestId);
+    async search({ page, limit }, snapshot, requestId) {
+      const entries = await catalog.browse(snapshot, page, limit, requestId);
       const body = writeResponseBody(`{"page":${page},"limit":${limit},"results":[`, [entries]);
-      return bodyResponse(body, pageLinks(page, limit, generation));
+      return bodyResponse(body, pageLinks(page, limit, snapshot));
     },
   };
 }
 
 /** Links to the other pages. A page past the end has no `next`, and its `prev` is the last page. */
-function pageLinks(page: number, limit: number, { meta, snapshot }: Generation): Record<string, string> {
+function pageLinks(page: number, limit: number, { id, meta }: Snapshot): Record<string, string> {
   const last = Math.max(1, Math.ceil(meta.total / limit));
-  const to = (target: number) => ({ page: target, limit, snapshot });
+  const to = (target: number) => ({ page: target, limit, snapshot: id });
   return linkHeader({
     first: to(1),
     prev: page > 1 ? to(Math.min(page - 1, last)) : undefined,

@@ -5,7 +5,7 @@ import type { Operation } from '../http/response/openapi.js';
 import { bodyResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
-import type { Generation } from '../snapshot/generation.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
 import { SNAPSHOT_HEADERS } from './schemas.js';
 
@@ -45,23 +45,23 @@ export const changesFeedOperation: Operation = {
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead {
   return {
     parse: () => ({}),
-    select: () => catalog.generations.select(undefined),
+    select: () => catalog.snapshots.select(undefined),
     key: () => 'changes.atom',
-    async search(_query, generation, requestId) {
-      const additions = await catalog.additions(generation, MAX_ENTRIES, requestId);
-      const feed = Buffer.from(feedOf(slug, generation, additions));
+    async search(_query, snapshot, requestId) {
+      const additions = await catalog.additions(snapshot, MAX_ENTRIES, requestId);
+      const feed = Buffer.from(feedOf(slug, snapshot, additions));
       return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });
     },
   };
 }
 
-function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonly Addition[]): string {
+function feedOf(slug: string, { id: newest, meta }: Snapshot, additions: readonly Addition[]): string {
   const source = legalXml(meta.source);
   const feed = new Feed({
     id: uuidUrn(slug),
     title: `New packages of ${source}`,
     author: { name: source },
-    updated: dateOf(snapshot),
+    updated: dateOf(newest),
     generator: 'package-registry-search',
   });
   for (const { snapshot: id, entry } of additions) {
@@ -76,9 +76,9 @@ function feedOf(slug: string, { snapshot, meta }: Generation, additions: readonl
   return feed.atom1().replace('</generator>', `$&\n    ${SELF}`);
 }
 
-/** When the build of a snapshot began; the epoch if it was restored under a name without a date. */
-function dateOf(snapshot: string): Date {
-  const time = new Date(builtAt(snapshot) ?? 0);
+/** When a snapshot was built; the epoch if it was restored under a name without a date. */
+function dateOf(id: string): Date {
+  const time = new Date(builtAt(id) ?? 0);
   return Number.isNaN(time.getTime()) ? new Date(0) : time;
 }
 

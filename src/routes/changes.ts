@@ -81,7 +81,7 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
     key: ({ limit, cursor = '' }, { chain }) => `changes ${chain.from} ${limit} ${cursor}`,
     async search({ limit, after }, source, requestId) {
       const { from } = source.chain;
-      const to = source.snapshot;
+      const to = source.id;
       const page = await catalog.changes(source, { limit, after }, requestId);
       const count = page.changes.length;
       const next =

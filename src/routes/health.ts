@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { RETRY_HEADERS, type Operation } from '../http/response/openapi.js';
-import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { retryAfter } from '../http/response/problem.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
@@ -33,10 +33,10 @@ export const healthOperation: Operation = {
  * `GET /health`: whether the service can search. A 503 has the same shape: `initializing` without a complete
  * index, `unavailable` while Elasticsearch does not respond or its index cannot be served.
  */
-export function health(generations: GenerationWatcher): Handler {
+export function health(snapshots: SnapshotWatcher): Handler {
   return () => {
-    const { current, engine } = generations;
-    const status = engine === 'present' ? 'ok' : engine === 'absent' ? 'initializing' : 'unavailable';
+    const { current, state } = snapshots;
+    const status = state === 'present' ? 'ok' : state === 'absent' ? 'initializing' : 'unavailable';
     const body = { status, total_packages: current?.meta.total ?? 0 };
     const headers = { 'Cache-Control': 'no-store' };
     if (status === 'ok') return jsonResponse(body, headers);

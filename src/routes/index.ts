@@ -1,7 +1,7 @@
 import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Catalog } from '../search/catalog.js';
-import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
 import type { BypassTokens } from '../http/request/bypass-token.js';
@@ -35,7 +35,7 @@ import { stats, statsOperation } from './stats.js';
 export interface RouteDeps {
   config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit' | 'changesRetention'>;
   catalog: Catalog;
-  generations: GenerationWatcher;
+  snapshots: SnapshotWatcher;
   rebuilds: RebuildService;
   /** Counts requests and wrong secrets. */
   rateLimiter: RateLimiterDeps;
@@ -57,7 +57,7 @@ interface Endpoint {
 
 /** Registers all endpoints, with their rate limits and cross-origin access. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, generations, rebuilds, rateLimiter, tokens, cache } = deps;
+  const { config, catalog, snapshots, rebuilds, rateLimiter, tokens, cache } = deps;
   const { slug } = config.registry;
   const read = snapshotReader(catalog, cache);
   const reading = createRateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
@@ -67,8 +67,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping() },
-    '/health': { operation: healthOperation, handler: health(generations) },
-    '/stats': { operation: statsOperation(slug), handler: stats(generations, slug), limit: reading },
+    '/health': { operation: healthOperation, handler: health(snapshots) },
+    '/stats': { operation: statsOperation(slug), handler: stats(snapshots, slug), limit: reading },
     '/browse': { operation: browseOperation, handler: read(browse(catalog)), limit: reading },
     '/search': { operation: searchOperation, handler: read(search(catalog)), limit: reading },
     '/packages/{name}': {
@@ -103,7 +103,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     },
     '/rebuild': {
       operation: rebuildOperation,
-      handler: startRebuild(secrets, rebuilds, generations, config.rebuild.secret),
+      handler: startRebuild(secrets, rebuilds, snapshots, config.rebuild.secret),
     },
   };
   const described = Object.entries(endpoints).map(

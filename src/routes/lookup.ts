@@ -73,10 +73,10 @@ export function lookupCost(querystring: string): number {
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {
   return {
     parse: ({ querystring }) => parseParams(lookupParams, querystring),
-    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name }) => `lookup ${JSON.stringify(name)}`,
-    async search({ name: names }, generation, requestId) {
-      const found = await catalog.lookup(generation, names, requestId);
+    async search({ name: names }, snapshot, requestId) {
+      const found = await catalog.lookup(snapshot, names, requestId);
       const results = names.map((name) => ({ name, package: found.get(name) ?? null }));
       const count = results.filter((result) => result.package !== null).length;
       return jsonResponse({ count, results });

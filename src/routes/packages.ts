@@ -48,10 +48,10 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
       const { snapshot } = parse(ctx.querystring);
       return { snapshot, wanted: parsePathParam(name, 'name', restOfPath(ctx.req.url)) };
     },
-    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ wanted }) => `package ${wanted}`,
-    async search({ wanted }, generation, requestId) {
-      const found = (await catalog.lookup(generation, [wanted], requestId)).get(wanted);
+    async search({ wanted }, snapshot, requestId) {
+      const found = (await catalog.lookup(snapshot, [wanted], requestId)).get(wanted);
       return found === undefined ? problemResponse(new Problem('unknown_package')) : jsonResponse(found);
     },
   };

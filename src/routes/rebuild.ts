@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
 import { PHASES } from '../rebuild/process/progress.js';
-import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { parseParams } from '../http/request/query-params.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
-import { EngineUnavailableError } from '../clients/engine-errors.js';
-import type { RebuildService, StartResult } from '../rebuild/process/rebuild-service.js';
+import { ElasticsearchUnavailableError } from '../clients/elasticsearch-errors.js';
+import type { RebuildService, StartResponse } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 
@@ -58,14 +58,14 @@ export const rebuildOperation: Operation = {
 export function startRebuild(
   secrets: SecretAuth,
   rebuilds: RebuildService,
-  generations: GenerationWatcher,
+  snapshots: SnapshotWatcher,
   secret: string | undefined,
 ): Handler {
   return async (ctx) => {
     const params = parseParams(rebuildParams, ctx.querystring);
     await secrets.authorize(ctx, params.secret, secret);
-    if (generations.engine === 'unreachable') {
-      throw new EngineUnavailableError('Elasticsearch did not respond to the last poll');
+    if (snapshots.state === 'unreachable') {
+      throw new ElasticsearchUnavailableError('Elasticsearch did not respond to the last poll');
     }
     const result = await rebuilds.start({ force: params.force === 'true' });
     if (!result.accepted) throw new Problem('rebuilding', { members: describe(result) });
@@ -73,7 +73,7 @@ export function startRebuild(
   };
 }
 
-function describe({ progress, lastFailure }: StartResult) {
+function describe({ progress, lastFailure }: StartResponse) {
   const { phase, rows, total, bytes, totalBytes, startedAt } = progress;
   return {
     phase,

@@ -72,16 +72,15 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return { q, limit, snapshot, cursor, after };
     },
-    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ q, limit, cursor }) =>
       cursor === undefined ? `search ${limit} ${q}` : `search after ${cursor} ${limit} ${q}`,
-    async search({ q, limit, after }, generation, requestId) {
-      const results = await catalog.search(generation, { q, limit, after }, requestId);
+    async search({ q, limit, after }, snapshot, requestId) {
+      const results = await catalog.search(snapshot, { q, limit, after }, requestId);
       const { groups, count, truncated } = results;
       const body = writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups);
       if (!truncated) return bodyResponse(body);
-      const { snapshot } = generation;
-      const next = { q, limit, snapshot, after: encodeCursor(q, cursorAfter(results)) };
+      const next = { q, limit, snapshot: snapshot.id, after: encodeCursor(q, cursorAfter(results)) };
       return bodyResponse(body, { 'X-Results-Truncated': 'true', ...linkHeader({ next }) });
     },
   };

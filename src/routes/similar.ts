@@ -59,10 +59,10 @@ export function similar(catalog: Catalog): SnapshotRead<z.output<typeof similarP
   const parse = memoizedParser(similarParams);
   return {
     parse: (ctx) => parse(ctx.querystring),
-    select: ({ snapshot }) => catalog.generations.select(snapshot),
+    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name, limit }) => `similar ${limit} ${name}`,
-    async search({ name, limit }, generation, requestId) {
-      const { groups, count, truncated } = await catalog.similar(generation, name, limit, requestId);
+    async search({ name, limit }, snapshot, requestId) {
+      const { groups, count, truncated } = await catalog.similar(snapshot, name, limit, requestId);
       const body = writeResponseBody(`{"name":${JSON.stringify(name)},"count":${count},"results":[`, groups);
       return bodyResponse(body, truncated ? { 'X-Results-Truncated': 'true' } : {});
     },

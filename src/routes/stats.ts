@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
 import { CHANGES } from '../snapshot/change-record.js';
-import { changeCounts, type GenerationMeta } from '../snapshot/generation.js';
-import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { changeCounts, type SnapshotMeta } from '../snapshot/snapshot.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, notModified } from '../http/response/response.js';
@@ -49,9 +49,9 @@ function totalOf(slug: string): string {
  * each time, so that they never serve a replaced snapshot. Only by `ETag`: after a rollback, `Last-Modified`
  * is earlier than the client's copy, which `If-Modified-Since` would accept as current.
  */
-export function stats(generations: GenerationWatcher, slug: string): Handler {
+export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {
-    const { index, snapshot, meta } = generations.served();
+    const { index, id, meta } = snapshots.served();
     const { total, source, taken_at } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
@@ -59,7 +59,7 @@ export function stats(generations: GenerationWatcher, slug: string): Handler {
     const headers = {
       'Cache-Control': 'no-cache',
       ETag: etag,
-      'X-Snapshot': snapshot,
+      'X-Snapshot': id,
       'Last-Modified': new Date(taken_at).toUTCString(),
       ...changesHeader(meta),
     };
@@ -82,7 +82,7 @@ function ageInWords(age: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
 }
 
-function changesHeader(meta: GenerationMeta): Record<string, string> {
+function changesHeader(meta: SnapshotMeta): Record<string, string> {
   const counts = changeCounts(meta);
   if (counts === undefined) return {};
   return { 'X-Snapshot-Changes': CHANGES.map((change) => `${change}=${counts[change]}`).join(', ') };

@@ -1,11 +1,11 @@
-import { IndexGoneError } from '../clients/engine-errors.js';
+import { IndexGoneError } from '../clients/elasticsearch-errors.js';
 import { type SearchPool } from '../clients/search-pool.js';
 import { runSearches, type SearchBody } from '../clients/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchRunner } from './search-runner.js';
 import { maxDistance } from './similarity.js';
-import { assertMapping, FOLD_VERSION, type Generation } from '../snapshot/generation.js';
-import { SnapshotGoneError, type GenerationWatcher } from '../snapshot/generation-watcher.js';
+import { assertMapping, FOLD_VERSION, type Snapshot } from '../snapshot/snapshot.js';
+import { SnapshotGoneError, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf } from '../snapshot/change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
@@ -41,35 +41,35 @@ export interface Addition {
   entry: PackageEntry;
 }
 
-/** Reads the current or the previous generation, with a limited number of concurrent searches. */
+/** Reads the current or the previous snapshot, with a limited number of concurrent searches. */
 export class Catalog {
   readonly #chains: Chains;
 
   constructor(
     private readonly pool: SearchPool,
-    readonly generations: GenerationWatcher,
+    readonly snapshots: SnapshotWatcher,
     private readonly predictor: TierPredictor,
     private readonly runner: SearchRunner,
   ) {
-    this.#chains = new Chains(generations);
+    this.#chains = new Chains(snapshots);
   }
 
   /**
    * Prepares another attempt after a read found that an index was deleted meanwhile, so that the same read then gets the
-   * next generation, or the rest of a chain.
+   * next snapshot, or the rest of a chain.
    * @param snapshot the snapshot that the client chose: there is no next one.
    * @throws {SnapshotGoneError}, or any other error as it is.
    */
   async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
     const isShorter = this.#chains.shorten(error);
     if (!isShorter && !(error instanceof IndexGoneError)) throw error;
-    if (snapshot === undefined) await this.generations.refresh();
+    if (snapshot === undefined) await this.snapshots.refresh();
     else if (!isShorter) throw new SnapshotGoneError(snapshot, { cause: error });
   }
 
   /**
-   * The generation to read changes from: that of a snapshot, or the current one, with the chain since another snapshot.
-   * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError}
+   * The snapshot to read changes from: the chosen or the current one, with the chain since another one.
+   * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   selectSince(snapshot: string | undefined, since: string | undefined): Promise<ChangesSource> {
     return this.#chains.select(snapshot, since);
@@ -78,7 +78,7 @@ export class Catalog {
   /**
    * At most `limit` net changes of a chain, in name order.
    * @param after the name that the page follows.
-   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async changes(
     { meta, chain: { from, snapshots } }: ChangesSource,
@@ -94,14 +94,14 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` added packages from the chain of a generation, ordered by snapshot, newest first, then by
+   * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by
    * descending number. Packages that were removed since are omitted, and those of changes that were deleted.
-   * @throws {NoLineageError} {EarlierMappingError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
-  async additions(generation: Generation, limit: number, requestId: string): Promise<Addition[]> {
+  async additions(snapshot: Snapshot, limit: number, requestId: string): Promise<Addition[]> {
     const found = new Map<string, Addition>();
     // The chain begins at the last snapshot, whose additions are unknown.
-    for (const id of this.#chains.lineage(generation).slice(0, -1)) {
+    for (const id of this.#chains.idsOf(snapshot).slice(0, -1)) {
       const run = this.#onChangesOf([id], requestId);
       const additions = this.runner.run({ requestId, index: this.#changesOf(id), limit }, () =>
         run([newestAdditions(MAX_CANDIDATES)]),
@@ -114,7 +114,7 @@ export class Catalog {
       const names = (hits?.entries ?? []).map((record) => nameOf(decodeRecord(record)));
       while (names.length > 0 && found.size < limit) {
         const unseen = names.splice(0, limit).filter((name) => !found.has(name));
-        const packages = await this.lookup(generation, unseen, requestId);
+        const packages = await this.lookup(snapshot, unseen, requestId);
         for (const name of unseen) {
           const entry = packages.get(name);
           if (entry !== undefined) found.set(name, { snapshot: id, entry });
@@ -126,29 +126,29 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names of a generation that contain `q`, by rank and name.
-   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * At most `limit` names of a snapshot that contain `q`, by rank and name.
+   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
-  search(generation: Generation, query: TieredQuery, requestId: string): Promise<SearchResults> {
-    const { index, shards } = generation;
+  search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
+    const { index, shards } = snapshot;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { q, limit } = query;
     return this.runner.run({ requestId, index, q, limit }, () =>
-      searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(generation, q, limit)),
+      searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(snapshot, q, limit)),
     );
   }
 
   /**
    * The packages with these names, code point for code point, by name.
-   * @throws {EarlierMappingError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async lookup(
-    generation: Generation,
+    snapshot: Snapshot,
     names: readonly string[],
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
-    assertMapping(generation, FOLD_VERSION);
-    const { index } = generation;
+    assertMapping(snapshot, FOLD_VERSION);
+    const { index } = snapshot;
     const unique = [...new Set(names)];
     const [hits] = await this.runner.run({ requestId, index, names: unique.length }, () =>
       runSearches(this.pool, index, [packagesNamed(unique)], requestId),
@@ -159,16 +159,11 @@ export class Catalog {
 
   /**
    * At most `limit` names that are easily mistaken for `name`, which need not exist, by distance and name.
-   * @throws {EarlierMappingError} {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
-  async similar(
-    generation: Generation,
-    name: string,
-    limit: number,
-    requestId: string,
-  ): Promise<SimilarResults> {
-    assertMapping(generation, FOLD_VERSION);
-    const { index, shards } = generation;
+  async similar(snapshot: Snapshot, name: string, limit: number, requestId: string): Promise<SimilarResults> {
+    assertMapping(snapshot, FOLD_VERSION);
+    const { index, shards } = snapshot;
     const bodies = similarNames(name, maxDistance(name), limit + 1, shards);
     const hits = await this.runner.run(
       { requestId, index, limit, name },
@@ -187,10 +182,10 @@ export class Catalog {
 
   /**
    * Page `page` (from 1) of all packages by number; empty past the end.
-   * @throws {IndexGoneError} {EngineUnavailableError} {OverloadedError}
+   * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async browse(
-    { index, meta }: Generation,
+    { index, meta }: Snapshot,
     page: number,
     limit: number,
     requestId: string,
@@ -203,7 +198,7 @@ export class Catalog {
   }
 
   #changesOf(snapshot = ''): string {
-    return changesIndexOf(this.generations.alias, snapshot);
+    return changesIndexOf(this.snapshots.alias, snapshot);
   }
 
   /** Searches the changes of several snapshots as one. */

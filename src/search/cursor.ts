@@ -9,7 +9,7 @@ type Tier = (typeof TIERS)[number];
 
 /**
  * The end of a page of a search. It contains the last entry instead of a position, so that it is valid in
- * every generation and for every limit.
+ * every snapshot and for every limit.
  */
 export interface Cursor {
   /** Tier of the last entry. */

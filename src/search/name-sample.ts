@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import type { Generation } from '../snapshot/generation.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { LOWERCASE, namesByOrdinal } from './queries.js';
 
 /**
@@ -11,7 +11,7 @@ const SAMPLE_SIZE = 16_384;
 /** Names per request, so that none takes long, even if each name has to be read from disk. */
 const PAGE_SIZE = 512;
 
-/** A sample of the names of one generation, to estimate how many names start with a query. */
+/** A sample of the names of one snapshot, to estimate how many names start with a query. */
 export class NameSample {
   /** In the order of UTF-16 units, so that names with the same beginning are adjacent. */
   readonly #names: string[];
@@ -56,10 +56,10 @@ export class NameSample {
 }
 
 /**
- * Reads every n-th name of a generation in the order of package numbers.
+ * Reads every n-th name of a snapshot in the order of package numbers.
  * @throws what the client throws.
  */
-export async function readNameSample(client: Client, { index, meta }: Generation): Promise<NameSample> {
+export async function readNameSample(client: Client, { index, meta }: Snapshot): Promise<NameSample> {
   const { total } = meta;
   const size = Math.min(total, SAMPLE_SIZE);
   const ordinals = Array.from({ length: size }, (_, i) => Math.floor((i * total) / size));

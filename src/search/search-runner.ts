@@ -1,6 +1,6 @@
-import { SearchRefusedError } from '../clients/engine-errors.js';
+import { SearchRefusedError } from '../clients/elasticsearch-errors.js';
 import type { Logger } from '../log.js';
-import type { GenerationWatcher } from '../snapshot/generation-watcher.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 
 /** Logged fields of a slow search. */
@@ -28,7 +28,7 @@ export interface SearchLimiters {
 export class SearchRunner {
   constructor(
     readonly limiters: SearchLimiters,
-    private readonly generations: GenerationWatcher,
+    private readonly snapshots: SnapshotWatcher,
     private readonly log: Logger,
   ) {}
 
@@ -47,7 +47,7 @@ export class SearchRunner {
     try {
       return await search();
     } catch (error) {
-      if (error instanceof SearchRefusedError) this.generations.onRefused(what.index, search);
+      if (error instanceof SearchRefusedError) this.snapshots.onRefused(what.index, search);
       throw error;
     } finally {
       const ms = performance.now() - began;

@@ -1,17 +1,17 @@
-import { IndexClosedError, IndexGoneError } from '../clients/engine-errors.js';
-import type { Generation } from './generation.js';
-import { SnapshotGoneError, type GenerationWatcher } from './generation-watcher.js';
+import { IndexClosedError, IndexGoneError } from '../clients/elasticsearch-errors.js';
+import type { Snapshot } from './snapshot.js';
+import { SnapshotGoneError, type SnapshotWatcher } from './snapshot-watcher.js';
 import { isChangesOf, snapshotIdOf } from './index-names.js';
 
 /** How long changes that were missing are not asked for, in milliseconds: an operator may restore or open their index. */
 const MISSING_MS = 60_000;
 
 /**
- * The lineage of the generation was not recorded: it was built by an earlier release, with
+ * The chain of the snapshot was not recorded: it was built by an earlier release, with
  * CHANGES_RETENTION=0, or with a key that lacks the right, or the recording failed.
  */
-export class NoLineageError extends Error {
-  override readonly name = 'NoLineageError';
+export class NoChainError extends Error {
+  override readonly name = 'NoChainError';
 }
 
 /** The snapshots from one to another. */
@@ -22,54 +22,54 @@ export interface Chain {
   snapshots: readonly string[];
 }
 
-/** A generation, and the chain that leads to it from the snapshot that a client has. */
-export interface ChangesSource extends Generation {
+/** A snapshot, and the chain that leads to it from the snapshot that a client has. */
+export interface ChangesSource extends Snapshot {
   chain: Chain;
 }
 
 /**
- * The snapshots that led to a generation, as far as their changes exist: if somebody deleted or closed an index of
+ * The snapshots that led to another one, as far as their changes exist: if somebody deleted or closed an index of
  * changes, the chain begins there.
  */
 export class Chains {
   /** Ids of snapshots whose changes are missing, and until when they count as missing. */
   readonly #missing = new Map<string, number>();
 
-  constructor(private readonly generations: GenerationWatcher) {}
+  constructor(private readonly snapshots: SnapshotWatcher) {}
 
   /**
-   * The generation of a snapshot, or the current one, with its chain since another snapshot. If `since` is unknown, a
-   * flip may have been missed, so the aliases are read once more.
-   * @throws {NoLineageError} {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError}
+   * The snapshot with an id, or the current one, with its chain since another one. If `since` is unknown, a flip may
+   * have been missed, so the aliases are read once more.
+   * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
-  async select(snapshot: string | undefined, since: string | undefined): Promise<ChangesSource> {
-    let generation = await this.generations.select(snapshot);
-    let chain = this.#chain(generation, since);
+  async select(id: string | undefined, since: string | undefined): Promise<ChangesSource> {
+    let snapshot = await this.snapshots.select(id);
+    let chain = this.#chain(snapshot, since);
     if (chain === undefined) {
-      await this.generations.refreshAll();
-      generation = await this.generations.select(snapshot);
-      chain = this.#chain(generation, since);
+      await this.snapshots.refreshAll();
+      snapshot = await this.snapshots.select(id);
+      chain = this.#chain(snapshot, since);
     }
-    if (chain !== undefined) return { ...generation, chain };
-    this.generations.assertKnown();
+    if (chain !== undefined) return { ...snapshot, chain };
+    this.snapshots.assertKnown();
     throw new SnapshotGoneError(since);
   }
 
   /**
-   * The ids of the snapshot of a generation and of those that led to it, newest first, as far as the changes exist.
-   * @throws {NoLineageError}
+   * The ids of a snapshot and of those that led to it, newest first, as far as the changes exist.
+   * @throws {NoChainError}
    */
-  lineage({ snapshot, meta }: Generation): string[] {
-    if (meta.lineage === undefined) throw new NoLineageError(snapshot);
-    const ids = [snapshot, ...meta.lineage.ancestors];
-    const first = ids.findIndex((id) => this.isMissing(id));
+  idsOf({ id, meta }: Snapshot): string[] {
+    if (meta.lineage === undefined) throw new NoChainError(id);
+    const ids = [id, ...meta.lineage.ancestors];
+    const first = ids.findIndex((one) => this.isMissing(one));
     return first === -1 ? ids : ids.slice(0, first + 1);
   }
 
   /** Lets chains begin at the snapshot whose changes are missing according to an error. @returns false for another error. */
   shorten(error: unknown): boolean {
     if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;
-    if (!isChangesOf(this.generations.alias, error.index)) return false;
+    if (!isChangesOf(this.snapshots.alias, error.index)) return false;
     this.#missing.set(snapshotIdOf(error.index), performance.now() + MISSING_MS);
     return true;
   }
@@ -82,10 +82,10 @@ export class Chains {
     return false;
   }
 
-  /** @returns undefined if `since` is not in the lineage. */
-  #chain(generation: Generation, since: string | undefined): Chain | undefined {
-    const ids = this.lineage(generation);
-    const from = since ?? ids[1] ?? generation.snapshot;
+  /** @returns undefined if `since` is not in the chain. */
+  #chain(snapshot: Snapshot, since: string | undefined): Chain | undefined {
+    const ids = this.idsOf(snapshot);
+    const from = since ?? ids[1] ?? snapshot.id;
     const length = ids.indexOf(from);
     return length === -1 ? undefined : { from, snapshots: ids.slice(0, length).reverse() };
   }

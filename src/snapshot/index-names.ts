@@ -1,22 +1,25 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** Suffix of a build's name after the alias: `<utc time>-<random>`. */
-const BUILD = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
-const IS_BUILD = new RegExp(`^${BUILD}$`);
+/** What follows the alias in the name of a snapshot's index: `<utc time>-<random>`. */
+const ID = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
+
+/** The id of a snapshot: the unique part of its index name. */
+export const SNAPSHOT_ID = new RegExp(`^${ID}$`);
+
 /** What follows the alias in the name of any index. */
-const OF_REGISTRY = new RegExp(`(-changes)?-${BUILD}$`);
+const OF_REGISTRY = new RegExp(`(-changes)?-${ID}$`);
 
 /** The alias of a registry, used by readers. */
 export function aliasOf(slug: string): string {
   return `${slug}-packages`;
 }
 
-/** The alias of the previous generation, for rollbacks. */
+/** The alias of the previous snapshot, for rollbacks. */
 export function previousAliasOf(alias: string): string {
   return `${alias}-previous`;
 }
 
-/** The alias that a build is loaded through. It is removed by the flip, or together with the index. */
+/** The alias that an index is loaded through. It is removed by the flip, or together with the index. */
 export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
 }
@@ -26,7 +29,7 @@ export function changesIndexOf(alias: string, snapshot: string): string {
   return `${alias}-changes-${snapshot}`;
 }
 
-/** The alias of the registry that a build, or the index of its changes, belongs to. */
+/** The alias of the registry that the index of a snapshot, or of its changes, belongs to. */
 export function registryAliasOf(index: string): string {
   return index.replace(OF_REGISTRY, '');
 }
@@ -40,41 +43,38 @@ export function newIndexName(alias: string, now: Date): string {
   return `${alias}-${time}-${randomBytes(4).toString('hex')}`;
 }
 
-/** When the build of an index began, from its name or the id of its snapshot (ISO 8601). */
+/** When an index was created, from its name or the id of its snapshot (ISO 8601). */
 export function builtAt(name: string): string | undefined {
   const [, year, month, day, hour, minute, second] =
     /(?:^|-)(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})z-[0-9a-f]{8}$/.exec(name) ?? [];
   return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
 }
 
-/** Whether an index is a build of exactly this alias, not of another one with the same prefix. */
-export function isBuildOf(alias: string, index: string): boolean {
-  return index.startsWith(`${alias}-`) && IS_BUILD.test(index.slice(alias.length + 1));
+/** Whether an index holds a snapshot of exactly this alias, not of another one with the same prefix. */
+export function isSnapshotOf(alias: string, index: string): boolean {
+  return index.startsWith(`${alias}-`) && SNAPSHOT_ID.test(index.slice(alias.length + 1));
 }
 
 /** Whether an index holds the changes of a snapshot of exactly this alias. */
 export function isChangesOf(alias: string, index: string): boolean {
   const prefix = changesIndexOf(alias, '');
-  return index.startsWith(prefix) && IS_BUILD.test(index.slice(prefix.length));
+  return index.startsWith(prefix) && SNAPSHOT_ID.test(index.slice(prefix.length));
 }
 
-/** All builds of the alias, as a regular expression for roles in Elasticsearch. */
-export function buildsOf(alias: string): string {
-  return `/${alias}-${BUILD}/`;
+/** All indices of snapshots of the alias, as a regular expression for roles in Elasticsearch. */
+export function allSnapshotsOf(alias: string): string {
+  return `/${alias}-${ID}/`;
 }
 
 /** All indices of changes of the alias, likewise. */
 export function allChangesOf(alias: string): string {
-  return `/${changesIndexOf(alias, BUILD)}/`;
+  return `/${changesIndexOf(alias, ID)}/`;
 }
 
 /** All loading aliases of both, likewise. */
 export function loadingAliasesOf(alias: string): string {
-  return `/${alias}-(changes-)?${loadingAliasOf(BUILD)}/`;
+  return `/${alias}-(changes-)?${loadingAliasOf(ID)}/`;
 }
-
-/** The id of a snapshot: the unique part of its index name. */
-export const SNAPSHOT_ID = IS_BUILD;
 
 /**
  * The id of the snapshot in an index. An index that was not named by a rebuild, such as one that an operator restored

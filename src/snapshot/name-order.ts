@@ -15,7 +15,7 @@ const INDEX_ORDER = ['_doc'];
  */
 export const SHARD_TIMEOUT = '2s';
 
-/** The same for a page of a whole generation. */
+/** The same for a page of a whole snapshot. */
 const EXPORT_TIMEOUT = '25s';
 
 /** Fetches only the encoded entry from doc values: fetching is most of the cost of a search. */
@@ -77,7 +77,7 @@ function sameLowerCase(name: string, range: Query): Query {
 }
 
 /**
- * A page of all packages in name order, for reading a whole generation, which may take longer than a search.
+ * A page of all packages in name order, for reading a whole snapshot, which may take longer than a search.
  * @param after the name that the page follows, if any.
  * @param upTo the last name that may be in it, if any.
  */

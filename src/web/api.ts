@@ -157,7 +157,7 @@ export function lookupOf(name: unknown): Guard<Lookup> {
  * The remaining share of the client's rate limit, 0 to 1, from headers such as `"reading";r=117;t=60` and
  * `"reading";q=120;w=60`. Undefined without them.
  */
-export function budgetLeft(headers: Headers): number | undefined {
+export function pointsLeft(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
   const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);

@@ -60,7 +60,7 @@ function sectionOf(path: string, operation: Operation): HTMLElement {
 /** A form to try a request, and the result. */
 function formOf(path: string, { operationId, parameters = [] }: Operation): HTMLElement {
   const inputs = parameters.map((parameter) => ({ parameter, input: inputOf(operationId, parameter) }));
-  const outcome = element('div', { role: 'status' });
+  const output = element('div', { role: 'status' });
   const form = element(
     'form',
     { 'aria-label': `Try ${path}` },
@@ -69,9 +69,9 @@ function formOf(path: string, { operationId, parameters = [] }: Operation): HTML
   );
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    void request(addressOf(path, inputs), outcome);
+    void request(addressOf(path, inputs), output);
   });
-  return element('div', {}, form, outcome);
+  return element('div', {}, form, output);
 }
 
 interface Field {
@@ -115,7 +115,7 @@ function labelOf({ name, required, description }: Parameter, input: HTMLInputEle
   );
 }
 
-async function request(path: string, outcome: HTMLElement): Promise<void> {
+async function request(path: string, output: HTMLElement): Promise<void> {
   try {
     const response = await fetch(path);
     const body = await response.text();
@@ -123,9 +123,9 @@ async function request(path: string, outcome: HTMLElement): Promise<void> {
       `HTTP ${response.status}`,
       ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
     ];
-    outcome.replaceChildren(block('Response head', head.join('\n')), block('Response body', pretty(body)));
+    output.replaceChildren(block('Response head', head.join('\n')), block('Response body', pretty(body)));
   } catch {
-    outcome.replaceChildren(element('p', {}, 'The service cannot be reached.'));
+    output.replaceChildren(element('p', {}, 'The service cannot be reached.'));
   }
 }
 

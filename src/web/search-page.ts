@@ -1,7 +1,7 @@
 import { toUrl, INITIAL_LIMIT, parseUrl, trimmed, type ViewState } from './url-state.js';
 import {
   fetchJson,
-  budgetLeft,
+  pointsLeft,
   isChange,
   isChanges,
   isMatch,
@@ -35,7 +35,7 @@ import { SnapshotBar } from './snapshot-bar.js';
  */
 const DEBOUNCE_MS = 40;
 const LONG_DEBOUNCE_MS = 500;
-const LOW_BUDGET = 0.25;
+const FEW_POINTS = 0.25;
 
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
@@ -75,7 +75,7 @@ let isComposing = false;
  */
 let isEntering = false;
 /** The remaining share of the client's rate limit, 0 to 1. */
-let budget = 1;
+let points = 1;
 
 /** Shows the view in the URL. */
 function showAddress(): void {
@@ -109,7 +109,7 @@ function onInput(): void {
   isEntering = false;
   shown = query === '' ? { page: 1 } : { query, limit: INITIAL_LIMIT };
   if (!isComposing) recordTyping();
-  show(budget < LOW_BUDGET || lengthOf(query) === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
+  show(points < FEW_POINTS || lengthOf(query) === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
 }
 
 /** Shows the query in the URL. A whole word is one history entry, not each of its letters. */
@@ -270,7 +270,7 @@ async function showMore<T>(
   // One request at a time. A disabled button would lose the focus.
   button.ariaDisabled = 'true';
   const result = await fetchJson(list.path + next, list.isExpected, signal);
-  budget = budgetLeft(result.headers) ?? budget;
+  points = pointsLeft(result.headers) ?? points;
   if ('error' in result) {
     button.ariaDisabled = null;
     errorBanner.show(result.error, () => button.click());
@@ -296,7 +296,7 @@ async function suggest(query: string, signal: AbortSignal): Promise<void> {
   const params = new URLSearchParams({ name: query, limit: String(MAX_SUGGESTIONS) });
   const isExpected = listOf(isPackage, { name: params.get('name') });
   const result = await fetchJson(`similar?${params.toString()}`, isExpected, signal);
-  budget = budgetLeft(result.headers) ?? budget;
+  points = pointsLeft(result.headers) ?? points;
   if ('error' in result || result.body.results.length === 0) return;
   const { results } = result.body;
   display(summaryOf([], query, false, results), renderSuggestions(results));
@@ -318,7 +318,7 @@ async function browse({ page }: { page: number }, signal: AbortSignal): Promise<
 }
 
 function handle<T>(result: ApiResult<T>, render: (body: T, headers: Headers) => void): void {
-  budget = budgetLeft(result.headers) ?? budget;
+  points = pointsLeft(result.headers) ?? points;
   if ('body' in result) {
     render(result.body, result.headers);
     return;

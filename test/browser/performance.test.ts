@@ -66,8 +66,8 @@ describe(`The search page over ${NAMES.toLocaleString('en')} names`, function ()
     await writeDataset(csv, NAMES);
     for await (const { name, no } of generatedPackages(NAMES)) if (no % 100 === 0) names.push(name);
     service = await startService({ DATASET_URL: pathToFileURL(csv).href });
-    const { generations } = service.server;
-    await waitFor(() => generations.current?.meta.total === NAMES, 'the load', LOAD_TIMEOUT_MS);
+    const { snapshots } = service.server;
+    await waitFor(() => snapshots.current?.meta.total === NAMES, 'the load', LOAD_TIMEOUT_MS);
   });
   after(async () => {
     await service?.end();

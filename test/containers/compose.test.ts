@@ -60,25 +60,25 @@ describe('docker-compose.yml', function () {
     return { status: response.status, headers: response.headers, body: (await response.json()) as any }; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
   }
 
-  /** The generations (ETags) in enough responses to reach every replica. */
-  async function generations(at?: string): Promise<Set<string | null>> {
+  /** The snapshots (ETags) in enough responses to reach every replica. */
+  async function snapshots(at?: string): Promise<Set<string | null>> {
     const ask = () => get('/search?q=redis&limit=1', {}, at);
     const answers = await Promise.all(Array.from({ length: 20 }, ask));
     return new Set(answers.map(({ headers }) => headers.get('etag')));
   }
 
-  /** Requests a rebuild, as soon as none runs, and waits until every replica serves the new generation. */
+  /** Requests a rebuild, as soon as none runs, and waits until every replica serves the new snapshot. */
   async function rebuild(at = compose.url(), secret = SECRET): Promise<void> {
-    const before = await generations(at);
+    const before = await snapshots(at);
     // The previous rebuild may still be finishing, although its snapshot is live.
     const accepted = async () => (await get(`/rebuild?secret=${secret}`, {}, at)).status === 202;
     await waitFor(accepted, 'a rebuild to start');
     const flipped = async () => {
-      const seen = await generations(at);
-      return seen.size === 1 && ![...seen].some((generation) => before.has(generation));
+      const seen = await snapshots(at);
+      return seen.size === 1 && ![...seen].some((snapshot) => before.has(snapshot));
     };
     // Seldom, because the rebuild needs the processor.
-    await waitFor(flipped, 'every replica to serve the new generation', 300_000, 500);
+    await waitFor(flipped, 'every replica to serve the new snapshot', 300_000, 500);
   }
 
   const ofSibling = (path: string) => get(path, {}, compose.url('sibling-proxy'));
@@ -147,7 +147,7 @@ describe('docker-compose.yml', function () {
 
   it('runs the commands', async () => {
     const output = await compose.run('exec', '-T', 'api', 'node', 'dist/cli/rollback.js').catch(String);
-    expect(output).to.match(/there is no generation before registry-packages-/);
+    expect(output).to.match(/there is no snapshot before registry-packages-/);
   });
 
   it('serves every request during a rolling restart of two replicas', async () => {
@@ -193,14 +193,14 @@ describe('docker-compose.yml', function () {
 
   it('rebuilds each registry through its proxy, which flips all its replicas and does not affect the other', async () => {
     const sibling = compose.url('sibling-proxy');
-    const ofSecond = await generations(sibling);
+    const ofSecond = await snapshots(sibling);
     expect(ofSecond).to.have.property('size', 1);
     await rebuild();
-    expect(await generations(sibling)).to.deep.equal(ofSecond);
-    const ofFirst = await generations();
+    expect(await snapshots(sibling)).to.deep.equal(ofSecond);
+    const ofFirst = await snapshots();
     await rebuild(sibling, SIBLING_SECRET);
     expect((await ofSibling('/stats')).body).to.include(SIBLING);
-    expect(await generations()).to.deep.equal(ofFirst);
+    expect(await snapshots()).to.deep.equal(ofFirst);
   });
 
   describe('with deploy/cluster.env', () => {

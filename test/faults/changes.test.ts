@@ -6,7 +6,7 @@ import { createLogger } from '../../src/log.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { recordChanges } from '../../src/rebuild/steps/record-changes.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
-import { findGeneration } from '../../src/snapshot/generation.js';
+import { findIndex } from '../../src/snapshot/snapshot.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
@@ -15,7 +15,7 @@ import { SEQUENCES } from '../support/long-runs.js';
 import { followNext } from '../support/follow-next.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { REBUILD, useService } from '../support/service.js';
-import { workersOf } from '../support/worker-processes.js';
+import { workersOf } from '../support/rebuild-processes.js';
 import { STEP } from '../support/step.js';
 
 const RETENTION = 4;
@@ -51,7 +51,7 @@ describe('Comparing snapshots with the longest possible entries after short ones
 
   it('does not run out of memory, and finds the differences', async () => {
     const { service, dataset } = suite;
-    const since = service.server.generations.current?.snapshot;
+    const since = service.server.snapshots.current?.id;
     const changed = packages.map((entry, i) => (i % 1000 === 999 ? { ...entry, version: '2' } : entry));
     await dataset.write(toCsv(changed));
     // In the process of a rebuild, whose memory is limited.
@@ -74,14 +74,14 @@ describe('A comparison that does not finish', function () {
     pauseMs: 50,
   };
 
-  /** Records the changes of an empty build, reading from `address`. @returns the logged reason. */
+  /** Records the changes of an empty index, reading from `address`. @returns the logged reason. */
   async function record(address: string, limits: { stallMs: number; timeoutMs: number }): Promise<string> {
     const { alias, elasticsearch: client } = suite.service;
-    const served = await findGeneration(client, alias);
-    if (served?.meta === undefined) throw new Error('no generation is served');
+    const served = await findIndex(client, alias);
+    if (served?.meta === undefined) throw new Error('no snapshot is served');
     const index = newIndexName(alias, new Date());
-    const build = { index, shards: 1, replicas: '0', meta: { ...served.meta, total: 0 } };
-    await createIndex(client, 'packages', build, { ...step, log: createLogger('silent', false) });
+    const created = { index, shards: 1, replicas: '0', meta: { ...served.meta, total: 0 } };
+    await createIndex(client, 'packages', created, { ...step, log: createLogger('silent', false) });
     const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
     const reasons: string[] = [];
     const write = (line: string) => {
@@ -90,13 +90,13 @@ describe('A comparison that does not finish', function () {
     };
     const log = createLogger('warn', false, { destination: { write } });
     try {
-      const changes = await recordChanges({ client, exportPool, alias }, served, build, {
+      const changes = await recordChanges({ client, exportPool, alias }, served, created, {
         ...step,
         ...limits,
         log,
       });
       expect(changes).to.equal(undefined);
-      const found = await findGeneration(client, index);
+      const found = await findIndex(client, index);
       expect(found?.meta?.lineage).to.deep.equal({ ancestors: [], added: 0, removed: 0, updated: 0 });
       const left = await client.indices.get({ index: `${alias}-changes-*` });
       expect(Object.keys(left)).to.deep.equal([]);
@@ -172,9 +172,9 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
   }
 
   async function refresh(): Promise<string> {
-    const { generations } = suite.service.server;
-    await generations.refresh();
-    return generations.current?.snapshot ?? '';
+    const { snapshots } = suite.service.server;
+    await snapshots.refresh();
+    return snapshots.current?.id ?? '';
   }
 
   /** Records that a snapshot of these packages is served. */

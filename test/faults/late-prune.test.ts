@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { flip } from '../../src/rebuild/steps/flip.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { discard, listIndices, prune } from '../../src/rebuild/steps/prune.js';
-import { isBuildOf, newIndexName, previousAliasOf } from '../../src/snapshot/index-names.js';
+import { isSnapshotOf, newIndexName, previousAliasOf } from '../../src/snapshot/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { isBulk, isFlip } from '../support/engine-proxy.js';
@@ -14,14 +14,18 @@ import { REBUILD, request, type Service } from '../support/service.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
-import { workersOf } from '../support/worker-processes.js';
+import { workersOf } from '../support/rebuild-processes.js';
 
 const PACKAGES = bundledPackages().slice(0, 400);
 
-/** The indices behind the alias and the alias of the previous generation. */
+/** The indices behind the alias and the alias of the previous snapshot. */
 async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {
-  const builds = [...(await listIndices(elasticsearch, alias))].filter(([index]) => isBuildOf(alias, index));
-  return [alias, previousAliasOf(alias)].map((name) => builds.find(([, names]) => names.includes(name))?.[0]);
+  const indices = [...(await listIndices(elasticsearch, alias))].filter(([index]) =>
+    isSnapshotOf(alias, index),
+  );
+  return [alias, previousAliasOf(alias)].map(
+    (name) => indices.find(([, names]) => names.includes(name))?.[0],
+  );
 }
 
 describe('A process that is suspended until its lock expires', function () {
@@ -74,22 +78,22 @@ describe('A process that is suspended until its lock expires', function () {
     expect(await suite.service.indices()).to.have.members(afterwards);
   }
 
-  it('does not delete a newer generation if it resumes between flip and prune', async () => {
+  it('does not delete a newer snapshot if it resumes between flip and prune', async () => {
     const { before, afterwards } = await overtake(() => start('cli/rebuild'), 'after', isFlip);
-    expect(afterwards[1], 'the previous generation').to.equal(before[0]);
+    expect(afterwards[1], 'the previous snapshot').to.equal(before[0]);
     expect(await sleeper.exit(), sleeper.stderr).to.equal(0);
     await expectUnchanged(afterwards);
   });
 
-  it('does not replace a newer generation if it resumes before a rollback', async () => {
-    // There is a previous generation.
+  it('does not replace a newer snapshot if it resumes before a rollback', async () => {
+    // There is a previous snapshot.
     await suite.publish(PACKAGES);
     const { afterwards } = await overtake(() => start('cli/rollback'), 'before', isFlip);
     expect(await sleeper.exit()).to.equal(1);
     await expectUnchanged(afterwards);
   });
 
-  it('does not replace a newer generation if it resumes during its load, and cleans up', async () => {
+  it('does not replace a newer snapshot if it resumes during its load, and cleans up', async () => {
     const begin = async () => {
       sleeper = spawnReplica(suite, { ELASTICSEARCH_URL: suite.proxy.url });
       expect((await request((await sleeper.url()) + REBUILD)).status).to.equal(202);
@@ -106,16 +110,16 @@ describe('A process that is suspended until its lock expires', function () {
   reading.itNoticesNothing();
 });
 
-describe('A discarded build', function () {
+describe('A discarded index', function () {
   this.timeout(120_000);
   const packages = packagesNamed(['alpha', 'beta']);
   const suite = useProxiedService(() => packages);
 
-  /** Creates an empty build. */
-  async function build(): Promise<string> {
+  /** Creates an empty index. */
+  async function create(): Promise<string> {
     const { alias, elasticsearch, server } = suite.service;
     const index = newIndexName(alias, new Date());
-    const meta = server.generations.current?.meta ?? expect.fail('no generation is served');
+    const meta = server.snapshots.current?.meta ?? expect.fail('no snapshot is served');
     await createIndex(elasticsearch, 'packages', { index, shards: 1, meta }, STEP);
     return index;
   }
@@ -123,27 +127,27 @@ describe('A discarded build', function () {
   it('cannot go live by a late flip', async () => {
     const { alias, elasticsearch } = suite.service;
     const before = await served(suite.service);
-    const builds = await suite.service.indices();
-    const index = await build();
+    const indices = await suite.service.indices();
+    const index = await create();
     const viaProxy = new Client({ node: suite.proxy.url });
     const deletion = suite.proxy.hold('before', (method) => method === 'DELETE');
     const discarded = discard(viaProxy, index);
     await deletion.arrived;
-    await rejects(flip(elasticsearch, alias, { from: before[0], build: index }, STEP), {
+    await rejects(flip(elasticsearch, alias, { from: before[0], to: index }, STEP), {
       message: 'another rebuild or a rollback changed what is served meanwhile',
     });
     deletion.release();
     await discarded;
     await viaProxy.close();
     expect(await served(suite.service)).to.deep.equal(before);
-    expect(await suite.service.indices()).to.deep.equal(builds);
+    expect(await suite.service.indices()).to.deep.equal(indices);
   });
 
-  it('is not deleted by a process whose generation is no longer served', async () => {
+  it('is not deleted by a process whose snapshot is no longer served', async () => {
     const { alias, elasticsearch } = suite.service;
     await suite.publish(packages);
     const [, previous = ''] = await served(suite.service);
-    const index = await build();
+    const index = await create();
     await prune(elasticsearch, alias, [index], { ...STEP, served: previous });
     expect(await suite.service.indices()).to.include(index);
     await discard(elasticsearch, index);
@@ -152,21 +156,21 @@ describe('A discarded build', function () {
   it('is kept if it is live because only the response to its flip was lost', async () => {
     const { alias, elasticsearch } = suite.service;
     const [current] = await served(suite.service);
-    const index = await build();
-    await flip(elasticsearch, alias, { from: current, build: index }, STEP);
+    const index = await create();
+    await flip(elasticsearch, alias, { from: current, to: index }, STEP);
     await discard(elasticsearch, index);
     expect(await served(suite.service)).to.deep.equal([index, current]);
-    // Replaces the empty build.
+    // Replaces the empty index.
     await suite.publish(packages);
   });
 
   it('is served if only the response to its flip was late: what is served decides', async () => {
     const { alias } = suite.service;
     const [current] = await served(suite.service);
-    const index = await build();
+    const index = await create();
     const impatient = new Client({ node: suite.proxy.url, requestTimeout: 500, maxRetries: 0 });
     const late = suite.proxy.hold('after', isFlip);
-    await flip(impatient, alias, { from: current, build: index }, STEP);
+    await flip(impatient, alias, { from: current, to: index }, STEP);
     late.release();
     await impatient.close();
     expect(await served(suite.service)).to.deep.equal([index, current]);
@@ -176,11 +180,11 @@ describe('A discarded build', function () {
   it('may be served or not if Elasticsearch stops responding, which the error says', async () => {
     const { alias, elasticsearch } = suite.service;
     const before = await served(suite.service);
-    const index = await build();
+    const index = await create();
     const impatient = new Client({ node: suite.proxy.url, requestTimeout: 300, maxRetries: 0 });
     const hang = suite.proxy.hang();
     const options = { ...STEP, stallMs: 600, pauseMs: 50 };
-    const flipped = flip(impatient, alias, { from: before[0], build: index }, options);
+    const flipped = flip(impatient, alias, { from: before[0], to: index }, options);
     await rejects(flipped, { name: 'FlipError' });
     hang.release();
     await impatient.close();
@@ -188,7 +192,7 @@ describe('A discarded build', function () {
     expect(await served(suite.service)).to.deep.equal(before);
   });
 
-  it('is never the previous generation, even if the current index was deleted by hand', async () => {
+  it('is never the previous snapshot, even if the current index was deleted by hand', async () => {
     const { elasticsearch, server } = suite.service;
     await suite.publish(packages);
     const [current = '', previous] = await served(suite.service);

@@ -3,11 +3,11 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { createLogger } from '../../src/log.js';
-import { seal } from '../../src/rebuild/steps/merge.js';
+import { merge } from '../../src/rebuild/steps/merge.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { waitUntilDone } from '../../src/rebuild/retry.js';
-import { MAPPING_VERSION } from '../../src/snapshot/generation.js';
+import { MAPPING_VERSION } from '../../src/snapshot/snapshot.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
 import { bundledPackages } from '../support/datasets.js';
 import { EngineProxy, isMerge } from '../support/engine-proxy.js';
@@ -61,24 +61,24 @@ describe('A step that outlasts the request timeout', function () {
   });
 
   it('fails if it makes no progress: a merge that never starts', async () => {
-    const merge = proxy.hold('before', isMerge);
+    const held = proxy.hold('before', isMerge);
     const message = 'the merge made no progress for 0.5 seconds';
-    const sealed = seal(impatient, index, total, { ...step, stallMs: 500 });
-    await rejects(sealed, { name: 'StalledError', message });
-    merge.release();
+    const merged = merge(impatient, index, total, { ...step, stallMs: 500 });
+    await rejects(merged, { name: 'StalledError', message });
+    held.release();
   });
 
   it('does not depend on the response to its request: a merge', async () => {
-    const merge = proxy.hold('after', isMerge);
-    await seal(impatient, index, total, step);
-    merge.release();
+    const held = proxy.hold('after', isMerge);
+    await merge(impatient, index, total, step);
+    held.release();
     const { indices } = await client.indices.segments({ index });
     const [copy] = [indices[index]?.shards['0'] ?? []].flat();
     expect(copy?.num_search_segments).to.equal(1);
   });
 
   it('fails if it makes no progress: a copy that no node can hold', async () => {
-    await seal(client, index, total, step);
+    await merge(client, index, total, step);
     await waitForReplicas(impatient, { index, shards: 1 }, '0', step);
     const message = 'copying the index (INDEX_REPLICAS=1) made no progress for 0.3 seconds';
     const copied = waitForReplicas(impatient, { index, shards: 1 }, '1', { ...step, stallMs: 300 });
@@ -104,9 +104,9 @@ describe('A merge', function () {
   it('is reported by /rebuild in bytes, and ends at once when the lock is lost', async () => {
     const { service } = suite;
     const served = await service.indices();
-    const merge = suite.proxy.hold('before', isMerge);
+    const held = suite.proxy.hold('before', isMerge);
     expect((await service.get(REBUILD)).status).to.equal(202);
-    await merge.arrived;
+    await held.arrived;
     let body: Record<string, unknown> = {};
     await waitFor(async () => {
       ({ body } = await service.get(REBUILD));
@@ -119,7 +119,7 @@ describe('A merge', function () {
     const key = `${service.slug}:rebuild:lock`;
     await redis.set(key, 'another', 'PX', 8000);
     // With the next renewal.
-    await service.idle(5000).finally(() => merge.release());
+    await service.idle(5000).finally(() => held.release());
     expect(service.server.rebuilds.lastFailure?.reason).to.contain('the lock was lost');
     expect(await service.indices()).to.deep.equal(served);
     expect(await redis.get(key), 'the other lock').to.equal('another');

@@ -16,7 +16,7 @@ import {
 } from '../support/service.js';
 import type { SpawnedCli } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
-import { isRunning, workersOf } from '../support/worker-processes.js';
+import { isRunning, workersOf } from '../support/rebuild-processes.js';
 
 const OLD = SHARED_PACKAGES.slice(0, 300);
 const NEW = SHARED_PACKAGES.slice(0, 600);
@@ -117,7 +117,7 @@ describe('A rebuild', function () {
     expect((await suite.service.rebuild('&force=true')).status, 'the lock is free').to.equal(202);
     expect(suite.service.server.rebuilds.lastFailure).to.be.undefined;
     expect(await total()).to.equal(OLD.length);
-    // The current and the previous generation.
+    // The current and the previous snapshot.
     expect(await suite.service.indices()).to.have.length(2);
   }
 
@@ -182,7 +182,7 @@ describe('A rebuild', function () {
     const lost = [isCreation, isCreationOfChanges, isBulk, isFlip].map((one) =>
       suite.proxy.loseResponse(one),
     );
-    const before = suite.service.server.generations.current?.snapshot;
+    const before = suite.service.server.snapshots.current?.id;
     const snapshot = await suite.publish(OLD);
     await Promise.all(lost);
     expect(await suite.service.indices()).to.have.length(2);

@@ -41,7 +41,7 @@ describe('An Elasticsearch with security', function () {
   this.timeout(120_000);
   const slug = newSlug();
   const alias = `${slug}-packages`;
-  /** Indices of registries with similar names, and indices that are not builds. */
+  /** Indices of registries with similar names, and indices that are not snapshots. */
   const others = [
     newIndexName(`${alias}-b-packages`, new Date()),
     newIndexName(`${newSlug()}-packages`, new Date()),
@@ -73,7 +73,7 @@ describe('An Elasticsearch with security', function () {
     { slug, auth: AUTH },
   );
   const reading = useBackgroundReader(suite, [PACKAGES.length]);
-  // There is a previous generation.
+  // There is a previous snapshot.
   before(() => suite.publish(PACKAGES));
   after(async () => {
     await administrator.close();
@@ -121,7 +121,7 @@ describe('An Elasticsearch with security', function () {
   }
 
   async function served(name = alias): Promise<string> {
-    // Not by `getAlias`, which fails if a build loses its loading alias meanwhile.
+    // Not by `getAlias`, which fails if an index loses its loading alias meanwhile.
     return Object.keys(await administrator.indices.get({ index: name, features: ['aliases'] }))[0] ?? '';
   }
 
@@ -209,7 +209,7 @@ describe('An Elasticsearch with security', function () {
     ];
   }
 
-  it('allows rebuilds with them, which keep two generations and record the changes', async () => {
+  it('allows rebuilds with them, which keep two snapshots and record the changes', async () => {
     const before = await served();
     await suite.dataset.write(
       toCsv(PACKAGES.map((entry, i) => (i === 0 ? { ...entry, version: '2' } : entry))),
@@ -267,7 +267,7 @@ describe('An Elasticsearch with security', function () {
     await client.close();
   });
 
-  it('lets the rebuild key do nothing outside its builds, or with the cluster', async () => {
+  it('lets the rebuild key do nothing outside its indices, or with the cluster', async () => {
     await expectRefused(keys.ELASTICSEARCH_REBUILD_API_KEY, [
       ...ofCluster,
       ...others.flatMap(changesOf),
@@ -279,7 +279,7 @@ describe('An Elasticsearch with security', function () {
     ]);
   });
 
-  it('does not let the rebuild key write to a complete build', async () => {
+  it('does not let the rebuild key write to a complete index', async () => {
     const index = await served();
     await expectRefused(keys.ELASTICSEARCH_REBUILD_API_KEY, [
       ['POST', `/${index}/_doc`, { name: 'mine' }],

@@ -14,7 +14,7 @@ import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { workersOf } from '../support/worker-processes.js';
+import { workersOf } from '../support/rebuild-processes.js';
 
 type Environment = Record<string, string>;
 

@@ -69,7 +69,7 @@ describe('Three replicas with periodic refreshes of a dataset that changes all t
     csv = toCsv([...packages.values()]);
   }
 
-  const snapshotOf = ({ server }: Service) => server.generations.current?.snapshot ?? '';
+  const snapshotOf = ({ server }: Service) => server.snapshots.current?.id ?? '';
 
   async function browseAll(replica: Service, snapshot: string): Promise<Map<string, PackageEntry>> {
     const answers = await followNext(replica, `/browse?limit=500&snapshot=${snapshot}`);

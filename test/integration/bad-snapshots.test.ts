@@ -66,12 +66,12 @@ describe('A bad snapshot', function () {
 
   for (const [what, listener, reason] of bad) {
     it(`${what} is rejected with the reason, and the old one stays in service`, async () => {
-      const builds = await suite.service.indices();
+      const indices = await suite.service.indices();
       const failure = await rebuildFrom(listener);
       expect(failure).to.equal(reason);
       expect(failure).to.have.length.within(1, 300);
       expect(longestLogged()).to.be.within(1, 2000);
-      expect(await suite.service.indices()).to.deep.equal(builds);
+      expect(await suite.service.indices()).to.deep.equal(indices);
     });
   }
 

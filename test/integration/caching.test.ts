@@ -159,15 +159,15 @@ describe('Responses', function () {
     for (const [path, expected] of Object.entries(EXPECTED)) {
       const { text } = await suite.service.get(path);
       const written = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/, 'TIME').replace(/, [\w ]+ ago\./, ', AGE.');
-      const total = server.generations.current?.meta.total ?? 0;
+      const total = server.snapshots.current?.meta.total ?? 0;
       expect(written, 'raise FORMAT_VERSION with every change').to.equal(expected(slug, total));
     }
   });
 
-  it('of the old generation never have an ETag of the new one, on any replica', async () => {
+  it('of the old snapshot never have an ETag of the new one, on any replica', async () => {
     const paths = ['/search?q=alpha', '/browse', '/search?q=zz-only-new', '/stats'];
     const second = await startReplica();
-    await waitFor(() => second.server.generations.engine === 'present', 'the second replica');
+    await waitFor(() => second.server.snapshots.state === 'present', 'the second replica');
     const seen = new Map<string, Set<string>>();
     const ask = async (service: Service, path: string, condition?: string): Promise<TestResponse> => {
       const headers = condition === undefined ? {} : { 'If-None-Match': condition };
@@ -197,7 +197,7 @@ describe('Responses', function () {
       await pause(20);
     }
     await waitFor(
-      () => second.server.generations.current?.index === suite.service.server.generations.current?.index,
+      () => second.server.snapshots.current?.index === suite.service.server.snapshots.current?.index,
       'the second replica to follow',
     );
 

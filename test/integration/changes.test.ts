@@ -21,7 +21,7 @@ const FIRST = [...packagesNamed(CASE_VARIANTS), ...bundledPackages().slice(0, 30
 }));
 
 function currentId({ server }: Service): string {
-  return server.generations.current?.snapshot ?? '';
+  return server.snapshots.current?.id ?? '';
 }
 
 async function allChanges(service: Service, params: string): Promise<ChangeResult[]> {
@@ -159,7 +159,7 @@ describe('The chain of snapshots', function () {
     const [found] = Object.values(await elasticsearch.indices.getMapping({ index: alias }));
     expect(found?.mappings._meta?.['lineage'].ancestors).to.deep.equal([ids[3], ids[2]]);
     await rollBack(elasticsearch, alias, STEP);
-    await server.generations.refresh();
+    await server.snapshots.refresh();
     expect(currentId(suite.service)).to.equal(ids[3]);
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 200, 200, 200, 410]);
     ids.push(await suite.publish(version('3')));
@@ -185,7 +185,7 @@ describe('The chain of snapshots', function () {
 
   it('is replaced by a new one if the previous index is closed, without waiting for it', async () => {
     const { elasticsearch, server } = suite.service;
-    const { index = '', snapshot: since } = server.generations.current ?? {};
+    const { index = '', id: since } = server.snapshots.current ?? {};
     await elasticsearch.indices.close({ index });
     const id = await suite.publish(version('after a closed one'));
     expect((await suite.service.get('/changes')).body).to.include({ from: id, to: id, count: 0 });
@@ -215,7 +215,7 @@ describe('The chain of snapshots', function () {
 
   it('is unavailable if the snapshot was not compared, until the next rebuild', async () => {
     const { elasticsearch, server } = suite.service;
-    const { index = '', snapshot } = server.generations.current ?? {};
+    const { index = '', id: snapshot } = server.snapshots.current ?? {};
     const { mappings } = (await elasticsearch.indices.getMapping({ index }))[index] ?? {};
     const _meta = { ...mappings?._meta };
     delete _meta['lineage'];
@@ -228,7 +228,7 @@ describe('The chain of snapshots', function () {
       expect(answer.headers.get('Retry-After')).to.equal('60');
     }
     await suite.publish(version('y'));
-    await replica.server.generations.refresh();
+    await replica.server.snapshots.refresh();
     expect((await replica.get(`/changes?since=${snapshot}`)).body.count).to.equal(1);
   });
 
@@ -244,7 +244,7 @@ describe('The chain of snapshots', function () {
 
   it('is known to a replica that has not seen the flip', async () => {
     const replica = await startReplica(env);
-    replica.server.generations.stop();
+    replica.server.snapshots.stop();
     const id = await suite.publish(packages.slice(1));
     expect(currentId(replica)).not.to.equal(id);
     const answer = await replica.get(`/changes?since=${id}`);

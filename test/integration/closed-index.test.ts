@@ -18,13 +18,13 @@ describe('An index that an operator closes', function () {
 
   it('causes 503, not 500, and is served again once it is opened', async () => {
     const { elasticsearch, server } = suite.service;
-    const index = server.generations.current?.index ?? '';
+    const index = server.snapshots.current?.index ?? '';
     await elasticsearch.indices.close({ index });
     for (const path of ['/search?q=alpha', '/browse']) {
       expectProblem(await suite.service.get(path), 503, 'search_unavailable');
     }
     await waitFor(async () => (await health()) === 'unavailable', '/health to notice');
-    expect(server.generations.stateReason).to.contain('is closed');
+    expect(server.snapshots.stateReason).to.contain('is closed');
     expectProblem(await suite.service.get('/search?q=alpha'), 503, 'search_unavailable');
     await elasticsearch.indices.open({ index });
     await waitFor(async () => (await health()) === 'ok', '/health to recover');
@@ -33,16 +33,16 @@ describe('An index that an operator closes', function () {
 
   it('is replaced by a rebuild, and not selected by a rollback', async () => {
     const { elasticsearch, server, env } = suite.service;
-    const index = server.generations.current?.index ?? '';
+    const index = server.snapshots.current?.index ?? '';
     await elasticsearch.indices.close({ index });
-    await server.generations.refresh();
+    await server.snapshots.refresh();
     expect(await health()).to.equal('unavailable');
     await suite.publish(packages);
     expect(await health()).to.equal('ok');
     expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);
     const stderr = `${index} is closed: open it first\n`;
     expect(await runCommand('cli/rollback', env)).to.include({ code: 1, stderr });
-    await server.generations.refresh();
+    await server.snapshots.refresh();
     expect(await health()).to.equal('ok');
   });
 });

@@ -14,7 +14,7 @@ describe('A cold start', function () {
     const dataset = await datasetServer(origin.listener);
     const service = await startService({ DATASET_URL: dataset.url });
     try {
-      await waitFor(() => service.server.rebuilds.progress !== undefined, 'the first build to start');
+      await waitFor(() => service.server.rebuilds.progress !== undefined, 'the first rebuild to start');
       const health = await service.get('/health');
       expect(health.status).to.equal(503);
       expect(health.headers.get('Retry-After')).to.equal('2');
@@ -43,7 +43,10 @@ describe('A cold start', function () {
   it('without DATASET_URL serves no sample under the name of another registry', async () => {
     const service = await startService({});
     try {
-      await waitFor(() => service.server.rebuilds.lastFailure !== undefined, 'the first build to be refused');
+      await waitFor(
+        () => service.server.rebuilds.lastFailure !== undefined,
+        'the first rebuild to be refused',
+      );
       expect(service.server.rebuilds.lastFailure?.reason).to.equal(NO_DATASET);
       expectProblem(await service.get('/search?q=alpha'), 503, 'initializing');
       expect(await service.indices()).to.deep.equal([]);
@@ -57,7 +60,7 @@ describe('A cold start', function () {
     const dataset = await datasetServer((_request, response) => response.end(csv));
     const service = await startService({ DATASET_URL: dataset.url });
     try {
-      await waitFor(() => service.server.rebuilds.lastFailure !== undefined, 'the first build to fail');
+      await waitFor(() => service.server.rebuilds.lastFailure !== undefined, 'the first rebuild to fail');
       await service.idle();
       expectProblem(await service.get('/search?q=alpha'), 503, 'initializing');
       csv = toCsv(packagesNamed(['alpha']));

@@ -8,7 +8,7 @@ import { environmentOf, newSlug, useService, type Service } from '../support/ser
 
 /** The names that a service serves right after a command. */
 async function served(service: Service): Promise<string[]> {
-  await service.server.generations.refresh();
+  await service.server.snapshots.refresh();
   return ((await service.get('/browse')).body.results as PackageEntry[]).map(({ name }) => name);
 }
 
@@ -17,11 +17,11 @@ describe('The command line', function () {
   const old = ['alpha', 'beta', 'gamma'];
   const suite = useService(() => packagesNamed(old));
 
-  it('fails with the reason in one line, and switches between two generations, once there are two', async () => {
+  it('fails with the reason in one line, and switches between two snapshots, once there are two', async () => {
     const { env, alias } = suite.service;
     const early = await runCommand('cli/rollback', env);
     expect(early.code).to.equal(1);
-    expect(early.stderr).to.match(/^there is no generation before \S+\n$/);
+    expect(early.stderr).to.match(/^there is no snapshot before \S+\n$/);
     expect(await served(suite.service)).to.deep.equal(old);
 
     const changed = ['delta'];
@@ -112,7 +112,7 @@ describe('The command line', function () {
   it('does not wait for another rebuild, and stops on SIGTERM without leftovers', async () => {
     const { env } = suite.service;
     const names = await served(suite.service);
-    const builds = await suite.service.indices();
+    const indices = await suite.service.indices();
     const held = heldBack(() => toCsv(packagesNamed(['held'])));
     const origin = await datasetServer(held.listener);
     const args = ['--dataset', origin.url];
@@ -135,7 +135,7 @@ describe('The command line', function () {
       await origin.close();
     }
     expect(await served(suite.service)).to.deep.equal(names);
-    expect(await suite.service.indices()).to.deep.equal(builds);
+    expect(await suite.service.indices()).to.deep.equal(indices);
   });
 
   it('reports in one line that Elasticsearch or Redis does not respond', async () => {

@@ -58,7 +58,7 @@ describe('On a snapshot,', () => {
       const { status, body, headers } = await get('/search?q=redis');
       expect(status).to.equal(200);
       expect(headers.get('X-Results-Truncated')).to.be.null;
-      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.snapshots.current?.id);
       const matches = PACKAGES.filter(({ name }) => name.includes('redis'));
       const rankOf = (name: string) => (name === 'redis' ? 0 : name.startsWith('redis') ? 1 : 2);
       const results = matches
@@ -126,7 +126,7 @@ describe('GET /stats', () => {
   const packages = packagesNamed(Array.from({ length: 10 }, (_, i) => `package-${i}`));
   const suite = useService(() => packages);
   const get = (headers = {}) => suite.service.get('/stats', { headers });
-  const takenAt = () => suite.service.server.generations.current?.meta.taken_at ?? '';
+  const takenAt = () => suite.service.server.snapshots.current?.meta.taken_at ?? '';
 
   const clock = Date.now;
   afterEach(() => (Date.now = clock));
@@ -167,7 +167,7 @@ describe('GET /stats', () => {
     const second = await get(condition);
     expect(second.status).to.equal(200);
     for (const { headers } of [first, second])
-      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.snapshots.current?.id);
     expect((await get({ 'If-None-Match': second.headers.get('ETag') })).status).to.equal(304);
   });
 

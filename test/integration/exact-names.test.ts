@@ -42,12 +42,12 @@ describe('Exact names', function () {
       expect(status, entry.name).to.equal(200);
       expect(body).to.deep.equal(entry);
       expect(headers.get('ETag')).to.match(/^W\//);
-      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+      expect(headers.get('X-Snapshot')).to.equal(suite.service.server.snapshots.current?.id);
     }
     for (const name of MISSING_NAMES) {
       const answer = await suite.service.get(`/packages/${encodeURIComponent(name)}`);
       expectProblem(answer, 404, 'unknown_package');
-      expect(answer.headers.get('X-Snapshot')).to.equal(suite.service.server.generations.current?.snapshot);
+      expect(answer.headers.get('X-Snapshot')).to.equal(suite.service.server.snapshots.current?.id);
     }
   });
 

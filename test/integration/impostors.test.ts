@@ -40,8 +40,8 @@ describe('A proxy that responds in place of Elasticsearch', function () {
   ] as [string, number, string, string, object?][]) {
     it(`causes 503 and no rebuild, and the snapshot is kept: ${what}`, async () => {
       const { service, proxy } = suite;
-      const { generations, rebuilds } = service.server;
-      const { current } = generations;
+      const { snapshots, rebuilds } = service.server;
+      const { current } = snapshots;
       const stop = proxy.impersonate((_request, response) => {
         response.writeHead(status, { 'Content-Type': type, Location: '/', ...headers }).end(body);
       });
@@ -50,9 +50,9 @@ describe('A proxy that responds in place of Elasticsearch', function () {
         for (const path of ['/search?q=al', '/browse', '/packages/alpha']) {
           expectProblem(await service.get(path), 503, 'search_unavailable');
         }
-        await generations.refresh();
-        expect(generations.engine).to.equal('unreachable');
-        expect(generations.current).to.equal(current);
+        await snapshots.refresh();
+        expect(snapshots.state).to.equal('unreachable');
+        expect(snapshots.current).to.equal(current);
       } finally {
         stop();
       }
@@ -82,7 +82,7 @@ describe('A proxy that responds in place of Elasticsearch', function () {
       setTimeout(stop, REJECTED_MS);
       expect((await rebuilt).status).to.equal(202);
       expect(service.server.rebuilds.lastFailure).to.equal(undefined);
-      expect(before).not.to.include(service.server.generations.current?.index);
+      expect(before).not.to.include(service.server.snapshots.current?.index);
     });
   }
 });

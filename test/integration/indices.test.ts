@@ -3,16 +3,16 @@ import { expect } from 'chai';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';
 import { newIndexName } from '../../src/snapshot/index-names.js';
-import { MAPPING_VERSION } from '../../src/snapshot/generation.js';
+import { MAPPING_VERSION } from '../../src/snapshot/snapshot.js';
 import { bulkLoad } from '../../src/rebuild/steps/load.js';
-import { seal } from '../../src/rebuild/steps/merge.js';
+import { merge } from '../../src/rebuild/steps/merge.js';
 import type { Row } from '../../src/rebuild/dataset/rows.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { newSlug } from '../support/service.js';
 import { STEP } from '../support/step.js';
 
-describe("A build's index", () => {
+describe('A new index', () => {
   const index = newIndexName(newSlug(), new Date());
   const meta = {
     schema_version: 1 as const,
@@ -45,7 +45,7 @@ describe("A build's index", () => {
       (error: unknown) => error,
     );
     expect(failure).to.be.instanceOf(Error).with.property('message').that.contains('2 segments');
-    await seal(client, index, 2, step);
+    await merge(client, index, 2, step);
     await waitForReplicas(client, { index, shards: 1 }, '0', step);
   });
 

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { flip } from '../../src/rebuild/steps/flip.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { kibanaFieldsOf } from '../../src/rebuild/steps/kibana-fields.js';
-import type { Generation } from '../../src/snapshot/generation.js';
+import type { Snapshot } from '../../src/snapshot/snapshot.js';
 import { aliasOf, changesIndexOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { packagesNamed } from '../support/datasets.js';
 import { layerOf, layersOf, rowsOf, savedObjects, type Row } from '../support/kibana-lens.js';
@@ -173,7 +173,7 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
     );
   });
 
-  it('works again with the next rebuild after serving a generation without its fields', async () => {
+  it('works again with the next rebuild after serving a snapshot without its fields', async () => {
     const { service } = suite;
     const before = await service.get('/search?q=sc');
     await serveWithoutFacets(service);
@@ -188,14 +188,14 @@ describe('The dashboard for Kibana, on names of any kind,', () => {
 
 /** Makes the service serve a copy of its index whose packages lack the fields for Kibana, as in an earlier release. */
 async function serveWithoutFacets({ elasticsearch, alias, server }: Service): Promise<void> {
-  const { index, shards, meta } = server.generations.current as Generation;
+  const { index, shards, meta } = server.snapshots.current as Snapshot;
   const older = newIndexName(alias, new Date());
   await createIndex(elasticsearch, 'packages', { index: older, shards, meta }, STEP);
   const source = { index, _source: { excludes: Object.keys(kibanaFieldsOf('name')) } };
   await elasticsearch.reindex({ source, dest: { index: older }, refresh: true });
-  await flip(elasticsearch, alias, { from: index, build: older }, STEP);
-  await server.generations.refresh();
-  expect(server.generations.current?.index).to.equal(older);
+  await flip(elasticsearch, alias, { from: index, to: older }, STEP);
+  await server.snapshots.refresh();
+  expect(server.snapshots.current?.index).to.equal(older);
 }
 
 /** The columns that a visualization of any kind shows. */

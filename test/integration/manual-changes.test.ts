@@ -49,7 +49,7 @@ describe('What an operator changes in Elasticsearch by hand', function () {
     await elasticsearch.indices.delete({ index: foreign });
   });
 
-  it('is found if an index template adds the alias to new builds', async () => {
+  it('is found if an index template adds the alias to new indices', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     for (const name of [alias, previousAliasOf(alias)]) {
       await elasticsearch.indices.putIndexTemplate({
@@ -66,7 +66,7 @@ describe('What an operator changes in Elasticsearch by hand', function () {
     expect(await behind(alias)).to.have.length(1);
   });
 
-  it('is found if an index template adds runtime fields to new builds', async () => {
+  it('is found if an index template adds runtime fields to new indices', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     const runtime = { 'name.fold': { type: 'keyword', script: { source: "emit('x')" } } } as const;
     await elasticsearch.indices.putIndexTemplate({
@@ -98,15 +98,15 @@ describe('What an operator changes in Elasticsearch by hand', function () {
         },
       },
     });
-    const builds = async () => {
+    const indices = async () => {
       const index = `${alias}-2*`;
       return Object.keys(await elasticsearch.indices.get({ index, expand_wildcards: 'all' }));
     };
     try {
       await suite.publish(packages);
-      const { length } = await builds();
+      const { length } = await indices();
       await suite.publish(packages);
-      expect(await builds()).to.have.length(length);
+      expect(await indices()).to.have.length(length);
       expect((await suite.service.get('/search?q=eta')).body.count).to.equal(1);
       expect((await suite.service.get('/browse')).body.results).to.have.length(2);
       expect((await suite.service.get('/search?q=et')).body.count).to.equal(1);
@@ -160,7 +160,7 @@ describe('What an operator changes in Elasticsearch by hand', function () {
     try {
       const reason = `an index has the name of the alias ${alias}: rename or delete it`;
       expectProblem(await service.get('/search?q=alpha'), 503, 'search_unavailable');
-      expect(service.server.generations.stateReason).to.equal(reason);
+      expect(service.server.snapshots.stateReason).to.equal(reason);
       await service.rebuild();
       expect(service.server.rebuilds.lastFailure?.reason).to.equal(reason);
       await client.indices.delete({ index: alias });

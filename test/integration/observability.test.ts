@@ -94,7 +94,7 @@ describe('Metrics', () => {
     expect(after.sum('redis_connected')).to.equal(1);
   });
 
-  it('report the served generation, and the outcomes of rebuilds', async () => {
+  it('report the served snapshot, and the outcomes of rebuilds', async () => {
     const now = Date.now() / 1000;
     const first = await look();
     expect(first.sum('engine_state', { state: 'present' })).to.equal(1);

@@ -8,7 +8,7 @@ describe('GET /rebuild', function () {
   this.timeout(120_000);
   const old = bundledPackages().slice(0, 500);
   const suite = useService(() => old);
-  const currentIndex = () => suite.service.server.generations.current?.index;
+  const currentIndex = () => suite.service.server.snapshots.current?.index;
 
   it('rejects a wrong, an empty and a missing secret with the same body', async () => {
     const answers = [
@@ -84,11 +84,11 @@ describe('GET /rebuild', function () {
     await suite.publish(old.slice(1));
     const served = currentIndex() as string;
     const all = await elasticsearch.indices.get({ index: `${alias}-*` });
-    const builds = await suite.service.indices();
-    expect(builds).to.have.length(2).and.to.include(served);
+    const indices = await suite.service.indices();
+    expect(indices).to.have.length(2).and.to.include(served);
     // In addition, the changes of each.
     const changes = Object.keys(all).filter((index) => isChangesOf(alias, index));
-    expect(Object.keys(all)).to.have.members([...builds, ...changes]);
+    expect(Object.keys(all)).to.have.members([...indices, ...changes]);
     for (const index of [served, ...changes]) {
       expect(all[index]?.settings?.index, index).to.deep.include({
         refresh_interval: '1s',
@@ -105,7 +105,7 @@ describe('GET /rebuild', function () {
     );
   });
 
-  it('removes leftovers of crashed builds of this registry, and nothing else', async () => {
+  it('removes leftovers of crashed rebuilds of this registry, and nothing else', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     const orphan = `${alias}-20200101t000000z-0123abcd`;
     const others = [

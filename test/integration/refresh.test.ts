@@ -13,10 +13,10 @@ describe('A periodic refresh', function () {
   this.timeout(180_000);
   const suite = useService(() => packagesNamed(['alpha']));
 
-  it('rebuilds the same dataset once if what the build depends on has changed, and removes orphans', async () => {
+  it('rebuilds the same dataset once if what the index depends on has changed, and removes orphans', async () => {
     const { service } = suite;
-    const { meta } = service.server.generations.current ?? expect.fail('no generation is served');
-    // Left by a build that was killed before its flip, and by one that was killed while it pruned.
+    const { meta } = service.server.snapshots.current ?? expect.fail('no snapshot is served');
+    // Left by a rebuild that was killed before its flip, and by one that was killed while it pruned.
     const unserved = newIndexName(service.alias, new Date(0));
     const replaced = newIndexName(service.alias, new Date(1000));
     for (const index of [unserved, replaced])
@@ -30,7 +30,7 @@ describe('A periodic refresh', function () {
       const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...env };
       const replica = await startService(variables, service.slug);
       const { counts } = replica.server.rebuilds;
-      await waitFor(() => counts.unchanged > 1, 'refreshes without a build', 20_000);
+      await waitFor(() => counts.unchanged > 1, 'refreshes without a rebuild', 20_000);
       expect(counts.rebuilt).to.equal(env === changed ? 1 : 0);
       expect(await service.indices()).to.have.length(env === changed ? 2 : 1);
       await replica.stop();
@@ -53,10 +53,10 @@ describe('A periodic refresh', function () {
       });
       const replica = await startService({ DATASET_URL: origin.url, REBUILD_INTERVAL_SECONDS: '1', ...env });
       const { counts } = replica.server.rebuilds;
-      await waitFor(() => counts.rebuilt > 0, 'the first build', 60_000);
+      await waitFor(() => counts.rebuilt > 0, 'the first rebuild', 60_000);
       headers = { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' };
       const before = counts.unchanged;
-      await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 60_000);
+      await waitFor(() => counts.unchanged > before + 2, 'refreshes without a rebuild', 60_000);
       expect(sent).to.equal(2);
       expect(counts.rebuilt).to.equal(1);
       await replica.end();
@@ -75,7 +75,7 @@ describe('A periodic refresh after a rollback', function () {
     await suite.publish(packagesNamed(['second']));
     // Before refreshes begin: one of them may hold the lock at any moment.
     await rollBack(service.elasticsearch, service.alias, STEP);
-    const builds = await service.indices();
+    const indices = await service.indices();
     const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
     const name = async () => (await refreshing.get('/browse')).body.results[0].name as string;
     const { counts } = refreshing.server.rebuilds;
@@ -85,10 +85,10 @@ describe('A periodic refresh after a rollback', function () {
       expect(await name()).to.equal(expected);
     };
     await expectNothingBuilt('first');
-    expect(await service.indices()).to.deep.equal(builds);
+    expect(await service.indices()).to.deep.equal(indices);
     await dataset.write(toCsv(packagesNamed(['third'])));
     await waitFor(async () => (await name()) === 'third', 'the new dataset', 20_000);
-    // It is served before the oldest build is deleted.
+    // It is served before the oldest index is deleted.
     await refreshing.idle();
     const rebuilt = (await service.indices()).sort();
     await expectNothingBuilt('third');

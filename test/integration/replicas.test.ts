@@ -37,7 +37,7 @@ describe('Three replicas', function () {
     for (const replica of replicas) await replica.idle();
   };
 
-  it('accept one of twenty concurrent rebuild requests, and build one generation', async () => {
+  it('accept one of twenty concurrent rebuild requests, and build one snapshot', async () => {
     const before = await servedIndex(suite.service);
     const held = heldBack(() => csv);
     listener = held.listener;
@@ -55,7 +55,7 @@ describe('Three replicas', function () {
     expect(index).not.to.equal(before);
     expect(await suite.service.indices()).to.have.members([before, index]);
     for (const { server } of replicas) {
-      await waitFor(() => server.generations.current?.index === index, 'every replica to notice');
+      await waitFor(() => server.snapshots.current?.index === index, 'every replica to notice');
     }
   });
 

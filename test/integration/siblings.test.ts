@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { rollBack } from '../../src/rebuild/rollback.js';
-import { isBuildOf, isChangesOf } from '../../src/snapshot/index-names.js';
+import { isSnapshotOf, isChangesOf } from '../../src/snapshot/index-names.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages } from '../support/datasets.js';
 import { useOwnEngine } from '../support/engines.js';
@@ -22,7 +22,7 @@ import { waitFor } from '../support/wait-for.js';
 
 const GUIDE = new URL('../../docs/deployment.md', import.meta.url);
 
-/** End of the index name of a build that crashed long ago. */
+/** End of the index name of a rebuild that crashed long ago. */
 const OLD_BUILD = '20200101t000000z-0123abcd';
 
 /**
@@ -37,7 +37,7 @@ const SECOND = bundledPackages().slice(600, 800);
 /** The indices of a registry, by its own names. */
 async function indicesOf({ service: { elasticsearch, alias } }: SuiteService) {
   const all = Object.entries(await elasticsearch.indices.get({ index: `${alias}-*` }));
-  return Object.fromEntries(all.filter(([name]) => isBuildOf(alias, name) || isChangesOf(alias, name)));
+  return Object.fromEntries(all.filter(([name]) => isSnapshotOf(alias, name) || isChangesOf(alias, name)));
 }
 
 /** The state of a registry as operators and clients see it. */
@@ -81,8 +81,8 @@ describe('A registry next to siblings with similar names', function () {
       await rollBack(elasticsearch, alias, STEP);
       await suite.publish(FIRST);
       const names = Object.keys(await indicesOf(suite));
-      const builds = names.filter((index) => isBuildOf(alias, index));
-      expect(builds).to.have.length(2).and.to.not.include(crashed);
+      const indices = names.filter((index) => isSnapshotOf(alias, index));
+      expect(indices).to.have.length(2).and.to.not.include(crashed);
       expect(await statesOfOthers(suite)).to.deep.equal(before);
     });
   }
@@ -99,13 +99,13 @@ describe('A registry next to siblings with similar names', function () {
     }
   });
 
-  it('reloads lost generations without affecting the others', async () => {
+  it('reloads lost snapshots without affecting the others', async () => {
     const { elasticsearch, server } = first.service;
-    const lost = server.generations.current?.index;
+    const lost = server.snapshots.current?.index;
     const before = await statesOfOthers(first);
     await elasticsearch.indices.delete({ index: Object.keys(await indicesOf(first)) });
     await waitFor(
-      () => server.generations.engine === 'present' && server.generations.current?.index !== lost,
+      () => server.snapshots.state === 'present' && server.snapshots.current?.index !== lost,
       'the data',
       20_000,
     );

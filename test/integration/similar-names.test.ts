@@ -172,7 +172,7 @@ describe('Look-alikes', function () {
   const startReplica = useReplicaStarter(suite);
 
   it('are those of the requested snapshot', async () => {
-    const before = suite.service.server.generations.current?.snapshot;
+    const before = suite.service.server.snapshots.current?.id;
     await suite.publish(packagesNamed(['redis', 'redi5']));
     const names = async (snapshot: string) => {
       const { body } = await suite.service.get(`/similar?name=redis${snapshot}`);
@@ -182,9 +182,9 @@ describe('Look-alikes', function () {
     expect(await names(`&snapshot=${before}`)).to.deep.equal(['reids']);
   });
 
-  it('and exact names are unavailable in a generation without their field, until a refresh rebuilds it', async () => {
+  it('and exact names are unavailable in a snapshot without their field, until a refresh rebuilds it', async () => {
     const { elasticsearch, server } = suite.service;
-    const index = server.generations.current?.index ?? '';
+    const index = server.snapshots.current?.index ?? '';
     const found = await elasticsearch.indices.getMapping({ index });
     const _meta = { ...found[index]?.mappings._meta };
     delete _meta['mapping_version'];
@@ -198,8 +198,8 @@ describe('Look-alikes', function () {
     const refreshing = await startReplica({ REBUILD_INTERVAL_SECONDS: '1' });
     const { counts } = refreshing.server.rebuilds;
     await waitFor(() => counts.unchanged >= 1, 'a refresh that finds nothing to build', 30_000);
-    await replica.server.generations.refresh();
-    expect(replica.server.generations.current?.index).not.to.equal(index);
+    await replica.server.snapshots.refresh();
+    expect(replica.server.snapshots.current?.index).not.to.equal(index);
     for (const path of paths) expect((await replica.get(path)).status, path).to.equal(200);
     expect((await replica.get('/similar?name=redis')).body.count).to.equal(1);
     expect(await suite.service.indices()).to.have.length(2);

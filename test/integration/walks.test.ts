@@ -69,7 +69,7 @@ describe('Following next', function () {
   });
 
   it('of /browse leads to the first, the previous, the next and the last page, if they exist', async () => {
-    const { snapshot } = suite.service.server.generations.current ?? {};
+    const { id: snapshot } = suite.service.server.snapshots.current ?? {};
     const links = async (page: number) => {
       const found = Object.entries(linksOf(await suite.service.get(`/browse?limit=900&page=${page}`)));
       return Object.fromEntries(
@@ -105,17 +105,17 @@ describe('Following next over 3 shards', function () {
 
 describe('Snapshots', function () {
   this.timeout(60_000);
-  const generation = (n: number) =>
+  const snapshot = (n: number) =>
     packagesNamed(Array.from({ length: 60 }, (_, i) => `lib-${n}-${String(i).padStart(2, '0')}`));
   let n = 1;
-  const suite = useService(() => generation(n));
+  const suite = useService(() => snapshot(n));
   const startReplica = useReplicaStarter(suite);
-  const publishNext = () => suite.publish(generation(++n));
-  const currentId = () => suite.service.server.generations.current?.snapshot ?? '';
+  const publishNext = () => suite.publish(snapshot(++n));
+  const currentId = () => suite.service.server.snapshots.current?.id ?? '';
   const namesOf = (entries: PackageEntry[]) => entries.map(({ name }) => name);
 
   it('can be walked through across a flip, and are gone after the second one', async () => {
-    const expected = namesOf(generation(n));
+    const expected = namesOf(snapshot(n));
     let flip: Promise<unknown> | undefined;
     const walks = [`/search?limit=7&q=b-${n}`, '/browse?limit=20'].map(async (path) => {
       const { entries } = await walk(suite.service, path, async (pages) => {
@@ -141,11 +141,11 @@ describe('Snapshots', function () {
 
   it('are known to replicas that have not seen the flip', async () => {
     const replica = await startReplica();
-    replica.server.generations.stop();
+    replica.server.snapshots.stop();
     for (let i = 0; i < 2; i++) {
       const before = currentId();
       const snapshot = await publishNext();
-      expect(replica.server.generations.find(snapshot)).to.equal(undefined);
+      expect(replica.server.snapshots.find(snapshot)).to.equal(undefined);
       for (const service of [suite.service, replica]) {
         const answer = await service.get(`/packages/lib-${n}-00?snapshot=${snapshot}`);
         expect(answer.status, answer.text).to.equal(200);
@@ -160,7 +160,7 @@ describe('Snapshots', function () {
     const before = currentId();
     await publishNext();
     const replica = await startReplica();
-    await waitFor(() => replica.server.generations.engine === 'present', 'the replica');
+    await waitFor(() => replica.server.snapshots.state === 'present', 'the replica');
     const answer = await replica.get(`/browse?limit=1&snapshot=${before}`);
     expect(answer.headers.get('X-Snapshot')).to.equal(before);
     expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n - 1}-00`]);

@@ -97,7 +97,7 @@ async function testAll(python: string) {
   };
   try {
     const ready = await start({ DATASET_URL: dataset.url });
-    await waitFor(() => ready.server.generations.engine === 'present', 'the first snapshot', 60_000);
+    await waitFor(() => ready.server.snapshots.state === 'present', 'the first snapshot', 60_000);
     const limited = await start({ DATASET_URL: dataset.url, RATE_LIMIT_POINTS: '5' }, ready.slug);
     const initializing = await start({ DATASET_URL: web.url }, newSlug());
     const { body } = await request(`${ready.url}/get-bypass?secret=${SECRET}`);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { ManagedProcess } from '../../src/dev/managed-process.js';
 import { startProgram, statusOf } from '../support/program.js';
 import { waitFor } from '../support/wait-for.js';
-import { workersOf } from '../support/worker-processes.js';
+import { workersOf } from '../support/rebuild-processes.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const READY_TIMEOUT_MS = 60_000;

@@ -85,7 +85,7 @@ export class Snapshots {
     return this.#known.get(snapshot);
   }
 
-  /** Reads the metadata of all builds; waiting calls share one read. Errors of Elasticsearch are left to the next one. */
+  /** Reads the metadata of all indices; waiting calls share one read. Errors of Elasticsearch are left to the next one. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .catch(() => undefined)

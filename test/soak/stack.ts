@@ -9,7 +9,7 @@ import { pick } from '../../fixtures/random.js';
 import { freePort } from '../../src/dev/free-port.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';
-import { aliasOf, isBuildOf, isChangesOf, previousAliasOf } from '../../src/snapshot/index-names.js';
+import { aliasOf, isSnapshotOf, isChangesOf, previousAliasOf } from '../../src/snapshot/index-names.js';
 import type { ClusterNode } from '../support/cluster.js';
 import { waitFor } from '../support/wait-for.js';
 import { startEngines, type Engines } from './engines.js';
@@ -350,7 +350,7 @@ export class Stack {
 
   async #indexOf(alias: string): Promise<string | undefined> {
     const found = await this.engines.elasticsearch.indices.getAlias({ name: alias }, { ignore: [404] });
-    return Object.keys(found).find((name) => isBuildOf(this.alias, name));
+    return Object.keys(found).find((name) => isSnapshotOf(this.alias, name));
   }
 }
 

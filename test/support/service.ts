@@ -10,7 +10,7 @@ import { createLogger } from '../../src/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rebuild } from '../../src/rebuild/rebuild.js';
-import { aliasOf, isBuildOf, isChangesOf } from '../../src/snapshot/index-names.js';
+import { aliasOf, isSnapshotOf, isChangesOf } from '../../src/snapshot/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines } from './engines.js';
@@ -69,7 +69,7 @@ export interface Service {
   idle(timeoutMs?: number): Promise<void>;
   /** Waits until a rebuild of this replica has loaded some rows. */
   loading(): Promise<void>;
-  /** The builds of the registry in any state, without those of registries with a similar name. */
+  /** The indices of the registry in any state, without those of registries with a similar name. */
   indices(): Promise<string[]>;
   /** Stops this replica and keeps the indices of the registry. */
   stop(): Promise<void>;
@@ -161,7 +161,7 @@ export async function startService(
       ),
     indices: async () => {
       const alike = Object.keys(await elasticsearch.indices.get({ index: `${alias}-*` }));
-      return alike.filter((index) => isBuildOf(alias, index));
+      return alike.filter((index) => isSnapshotOf(alias, index));
     },
     stop,
     end: async () => {
@@ -174,7 +174,7 @@ export async function startService(
 
 /**
  * Builds a snapshot in this process and serves it: a server would start another process, which takes longer than the
- * rest of a small build.
+ * rest of a small rebuild.
  */
 async function buildSnapshot(env: Record<string, string>, slug: string): Promise<void> {
   const context = await createRebuildContext(
@@ -229,14 +229,14 @@ export function useService(
       return started(dataset);
     },
     async publish(packages) {
-      const { generations } = started(service).server;
-      const before = generations.current?.snapshot;
+      const { snapshots } = started(service).server;
+      const before = snapshots.current?.id;
       await started(dataset).write(typeof packages === 'string' ? packages : toCsv(packages));
       await buildSnapshot(variables, slug);
-      await generations.refresh();
-      const { snapshot } = generations.current ?? {};
-      if (snapshot === undefined || snapshot === before) throw new Error('the new snapshot is not served');
-      return snapshot;
+      await snapshots.refresh();
+      const { id } = snapshots.current ?? {};
+      if (id === undefined || id === before) throw new Error('the new snapshot is not served');
+      return id;
     },
   };
 }
@@ -309,7 +309,7 @@ export async function removeRegistries(slugs: readonly string[]): Promise<void> 
 async function removeRegistry(slug: string, client: Client): Promise<void> {
   const alias = aliasOf(slug);
   const all = Object.keys(await client.indices.get({ index: `${alias}-*` }));
-  const indices = all.filter((index) => isBuildOf(alias, index) || isChangesOf(alias, index));
+  const indices = all.filter((index) => isSnapshotOf(alias, index) || isChangesOf(alias, index));
   if (indices.length > 0) await client.indices.delete({ index: indices });
   const redis = new Redis(engines().redis.url);
   // Not KEYS, which would block a Redis that others use.

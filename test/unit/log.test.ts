@@ -116,7 +116,7 @@ describe('The log', () => {
     const lines: string[] = [];
     const secrets = secretsIn({ REBUILD_SECRET: 'a', BYPASS_SECRET: '100', DATASET_URL: 'https://h/x?n=1' });
     const log = createLogger('info', false, { secrets, destination: { write: (line) => lines.push(line) } });
-    const line = { total: 100, index: 'a-packages', msg: 'serving another generation' };
+    const line = { total: 100, index: 'a-packages', msg: 'serving another snapshot' };
     const { msg, ...fields } = line;
     log.info(fields, msg);
     expect(JSON.parse(lines[0] ?? '')).to.include(line);

@@ -1,10 +1,14 @@
-import { EngineUnavailableError, IndexGoneError, SearchRefusedError } from '../../clients/engine-errors.js';
+import {
+  ElasticsearchUnavailableError,
+  IndexGoneError,
+  SearchRefusedError,
+} from '../../clients/elasticsearch-errors.js';
 import { LockUnavailableError } from '../../rebuild/process/lock.js';
 import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
-import { NoLineageError } from '../../snapshot/chains.js';
-import { EarlierMappingError } from '../../snapshot/generation.js';
+import { NoChainError } from '../../snapshot/chains.js';
+import { EarlierMappingError } from '../../snapshot/snapshot.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
-import { NotInitializedError, SnapshotGoneError } from '../../snapshot/generation-watcher.js';
+import { NotInitializedError, SnapshotGoneError } from '../../snapshot/snapshot-watcher.js';
 import { Problem, retryAfter } from './problem.js';
 
 /** The problem of an error. Every error that is not listed here is a defect: `internal`. */
@@ -16,14 +20,14 @@ export function toProblem(error: unknown): Problem {
       'an earlier release built this snapshot, without a field that this endpoint needs; the next rebuild adds it';
     return new Problem('initializing', { detail, headers: retryAfter(60), cause: error });
   }
-  if (error instanceof NoLineageError) {
+  if (error instanceof NoChainError) {
     const detail =
       'the changes of this snapshot were not recorded; the next rebuild records them, if its key may do so';
     return new Problem('search_unavailable', { detail, headers: retryAfter(60), cause: error });
   }
   if (error instanceof SnapshotGoneError) return new Problem('snapshot_gone', { cause: error });
   if (
-    error instanceof EngineUnavailableError ||
+    error instanceof ElasticsearchUnavailableError ||
     error instanceof SearchRefusedError ||
     error instanceof IndexGoneError
   ) {

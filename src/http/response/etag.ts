@@ -9,16 +9,16 @@ import { hash } from 'node:crypto';
 export const FORMAT_VERSION = 4;
 
 /**
- * The tag of a response: equal for equal requests to the same generation, on all replicas with the same
+ * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same
  * format. Weak, because it covers all encodings.
- * @param generation its index name, which begins with the registry's slug: two registries never share a tag.
+ * @param snapshot its index name, which begins with the registry's slug: two registries never share a tag.
  * @param request the normalised request.
  */
-export function etagOf(generation: string, request: string, format = FORMAT_VERSION): string {
-  return `W/"${hash('sha1', `${format} ${generation} ${request}`, 'base64url')}"`;
+export function etagOf(snapshot: string, request: string, format = FORMAT_VERSION): string {
+  return `W/"${hash('sha1', `${format} ${snapshot} ${request}`, 'base64url')}"`;
 }
 
-/** The tag of a response that is the same for all generations. */
+/** The tag of a response that is the same for all snapshots. */
 export function contentTag(body: Buffer): string {
   return `W/"${hash('sha1', body, 'base64url')}"`;
 }

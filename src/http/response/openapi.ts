@@ -96,15 +96,15 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
 function describe(path: string, { operation, limited }: DescribedEndpoint): Json {
   const { summary, description, params, responses } = operation;
   const headers = limited ? LIMIT_HEADERS : {};
-  const described = Object.entries(responses).map(([status, answer]) => [
+  const described = Object.entries(responses).map(([status, response]) => [
     status,
     {
-      description: answer.description,
-      headers: describeHeaders({ ...headers, ...answer.headers }),
+      description: response.description,
+      headers: describeHeaders({ ...headers, ...response.headers }),
       content: {
-        [answer.contentType ?? 'application/json']: {
-          schema: jsonSchema(answer.schema),
-          example: answer.example,
+        [response.contentType ?? 'application/json']: {
+          schema: jsonSchema(response.schema),
+          example: response.example,
         },
       },
     },

@@ -77,7 +77,7 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 interface ProblemOptions {
-  /** Replaces the default text. Must not contain hosts, stacks or engine queries. */
+  /** Replaces the default text. Must not contain hosts, stacks or queries of Elasticsearch. */
   detail?: string;
   /** Extend or override those of the table. */
   headers?: Record<string, string>;

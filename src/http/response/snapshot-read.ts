@@ -4,7 +4,7 @@ import type { Context, Handler } from '../request/request-context.js';
 import { notModified, type BodyResponse, type HttpResponse } from './response.js';
 import type { ResponseCache } from './response-cache.js';
 import type { Catalog } from '../../search/catalog.js';
-import type { Generation } from '../../snapshot/generation.js';
+import type { Snapshot } from '../../snapshot/snapshot.js';
 
 /**
  * Shared caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it: a
@@ -19,16 +19,16 @@ interface SnapshotQuery {
   snapshot?: string | undefined;
 }
 
-/** An endpoint whose responses are constant for a generation: the steps that differ between endpoints. */
+/** An endpoint whose responses are constant for a snapshot: the steps that differ between endpoints. */
 export interface SnapshotRead<
   Query extends SnapshotQuery = SnapshotQuery,
-  Source extends Generation = Generation,
+  Source extends Snapshot = Snapshot,
 > {
   /** Checks the parameters. */
   parse(ctx: Context): Query;
-  /** Picks the generation, and what else the endpoint reads. */
+  /** Picks the snapshot, and what else the endpoint reads. */
   select(query: Query): Promise<Source>;
-  /** The normalised request: equal requests to a generation have equal responses. */
+  /** The normalised request: equal requests to a snapshot have equal responses. */
   key(query: Query, source: Source): string;
   /** Searches, and renders the results. */
   search(query: Query, source: Source, requestId: string): Promise<BodyResponse>;
@@ -36,7 +36,7 @@ export interface SnapshotRead<
 
 /** Creates the handlers of reads: they share a cache. */
 export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
-  return function handlerOf<Query extends SnapshotQuery, Source extends Generation>(
+  return function handlerOf<Query extends SnapshotQuery, Source extends Snapshot>(
     read: SnapshotRead<Query, Source>,
   ): Handler {
     return async (ctx) => {
@@ -53,7 +53,7 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
 }
 
 /** Responds with 304 if the client has the response, from the cache, or with the result of a search. */
-async function attempt<Query extends SnapshotQuery, Source extends Generation>(
+async function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   { req, state }: Context,
   cache: ResponseCache,
   read: SnapshotRead<Query, Source>,
@@ -88,10 +88,10 @@ async function attempt<Query extends SnapshotQuery, Source extends Generation>(
 }
 
 /** Headers of both the response and the 304. */
-function validators({ snapshot }: Generation, tag: string) {
+function validators({ id }: Snapshot, tag: string) {
   return {
     ETag: tag,
-    'X-Snapshot': snapshot,
+    'X-Snapshot': id,
     'Cache-Control': CACHE_CONTROL,
     Vary: 'Accept-Encoding',
   };

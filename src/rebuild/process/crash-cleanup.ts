@@ -1,4 +1,4 @@
-import { discardBuild } from '../steps/prune.js';
+import { discardIndex } from '../steps/prune.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from '../rebuild-context.js';
 import type { RebuildProcess } from './rebuild-process.js';
@@ -7,12 +7,12 @@ import type { RebuildProcess } from './rebuild-process.js';
 export async function cleanUpAfterCrash(
   child: RebuildProcess,
   error: Error,
-  { alias, client, generations, lock, log, status }: RebuildContext,
+  { alias, client, snapshots, lock, log, status }: RebuildContext,
 ): Promise<Outcome> {
   const { index, lockOwner, report } = child;
-  await generations.refresh();
-  const isServed = index !== undefined && generations.current?.index === index;
-  const isUncertain = report.phase === 'flipping' && generations.engine !== 'present';
+  await snapshots.refresh();
+  const isServed = index !== undefined && snapshots.current?.index === index;
+  const isUncertain = report.phase === 'flipping' && snapshots.state !== 'present';
   const failure = isServed ? undefined : failed(error);
   if (isServed)
     log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');
@@ -27,13 +27,6 @@ export async function cleanUpAfterCrash(
     lockOwner === undefined || (await lock?.isHeldBy(lockOwner).catch(() => false)) === true;
   if (isPublished) await status?.end(failure?.failure);
   if (failure === undefined) return { index };
-  if (index !== undefined) {
-    await discardBuild(client, alias, index).catch((cause: unknown) => {
-      log.error(
-        { index, err: cause },
-        'the index of the failed build, if it exists, could not be deleted; the next rebuild tries again',
-      );
-    });
-  }
+  if (index !== undefined) await discardIndex(client, alias, index, log);
   return failure;
 }

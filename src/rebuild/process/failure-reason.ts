@@ -15,7 +15,7 @@ export type FailureKind = (typeof FAILURE_KINDS)[number];
 
 const KINDS: Partial<Record<string, FailureKind>> = {
   DatasetError: 'dataset',
-  EngineUnavailableError: 'elasticsearch',
+  ElasticsearchUnavailableError: 'elasticsearch',
   FlipError: 'elasticsearch',
   LockLostError: 'lock',
   RetryableError: 'elasticsearch',

@@ -1,15 +1,15 @@
 import type { Logger } from '../../log.js';
-import type { GenerationWatcher } from '../../snapshot/generation-watcher.js';
+import type { SnapshotWatcher } from '../../snapshot/snapshot-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
 import type { StartOptions } from './rebuild-process.js';
 
-/** Bounds of the pause before a failed first build is retried, doubled each time, in milliseconds. */
+/** Bounds of the pause before a failed first rebuild is retried, doubled each time, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
 const LAST_RETRY_MS = 300_000;
-/** How often to check whether a first build is needed, in milliseconds. */
+/** How often to check whether a first rebuild is needed, in milliseconds. */
 const COLD_START_POLL_MS = 500;
 
-/** Starts rebuilds without a request: until there is a first generation, and at a fixed interval. */
+/** Starts rebuilds without a request: until there is a first snapshot, and at a fixed interval. */
 export class RebuildScheduler {
   #isStopped = false;
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -17,7 +17,7 @@ export class RebuildScheduler {
 
   constructor(
     private readonly rebuilds: RebuildService,
-    private readonly generations: GenerationWatcher,
+    private readonly snapshots: SnapshotWatcher,
     private readonly log: Logger,
   ) {}
 
@@ -28,10 +28,10 @@ export class RebuildScheduler {
   start(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;
     const coldStart = async () => {
-      const { engine } = this.generations;
-      const hasFailed = engine === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
+      const { state } = this.snapshots;
+      const hasFailed = state === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
       this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
-      if (engine !== 'absent') retryMs = FIRST_RETRY_MS;
+      if (state !== 'absent') retryMs = FIRST_RETRY_MS;
       if (hasFailed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
     };
     void coldStart();
@@ -60,8 +60,8 @@ export class RebuildScheduler {
 
   async #rebuild(options: StartOptions): Promise<boolean> {
     try {
-      const answer = await this.rebuilds.start(options);
-      return answer.accepted && 'failure' in (await answer.outcome);
+      const response = await this.rebuilds.start(options);
+      return response.accepted && 'failure' in (await response.outcome);
     } catch (error) {
       if (!this.#isStopped) this.log.error({ err: error }, 'the rebuild could not be started');
       return true;

@@ -35,7 +35,7 @@ export interface Success {
 }
 
 /** How the last rebuild ended. */
-export interface LastResult {
+export interface LastOutcome {
   /** Undefined after a success. */
   failure: Failure | undefined;
   /** When one last succeeded, even if nothing had changed (ISO 8601). */
@@ -43,7 +43,7 @@ export interface LastResult {
 }
 
 /** The result of a request for a rebuild. */
-export type StartResult = { progress: ProgressReport; lastFailure: Failure | undefined } & (
+export type StartResponse = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
   /** A rebuild is already running, here or on another replica, with this progress. */
   | { accepted: false }
@@ -93,7 +93,7 @@ export class RebuildService {
   }
 
   /** The last result of any replica or command; without Redis, of this process. */
-  async lastResult(): Promise<LastResult> {
+  async lastOutcome(): Promise<LastOutcome> {
     const { status } = this.context;
     if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
     // Those of this process, if Redis does not respond.
@@ -108,7 +108,7 @@ export class RebuildService {
    * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
    * @throws {ProcessFailedError} if its process could not be started, which counts as a failed rebuild.
    */
-  async start(options: StartOptions): Promise<StartResult> {
+  async start(options: StartOptions): Promise<StartResponse> {
     const { status, lock } = this.context;
     // A process that is still starting may find that another replica has the lock.
     await this.#process?.response.catch(() => undefined);
@@ -173,7 +173,7 @@ export class RebuildService {
       }
       const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
       this.#lastSuccess = { at: new Date().toISOString(), seconds };
-      await this.context.generations.refresh();
+      await this.context.snapshots.refresh();
     }
     this.#process = undefined;
     return outcome;

@@ -6,7 +6,7 @@ import type { Failure } from './outcome.js';
 import { MAX_REASON_LENGTH } from './reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
 import type { SeenDataset } from '../rebuild.js';
-import { validators } from '../../snapshot/generation.js';
+import { validators } from '../../snapshot/snapshot.js';
 
 /** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
 const PUBLISH_MS = 500;

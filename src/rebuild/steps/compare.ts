@@ -1,6 +1,6 @@
 import type { SearchPool } from '../../clients/search-pool.js';
 import { isSame, type Difference } from '../../snapshot/change-record.js';
-import type { Generation } from '../../snapshot/generation.js';
+import type { Snapshot } from '../../snapshot/snapshot.js';
 import { runSearches } from '../../clients/msearch.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
 import { entriesInNameOrder } from '../../snapshot/name-order.js';
@@ -16,24 +16,24 @@ const MIN_PAGE = 100;
 /** Target size of one page, in characters of base64. */
 const PAGE_LENGTH = 2_000_000;
 
-/** Maximum number of unmatched entries of the old generation held in memory before they are resolved. */
+/** Maximum number of unmatched entries of the old snapshot held in memory before they are resolved. */
 const MAX_UNMATCHED = 2000;
 
 /** Identifies these searches in Elasticsearch's tasks and slow logs. */
 const OPAQUE_ID = 'compare';
 
-/** A generation to read. */
-type Source = Pick<Generation, 'index' | 'shards'>;
+/** A snapshot to read. */
+type Source = Pick<Snapshot, 'index' | 'shards'>;
 
 interface CompareOptions extends RetryOptions {
   /** Whether a different package number is a change. */
   hasPackageNo: boolean;
-  /** Called with the number of packages of the new generation that were compared. */
+  /** Called with the number of packages of the new snapshot that were compared. */
   onRows: (rows: number) => void;
 }
 
 /**
- * Yields the differences between two generations, page by page of the new one. Memory is bounded to a few
+ * Yields the differences between two snapshots, page by page of the new one. Memory is bounded to a few
  * pages of each. Entries are compared in encoded form and decoded only if they differ. Only Elasticsearch
  * compares names, so that their order has one definition.
  * @param pool must have a long timeout.
@@ -54,7 +54,7 @@ export async function* compare(
   for (;;) {
     const { entries, isLast } = await next;
     const last = isLast ? undefined : nameOf(entries.at(-1));
-    // In flight while the old generation is read.
+    // In flight while the old snapshot is read.
     if (last !== undefined) next = newPages.read(last, undefined);
     // It is awaited in the next iteration. Its rejection must be handled even if this iteration fails first.
     next.catch(() => undefined);
@@ -81,7 +81,7 @@ interface Page {
   isLast: boolean;
 }
 
-/** Reads a generation page by page, in name order. */
+/** Reads a snapshot page by page, in name order. */
 class PageReader {
   #size = MIN_PAGE;
 
@@ -107,7 +107,7 @@ class PageReader {
   }
 }
 
-/** One page of the new generation, compared with the old entries of the same range of names. */
+/** One page of the new snapshot, compared with the old entries of the same range of names. */
 class Block {
   /** New entries that no old entry equals so far, by comparison key. */
   readonly #unmatched: Map<string, string>;
@@ -124,7 +124,7 @@ class Block {
     this.#unmatched = new Map(entries.map((entry) => [keyOf(entry), entry]));
   }
 
-  /** Compares with a page of the old generation. @returns what is already resolved, to bound memory. */
+  /** Compares with a page of the old snapshot. @returns what is already resolved, to bound memory. */
   match(entries: readonly string[]): Difference[] {
     for (const entry of entries) if (!this.#unmatched.delete(this.keyOf(entry))) this.#removed.push(entry);
     return this.#removed.length > MAX_UNMATCHED ? this.#resolve() : [];

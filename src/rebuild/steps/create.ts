@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { errorIn } from '../../clients/elasticsearch.js';
-import type { GenerationMeta } from '../../snapshot/generation.js';
+import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
 import { retry, type RetryOptions } from '../retry.js';
 import { PROJECT_FOLDER } from '../../project-folder.js';
@@ -12,7 +12,7 @@ type Content = 'packages' | 'changes';
 interface NewIndex {
   index: string;
   shards: number;
-  meta?: GenerationMeta;
+  meta?: SnapshotMeta;
 }
 
 /**

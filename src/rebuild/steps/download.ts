@@ -32,7 +32,7 @@ export const DOWNLOAD_LIMITS = {
 };
 
 /** A downloaded dataset, in a file that has no name. */
-export interface Snapshot {
+export interface DownloadedDataset {
   /**
    * When it was taken: the first plausible date of `Last-Modified`, the gzip header and the modification time of a local
    * file; the time of the download if there is none.
@@ -65,7 +65,7 @@ export async function download(
   url: string,
   signal: AbortSignal,
   { timeoutMs, known, ...bounds }: DownloadOptions,
-): Promise<Snapshot | undefined> {
+): Promise<DownloadedDataset | undefined> {
   const { maxBytes, reservedBytes, windowMs } = { ...DOWNLOAD_LIMITS, ...bounds };
   const file = await openNamelessFile();
   const late = new AbortController();

@@ -1,5 +1,5 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { isBuildOf, loadingAliasOf, previousAliasOf } from '../../snapshot/index-names.js';
+import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../../snapshot/index-names.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 
 /**
@@ -23,30 +23,30 @@ interface Flip {
   from: string | undefined;
   /** The index that was served before it. */
   previous?: string | undefined;
-  /** The finished build. */
-  build: string;
+  /** The finished index. */
+  to: string;
   /** The index of its changes, if there is one. */
   changes?: string | undefined;
 }
 
 /**
- * Serves a finished build instead of `from`, which becomes the previous generation if it is a build of this registry: an
- * operator may have moved the alias to another index. Has no effect if the alias does not point to `from`, or if the build or
+ * Serves a finished index instead of `from`, which becomes the previous snapshot if a rebuild of this registry created it: an
+ * operator may have moved the alias to another index. Has no effect if the alias does not point to `from`, or if the index or
  * its changes were deleted. Retries while Elasticsearch is unavailable.
  * @throws {FlipError} {Error} if what is served has not changed.
  */
 export async function flip(
   client: Client,
   alias: string,
-  { from, previous, build, changes }: Flip,
+  { from, previous, to, changes }: Flip,
   options: RetryOptions,
 ): Promise<void> {
   const name = previousAliasOf(alias);
-  const finished = [build, ...(changes === undefined ? [] : [changes])].map((index): Action => ({
+  const finished = [to, ...(changes === undefined ? [] : [changes])].map((index): Action => ({
     remove: { index, alias: loadingAliasOf(index), must_exist: true },
   }));
   const replaced: Action[] = from === undefined ? [] : [{ remove: { index: from, alias, must_exist: true } }];
-  const isKept = from !== undefined && isBuildOf(alias, from);
+  const isKept = from !== undefined && isSnapshotOf(alias, from);
   const kept: Action[] = isKept
     ? [
         ...[`${alias}-*`, previous ?? from].map((index): Action => ({
@@ -55,11 +55,11 @@ export async function flip(
         { add: { index: from, alias: name } },
       ]
     : [];
-  await moveAlias(client, alias, build, [...finished, ...replaced, ...kept], options);
+  await moveAlias(client, alias, to, [...finished, ...replaced, ...kept], options);
 }
 
 /**
- * Serves the previous generation again; the current one becomes the previous. Has no effect if either changed.
+ * Serves the previous snapshot again; the current one becomes the previous. Has no effect if either changed.
  * @throws {FlipError} {Error} as `flip` does.
  */
 export async function swapWithPrevious(
@@ -87,7 +87,7 @@ async function moveAlias(
   before: Action[],
   options: RetryOptions,
 ): Promise<void> {
-  // An alias has one write index at most: of two concurrent first builds, one fails.
+  // An alias has one write index at most: of two concurrent first rebuilds, one fails.
   const add: Action = { add: { index: to, alias, is_write_index: true } };
   const attempt = async () => {
     try {

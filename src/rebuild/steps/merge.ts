@@ -11,7 +11,7 @@ const REQUEST_AGAIN_MS = 60_000;
 /** Bytes written so far, and the expected total. */
 export type OnBytes = (done: number, total: number) => void;
 
-export interface SealOptions extends RetryOptions {
+export interface MergeOptions extends RetryOptions {
   onBytes: OnBytes;
 }
 
@@ -22,11 +22,11 @@ export interface SealOptions extends RetryOptions {
  * @param total documents in the index.
  * @throws {Error} at once if there are not `total` documents. {StalledError} when the merge makes no progress.
  */
-export async function seal(
+export async function merge(
   client: Client,
   index: string,
   total: number,
-  options: SealOptions,
+  options: MergeOptions,
 ): Promise<void> {
   const { onBytes, signal: stopped } = options;
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);

@@ -4,11 +4,11 @@ import { describeAuthError } from '../../clients/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
 import {
   isReadable,
-  type FoundGeneration,
-  type Generation,
-  type GenerationMeta,
-  type Lineage,
-} from '../../snapshot/generation.js';
+  type FoundIndex,
+  type Snapshot,
+  type SnapshotMeta,
+  type RecordedChain,
+} from '../../snapshot/snapshot.js';
 import type { PackageEntry } from '../../snapshot/package-document.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';
@@ -24,32 +24,32 @@ const STALL_MS = 60_000;
 /** Timeout of all steps together, in milliseconds: many times what ten million names take. */
 const TIMEOUT_MS = 30 * 60_000;
 
-/** The lineage of the first snapshot of a chain. */
-const NEW_CHAIN: Lineage = { ancestors: [], added: 0, removed: 0, updated: 0 };
+/** The recorded chain of the first snapshot of a chain. */
+const NEW_CHAIN: RecordedChain = { ancestors: [], added: 0, removed: 0, updated: 0 };
 
-/** The generations cannot be compared or differ too much: a new chain begins. */
+/** The snapshots cannot be compared or differ too much: a new chain begins. */
 class NewChainError extends Error {
   override readonly name = 'NewChainError';
 }
 
 interface Deps {
   client: Client;
-  /** For reading whole generations. */
+  /** For reading whole snapshots. */
   exportPool: SearchPool;
   alias: string;
 }
 
-/** A new generation that is complete and not served yet. */
-interface NewGeneration {
+/** A new snapshot that is complete and not served yet. */
+interface NewSnapshot {
   index: string;
   shards: number;
   /** INDEX_REPLICAS */
   replicas: string;
-  meta: GenerationMeta;
+  meta: SnapshotMeta;
 }
 
 interface RecordOptions extends RetryOptions {
-  /** Maximum number of ancestors of a snapshot: CHANGES_RETENTION. */
+  /** Maximum length of a chain: CHANGES_RETENTION. */
   retention: number;
   onRows: (rows: number) => void;
   onBytes: OnBytes;
@@ -57,8 +57,8 @@ interface RecordOptions extends RetryOptions {
 }
 
 /**
- * Compares a new generation with the one being served, writes the differences to a separate index, and
- * records the lineage in the new generation's `_meta`. A failure is logged and does not fail the rebuild: the
+ * Compares a new snapshot with the one being served, writes the differences to a separate index, and
+ * records the chain in the new snapshot's `_meta`. A failure is logged and does not fail the rebuild: the
  * snapshot then starts a new chain.
  * @param served undefined if there is none.
  * @returns the index of the changes, which keeps its loading alias until the flip; undefined without one.
@@ -66,34 +66,34 @@ interface RecordOptions extends RetryOptions {
  */
 export async function recordChanges(
   deps: Deps,
-  served: FoundGeneration | undefined,
-  build: NewGeneration,
+  served: FoundIndex | undefined,
+  created: NewSnapshot,
   options: RecordOptions,
 ): Promise<string | undefined> {
   const { client, alias } = deps;
-  const { index } = build;
+  const { index } = created;
   const { retention, stallMs = STALL_MS, timeoutMs = TIMEOUT_MS } = options;
   const changes = changesIndexOf(alias, snapshotIdOf(index));
   const late = AbortSignal.timeout(timeoutMs);
   const step = { ...options, stallMs, signal: AbortSignal.any([options.signal, late]) };
   try {
     if (served === undefined) {
-      await recordLineage(client, build, NEW_CHAIN, step);
+      await recordChain(client, created, NEW_CHAIN, step);
       return undefined;
     }
-    if (!isReadable(served)) throw new NewChainError('another version wrote the previous generation');
-    if (served.closed) throw new NewChainError('the index of the previous generation is closed');
+    if (!isReadable(served)) throw new NewChainError('another version wrote the previous snapshot');
+    if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
     await createIndex(client, 'changes', { index: changes, shards: 1 }, step);
-    const counts = await writeChanges(deps, served, build, changes, step);
+    const counts = await writeChanges(deps, served, created, changes, step);
     await closeLoad(client, changes, sum(counts), step);
-    await waitForCopies(client, changes, build.replicas, step);
-    const ancestors = [served.snapshot, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-    await recordLineage(client, build, { ancestors, ...counts }, step);
+    await waitForCopies(client, changes, created.replicas, step);
+    const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
+    await recordChain(client, created, { ancestors, ...counts }, step);
     return changes;
   } catch (error) {
     options.signal.throwIfAborted();
     const reason = late.aborted ? new NewChainError(`timed out after ${timeoutMs / 1000} s`) : error;
-    await startNewChain(client, changes, build, reason, options);
+    await startNewChain(client, changes, created, reason, options);
     return undefined;
   }
 }
@@ -102,11 +102,11 @@ export async function recordChanges(
 async function startNewChain(
   client: Client,
   changes: string,
-  build: NewGeneration,
+  created: NewSnapshot,
   reason: unknown,
   { log, signal }: RecordOptions,
 ): Promise<void> {
-  const { index } = build;
+  const { index } = created;
   const refusal = describeAuthError(reason, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) {
     log.warn({ index, err: reason }, `${refusal}: /changes is unavailable; make keys with npm run keys`);
@@ -117,7 +117,7 @@ async function startNewChain(
     signal.throwIfAborted();
     log.warn({ index, err: error }, message);
   };
-  await recordLineage(client, build, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
+  await recordChain(client, created, NEW_CHAIN, { log, signal, stallMs: STALL_MS }).catch(
     orWarn('a new chain could not be recorded: /changes is unavailable'),
   );
   // No other process uses this index, and no flip depends on it.
@@ -126,10 +126,10 @@ async function startNewChain(
     .catch(orWarn('the index of changes could not be removed; the next rebuild tries again'));
 }
 
-async function recordLineage(
+async function recordChain(
   client: Client,
-  { index, meta }: NewGeneration,
-  lineage: Lineage,
+  { index, meta }: NewSnapshot,
+  lineage: RecordedChain,
   options: RetryOptions,
 ): Promise<void> {
   // Through the loading alias, which exists until the flip: the key must not change an index that is served.
@@ -146,12 +146,12 @@ function sum({ added, removed, updated }: Counts): number {
 /** @throws {NewChainError} if more than half of all names changed. */
 async function writeChanges(
   { client, exportPool }: Deps,
-  served: Generation,
-  build: NewGeneration,
+  served: Snapshot,
+  created: NewSnapshot,
   changes: string,
   options: RecordOptions,
 ): Promise<Counts> {
-  const { index, meta } = build;
+  const { index, meta } = created;
   const snapshot = snapshotIdOf(index);
   const limit = Math.max(served.meta.total, meta.total) / 2;
   const counts: Counts = { added: 0, removed: 0, updated: 0 };
@@ -163,7 +163,7 @@ async function writeChanges(
     bytes = 0;
   };
   const { has_package_no: hasPackageNo } = meta;
-  for await (const differences of compare(exportPool, served, build, { ...options, hasPackageNo })) {
+  for await (const differences of compare(exportPool, served, created, { ...options, hasPackageNo })) {
     for (const difference of differences) {
       counts[kindOf(difference)]++;
       const action = indexAction({ snapshot, ...difference }, meta.taken_at);

@@ -7,7 +7,7 @@ interface ReplicaOptions extends RetryOptions {
 }
 
 /**
- * Copies a sealed index, as `waitForCopies` does, and checks that each shard is still one segment.
+ * Copies a merged index, as `waitForCopies` does, and checks that each shard is still one segment.
  * @throws {StalledError} {Error}
  */
 export async function waitForReplicas(

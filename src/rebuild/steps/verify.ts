@@ -5,7 +5,7 @@ import { codePoints } from '../../unicode.js';
 import { browseIndex } from '../../search/catalog.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
 import { runSearches, type SearchBody } from '../../clients/msearch.js';
-import { findGeneration, isReadable, type Generation } from '../../snapshot/generation.js';
+import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
 import { DatasetError } from '../dataset/dataset-error.js';
 import { countDocuments } from './merge.js';
 import { retry, type RetryOptions } from '../retry.js';
@@ -34,11 +34,11 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
 export async function verify(
   client: Client,
   pool: SearchPool,
-  { index, shards, meta }: Omit<Generation, 'snapshot'>,
+  { index, shards, meta }: Omit<Snapshot, 'id'>,
   options: RetryOptions,
 ): Promise<void> {
   const { total } = meta;
-  const found = await retry((signal) => findGeneration(client, index, { signal }), options);
+  const found = await retry((signal) => findIndex(client, index, { signal }), options);
   if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
   const count = await countDocuments(client, index, options);
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { integer } from '../../../fixtures/random.js';
 import { waitFor } from '../../support/wait-for.js';
-import { isRunning } from '../../support/worker-processes.js';
+import { isRunning } from '../../support/rebuild-processes.js';
 import type { Replica } from '../replica.js';
 import type { Stack } from '../stack.js';
 import { ANY_REASON, fault, type Fault } from './fault.js';
@@ -224,7 +224,7 @@ export const processFaults: Fault[] = [
     if (sorted !== [202, ...Array<number>(19).fill(503)].join()) throw new Error(`statuses ${sorted}`);
     await stack.idle();
   }),
-  fault('indices of killed builds', ['indices of killed builds, and similar names'], async (stack) => {
+  fault('indices of killed rebuilds', ['indices of killed rebuilds, and similar names'], async (stack) => {
     const { indices } = stack.engines.elasticsearch;
     const orphan = `${stack.alias}-20200101t000000z-00000000`;
     const similar = `${stack.alias}-20200101t000000z-0000000x`;

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { createAdministratorClient, createReadClient } from '../../../src/clients/elasticsearch.js';
-import { EngineUnavailableError } from '../../../src/clients/engine-errors.js';
-import { findGeneration } from '../../../src/snapshot/generation.js';
+import { ElasticsearchUnavailableError } from '../../../src/clients/elasticsearch-errors.js';
+import { findIndex } from '../../../src/snapshot/snapshot.js';
 import { withAddresses } from '../../support/addresses.js';
 import { withNodes } from '../../support/node-servers.js';
 
@@ -104,8 +104,8 @@ describe('The client for reads', () => {
       });
       await withNodes([proxy], async (urls) => {
         const client = createReadClient({ nodes: urls, apiKey: undefined });
-        const failure = await findGeneration(client, 'alias').catch((error: unknown) => error);
-        expect(failure, 'not an absent alias').to.be.instanceOf(EngineUnavailableError);
+        const failure = await findIndex(client, 'alias').catch((error: unknown) => error);
+        expect(failure, 'not an absent alias').to.be.instanceOf(ElasticsearchUnavailableError);
         await client.close();
       });
     }

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { runSearches } from '../../../src/clients/msearch.js';
-import { EngineUnavailableError, IndexGoneError } from '../../../src/clients/engine-errors.js';
+import { ElasticsearchUnavailableError, IndexGoneError } from '../../../src/clients/elasticsearch-errors.js';
 import {
   ATTEMPT_TIMEOUTS_MS,
   CONNECTIONS_PER_NODE,
@@ -141,8 +141,8 @@ describe('runSearches', () => {
       for (const stale of listeners) {
         const outcomes: string[] = [];
         const onSearch = (_node: string, outcome: string) => void outcomes.push(outcome);
-        expect(await ask([stale], { onSearch })).to.be.instanceOf(EngineUnavailableError);
-        expect(await ask([stale, stale], { onSearch })).to.be.instanceOf(EngineUnavailableError);
+        expect(await ask([stale], { onSearch })).to.be.instanceOf(ElasticsearchUnavailableError);
+        expect(await ask([stale, stale], { onSearch })).to.be.instanceOf(ElasticsearchUnavailableError);
         expect(outcomes).to.deep.equal(Array(isRetried ? 3 : 2).fill('unavailable'));
         if (!isRetried) continue;
         for (const nodes of [
@@ -161,7 +161,7 @@ describe('runSearches', () => {
     const refused = failed('parsing_exception', 400);
     expect(await ask([answering({ responses: [refused, refused] })]))
       .to.be.instanceOf(Error)
-      .and.not.to.be.instanceOf(EngineUnavailableError);
+      .and.not.to.be.instanceOf(ElasticsearchUnavailableError);
   });
 
   const away: [what: string, node: Nodes[number]][] = [
@@ -191,7 +191,7 @@ describe('runSearches', () => {
     it(`fails in time if one, two or four nodes are all like this: it ${what}`, async () => {
       const began = performance.now();
       const answers = await Promise.all([1, 2, 4].map((nodes) => ask(Array(nodes).fill(node), SHORT)));
-      for (const answer of answers) expect(answer).to.be.instanceOf(EngineUnavailableError);
+      for (const answer of answers) expect(answer).to.be.instanceOf(ElasticsearchUnavailableError);
       expect(performance.now() - began).to.be.lessThan(180 + SLACK_MS);
     });
   }
@@ -286,7 +286,7 @@ describe('runSearches', () => {
     await withPool(nodes, async (pool) => {
       const search = (index: string) =>
         runSearches(pool, index, [{}], 'test').catch((error: unknown) => error);
-      expect(await search('broken')).to.be.instanceOf(EngineUnavailableError);
+      expect(await search('broken')).to.be.instanceOf(ElasticsearchUnavailableError);
       for (let i = 0; i < 10; i++) await search('index');
     });
     expect(requests).to.deep.equal([5, 5]);
@@ -311,7 +311,7 @@ describe('runSearches', () => {
   it('retries exactly once after a broken connection', async () => {
     const outcomes: string[] = [];
     const onSearch = (_node: string, outcome: string) => void outcomes.push(outcome);
-    expect(await ask([breaks], { onSearch })).to.be.instanceOf(EngineUnavailableError);
+    expect(await ask([breaks], { onSearch })).to.be.instanceOf(ElasticsearchUnavailableError);
     expect(outcomes).to.deep.equal(['unavailable', 'unavailable']);
   });
 });

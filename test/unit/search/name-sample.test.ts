@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Generation } from '../../../src/snapshot/generation.js';
+import type { Snapshot } from '../../../src/snapshot/snapshot.js';
 import { NameSample, readNameSample } from '../../../src/search/name-sample.js';
 
 describe('NameSample', () => {
@@ -25,13 +25,13 @@ describe('NameSample', () => {
     expect(new NameSample(['lib'], 1).countStartingWith('Li')).to.equal(1);
   });
 
-  it('is empty for an empty generation', () => {
+  it('is empty for an empty snapshot', () => {
     expect(new NameSample([], 0).countStartingWith('lib')).to.equal(0);
   });
 });
 
 describe('readNameSample', () => {
-  it('reads names from all over a large generation, a page at a time', async () => {
+  it('reads names from all over a large snapshot, a page at a time', async () => {
     const total = 40_000;
     const read: number[] = [];
     let largest = 0;
@@ -43,7 +43,7 @@ describe('readNameSample', () => {
       return Promise.resolve({ hits: { hits } });
     };
     const client = { search } as unknown as Client;
-    const sample = await readNameSample(client, { index: 'a-1', meta: { total } } as Generation);
+    const sample = await readNameSample(client, { index: 'a-1', meta: { total } } as Snapshot);
     expect(new Set(read).size).to.equal(16_384);
     expect(largest).to.equal(512);
     expect(Math.min(...read)).to.equal(0);

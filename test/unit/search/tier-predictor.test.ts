@@ -1,12 +1,12 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createLogger } from '../../../src/log.js';
-import type { Generation } from '../../../src/snapshot/generation.js';
+import type { Snapshot } from '../../../src/snapshot/snapshot.js';
 import { NameSample } from '../../../src/search/name-sample.js';
 import { SAMPLE_RETRY_MS, TierPredictor } from '../../../src/search/tier-predictor.js';
 
-const generation = (index: string) => ({ index }) as Generation;
-const [FIRST, SECOND, THIRD] = [generation('a-1'), generation('a-2'), generation('a-3')] as const;
+const snapshot = (index: string) => ({ index }) as Snapshot;
+const [FIRST, SECOND, THIRD] = [snapshot('a-1'), snapshot('a-2'), snapshot('a-3')] as const;
 
 /** Resolves once pending promises have been handled. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -28,7 +28,7 @@ function predictor(read: (index: string) => NameSample) {
 describe('TierPredictor', () => {
   const sample = new NameSample(['lib-a', 'lib-b', 'lib-c', 'other'], 40);
 
-  it('predicts an insufficient first tier until it has read a sample of the generation, once', async () => {
+  it('predicts an insufficient first tier until it has read a sample of the snapshot, once', async () => {
     const { tiers, reads } = predictor(() => sample);
     for (let i = 0; i < 3; i++) expect(tiers.firstTierSuffices(FIRST, 'lib', 10)).to.be.false;
     await settled();
@@ -45,9 +45,9 @@ describe('TierPredictor', () => {
     expect(tiers.firstTierSuffices(FIRST, 'ib-', 1)).to.be.false;
   });
 
-  it('keeps the samples of two generations', async () => {
+  it('keeps the samples of two snapshots', async () => {
     const { tiers, reads } = predictor((index) => (index === 'a-1' ? sample : new NameSample([], 0)));
-    const predict = async (from: Generation) => {
+    const predict = async (from: Snapshot) => {
       tiers.firstTierSuffices(from, 'lib', 10);
       await settled();
       return tiers.firstTierSuffices(from, 'lib', 10);

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import {
   aliasOf,
-  buildsOf,
+  allSnapshotsOf,
   changesIndexOf,
-  isBuildOf,
+  isSnapshotOf,
   isChangesOf,
   loadingAliasesOf,
   loadingAliasOf,
@@ -33,8 +33,8 @@ describe('newIndexName', () => {
   });
 });
 
-describe('isBuildOf', () => {
-  it('rejects names that are not builds of exactly this alias', () => {
+describe('isSnapshotOf', () => {
+  it('rejects names that are not snapshots of exactly this alias', () => {
     const others = [
       'debian-packages',
       'debian-packages-',
@@ -49,7 +49,7 @@ describe('isBuildOf', () => {
       'my-debian-packages-20250102t030405z-01234567',
       'debianxpackages-20250102t030405z-01234567',
     ];
-    for (const index of others) expect(isBuildOf('debian-packages', index), index).to.be.false;
+    for (const index of others) expect(isSnapshotOf('debian-packages', index), index).to.be.false;
   });
 });
 
@@ -57,19 +57,19 @@ describe('The names of registries with similar slugs', () => {
   const BUILD = 'npm-packages-20250102t030405z-01234567';
   const slugs = ['npm', 'npm-', 'npm-packages', 'npm-packages-previous', 'npm-packages-changes', BUILD];
   const aliases = slugs.map(aliasOf);
-  const builds = new Map(aliases.map((alias) => [alias, newIndexName(alias, new Date())]));
+  const snapshots = new Map(aliases.map((alias) => [alias, newIndexName(alias, new Date())]));
 
   it('are distinct, for aliases and indices', () => {
-    const indices = [...builds.values()];
+    const indices = [...snapshots.values()];
     const names = [...aliases, ...aliases.map(previousAliasOf), ...indices, ...indices.map(loadingAliasOf)];
     expect(new Set(names)).to.have.property('size', 4 * aliases.length);
   });
 
-  it('identify the registry of a build and of its changes', () => {
-    for (const [alias, index] of builds) {
+  it('identify the registry of a snapshot and of its changes', () => {
+    for (const [alias, index] of snapshots) {
       const changes = changesIndexOf(alias, snapshotIdOf(index));
-      expect(aliases.filter((other) => isBuildOf(other, index))).to.deep.equal([alias]);
-      expect(aliases.filter((other) => isBuildOf(other, changes))).to.deep.equal([]);
+      expect(aliases.filter((other) => isSnapshotOf(other, index))).to.deep.equal([alias]);
+      expect(aliases.filter((other) => isSnapshotOf(other, changes))).to.deep.equal([]);
       expect(aliases.filter((other) => isChangesOf(other, changes))).to.deep.equal([alias]);
       expect(aliases.filter((other) => isChangesOf(other, index))).to.deep.equal([]);
     }
@@ -77,18 +77,18 @@ describe('The names of registries with similar slugs', () => {
 
   it('grant rights to no other registry', () => {
     const covers = (pattern: string, name: string) => new RegExp(`^${pattern.slice(1, -1)}$`).test(name);
-    for (const [alias, index] of builds) {
+    for (const [alias, index] of snapshots) {
       const loading = loadingAliasOf(index);
-      expect(aliases.filter((other) => covers(buildsOf(other), index))).to.deep.equal([alias]);
+      expect(aliases.filter((other) => covers(allSnapshotsOf(other), index))).to.deep.equal([alias]);
       expect(aliases.filter((other) => covers(loadingAliasesOf(other), loading))).to.deep.equal([alias]);
-      const all = [...builds.keys(), ...aliases.map(previousAliasOf), loading];
-      expect(all.filter((name) => covers(buildsOf(alias), name))).to.deep.equal([]);
+      const all = [...snapshots.keys(), ...aliases.map(previousAliasOf), loading];
+      expect(all.filter((name) => covers(allSnapshotsOf(alias), name))).to.deep.equal([]);
     }
   });
 });
 
 describe('snapshotIdOf', () => {
-  it('is the unique part of the name of a build, and well-formed for any other index', () => {
+  it('is the unique part of the name of an index, and well-formed for any other index', () => {
     const index = newIndexName('debian-packages', new Date('2025-01-02T03:04:05Z'));
     expect(`debian-packages-${snapshotIdOf(index)}`).to.equal(index);
     const others = ['restored', 'debian-packages-20250102t030405z', 'x', `${index}-copy`].map(snapshotIdOf);

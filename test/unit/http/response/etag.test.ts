@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { etagOf, FORMAT_VERSION } from '../../../../src/http/response/etag.js';
 
 describe('etagOf', () => {
-  it('is equal on all replicas, and differs between generations and requests', () => {
+  it('is equal on all replicas, and differs between snapshots and requests', () => {
     expect(etagOf('g1', 'r'))
       .to.equal(etagOf('g1', 'r'))
       .and.to.match(/^W\/"[\w-]+"$/);

@@ -1,6 +1,6 @@
 import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { EngineUnavailableError } from '../../../../src/clients/engine-errors.js';
+import { ElasticsearchUnavailableError } from '../../../../src/clients/elasticsearch-errors.js';
 import { DatasetError } from '../../../../src/rebuild/dataset/dataset-error.js';
 import { detailsOf, failureKind, publicReason } from '../../../../src/rebuild/process/failure-reason.js';
 import { LockLostError } from '../../../../src/rebuild/process/lock.js';
@@ -74,7 +74,7 @@ describe('The reason of a failure', () => {
       [new DatasetError('line 2: name is empty'), 'dataset'],
       [new errors.ResponseError(response), 'credentials'],
       [new errors.TimeoutError('late'), 'elasticsearch'],
-      [new EngineUnavailableError('late'), 'elasticsearch'],
+      [new ElasticsearchUnavailableError('late'), 'elasticsearch'],
       [new LockLostError(), 'lock'],
       [new ProcessFailedError('killed'), 'process'],
       [new Error('any'), 'other'],
@@ -86,7 +86,7 @@ describe('The reason of a failure', () => {
     const cause = new Error('no space\n on node es-1.internal');
     expect(detailsOf(new Error('a step failed', { cause }))).to.equal('no space on node es-1.internal');
     const refused = [new Error('refused by ::1'), new Error('refused by 127.0.0.1')];
-    const failed = new EngineUnavailableError('the connection failed', {
+    const failed = new ElasticsearchUnavailableError('the connection failed', {
       cause: new AggregateError(refused),
     });
     expect(detailsOf(failed)).to.equal('refused by ::1; refused by 127.0.0.1');

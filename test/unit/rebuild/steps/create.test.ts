@@ -13,7 +13,7 @@ import { STEP } from '../../../support/step.js';
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 const STORES = {
-  indices: { build: { shards: { 0: { stores: [{ store_exception: { type: 'corrupt_index' } }] } } } },
+  indices: { packages: { shards: { 0: { stores: [{ store_exception: { type: 'corrupt_index' } }] } } } },
 };
 
 describe('createIndex', () => {
@@ -63,13 +63,13 @@ describe('waitForCopies', () => {
       if (url.includes('_recovery')) polls++;
       const size = { recovered_in_bytes: bytes, total_in_bytes: 1000 };
       const shard = { id: 0, type: 'PEER', stage: 'INDEX', start_time_in_millis: start, translog: { recovered: 0 }, index: { size } }; // prettier-ignore
-      const body = url.includes('_recovery') ? { build: { shards: [shard] } } : STORES;
+      const body = url.includes('_recovery') ? { packages: { shards: [shard] } } : STORES;
       response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
     };
     return withNodes([node], async (nodes) => {
       const client = createRebuildClient({ nodes, apiKey: undefined });
       const options = { ...STEP, stallMs, onBytes: () => undefined };
-      await waitForCopies(client, 'build', '1', options).finally(() => client.close());
+      await waitForCopies(client, 'packages', '1', options).finally(() => client.close());
     });
   }
 

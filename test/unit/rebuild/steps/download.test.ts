@@ -15,7 +15,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { createLogger } from '../../../../src/log.js';
 import { DatasetError } from '../../../../src/rebuild/dataset/dataset-error.js';
-import { download, type Snapshot } from '../../../../src/rebuild/steps/download.js';
+import { download, type DownloadedDataset } from '../../../../src/rebuild/steps/download.js';
 import { publicReason } from '../../../../src/rebuild/process/failure-reason.js';
 import { readRows } from '../../../../src/rebuild/dataset/rows.js';
 import { validateDataset } from '../../../../src/rebuild/steps/check.js';
@@ -73,7 +73,7 @@ describe('download', () => {
     await Promise.all([scratch, inbox].map((folder) => rm(folder, { recursive: true })));
   });
 
-  const snapshots: Snapshot[] = [];
+  const snapshots: DownloadedDataset[] = [];
   const servers: DatasetServer[] = [];
 
   /** After a failed download, this finds whatever it left behind. */
@@ -84,7 +84,7 @@ describe('download', () => {
     expect(await openFiles(), 'not closed').to.equal(0);
   });
 
-  async function snapshotOf(url: string, limits: Limits = {}, signal = NEVER): Promise<Snapshot> {
+  async function snapshotOf(url: string, limits: Limits = {}, signal = NEVER): Promise<DownloadedDataset> {
     const snapshot = await download(url, signal, { timeoutMs, ...limits });
     if (snapshot === undefined) throw new Error('download returned no snapshot');
     snapshots.push(snapshot);

@@ -17,13 +17,13 @@ describe('assertOneSegment', () => {
       withNodes(
         [
           (_request, response) => {
-            const body = { _shards: { total: 2, failed, successful }, indices: { build: { shards } } };
+            const body = { _shards: { total: 2, failed, successful }, indices: { packages: { shards } } };
             response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
           },
         ],
         async (nodes) => {
           const client = createRebuildClient({ nodes, apiKey: undefined });
-          const checked = assertOneSegment(client, 'build', 2, { ...STEP, stallMs: 50, pauseMs: 10 });
+          const checked = assertOneSegment(client, 'packages', 2, { ...STEP, stallMs: 50, pauseMs: 10 });
           await rejects(checked, { name }).finally(() => client.close());
         },
       ));

@@ -2,8 +2,8 @@
  * Elasticsearch cannot be reached, or cannot serve requests at the moment. Its message names no host; what Elasticsearch said is
  * the cause.
  */
-export class EngineUnavailableError extends Error {
-  override readonly name = 'EngineUnavailableError';
+export class ElasticsearchUnavailableError extends Error {
+  override readonly name = 'ElasticsearchUnavailableError';
 }
 
 /** Elasticsearch refuses to run a search that this service needs, because of a setting of the cluster or an index. */
@@ -15,7 +15,7 @@ export class SearchRefusedError extends Error {
 export const RETRYABLE_STATUSES = [502, 503, 504];
 
 /** This node did not respond in time, or is not ready. Another one may respond to the same request. */
-export class NodeUnavailableError extends EngineUnavailableError {}
+export class NodeUnavailableError extends ElasticsearchUnavailableError {}
 
 /**
  * There was no connection to this node, or it broke before the whole response: whatever the reason is, it can be gone by
@@ -24,7 +24,7 @@ export class NodeUnavailableError extends EngineUnavailableError {}
 export class ConnectionFailedError extends NodeUnavailableError {}
 
 /** This node responded, but could not search a copy of the index. Another one may. */
-export class ShardUnavailableError extends EngineUnavailableError {}
+export class ShardUnavailableError extends ElasticsearchUnavailableError {}
 
 /** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */
 export class IndexGoneError extends Error {
@@ -36,7 +36,7 @@ export class IndexGoneError extends Error {
 }
 
 /** An operator closed an index: searches succeed again once it is opened. */
-export class IndexClosedError extends EngineUnavailableError {
+export class IndexClosedError extends ElasticsearchUnavailableError {
   constructor(readonly index: string) {
     super('the index is closed');
   }

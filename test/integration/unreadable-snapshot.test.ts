@@ -41,26 +41,26 @@ describe('An index with an unreadable _meta', function () {
   /** Overwrites the `_meta` of the served index, as another version of the service might. */
   async function overwriteMeta(_meta: Record<string, unknown>): Promise<void> {
     const { elasticsearch, server } = suite.service;
-    await elasticsearch.indices.putMapping({ index: server.generations.current?.index ?? '', _meta });
-    await server.generations.refresh();
+    await elasticsearch.indices.putMapping({ index: server.snapshots.current?.index ?? '', _meta });
+    await server.snapshots.refresh();
   }
 
   it('is reported, not served, and replaced by a rebuild', async () => {
     const { service, dataset } = suite;
-    const { generations } = service.server;
-    const { index, meta } = generations.current ?? {};
+    const { snapshots } = service.server;
+    const { index, meta } = snapshots.current ?? {};
     for (const unreadable of [
       { ...meta, schema_version: 2 },
       { ...meta, taken_at: '+010000-01-01T00:00:00.000Z' },
       {},
     ]) {
       await overwriteMeta({ ...meta });
-      expect(generations.engine).to.equal('present');
+      expect(snapshots.state).to.equal('present');
       await overwriteMeta(unreadable);
-      expect(generations.engine, JSON.stringify(unreadable)).to.equal('unusable');
+      expect(snapshots.state, JSON.stringify(unreadable)).to.equal('unusable');
     }
     expect((await service.get('/health')).body.status).to.equal('unavailable');
-    // Served from the last readable state of the generation.
+    // Served from the last readable state of the snapshot.
     expect((await service.get('/search?q=lib')).status).to.equal(200);
     const fresh = await startReplica();
     expectProblem(await fresh.get('/search?q=lib'), 503, 'search_unavailable');
@@ -69,25 +69,25 @@ describe('An index with an unreadable _meta', function () {
     expect(await runCommand('cli/rebuild', env)).to.include({ code: 0, stderr: '' });
     for (const replica of [service, fresh]) {
       await waitFor(async () => (await replica.get('/health')).status === 200, 'the replica');
-      expect(replica.server.generations.current?.index).not.to.equal(index);
+      expect(replica.server.snapshots.current?.index).not.to.equal(index);
     }
   });
 
   it('does not prevent `npm run rollback`, which never selects it', async () => {
     const { service } = suite;
-    const { generations } = service.server;
-    const readable = generations.current?.index;
+    const { snapshots } = service.server;
+    const readable = snapshots.current?.index;
     await suite.publish(packages);
-    const unreadable = generations.current?.index;
+    const unreadable = snapshots.current?.index;
     await overwriteMeta({ schema_version: 2 });
     expect(await runCommand('cli/rollback', service.env)).to.include({ code: 0, stderr: '' });
-    await generations.refresh();
-    expect(generations.current?.index).to.equal(readable);
+    await snapshots.refresh();
+    expect(snapshots.current?.index).to.equal(readable);
     expect(await runCommand('cli/rollback', service.env)).to.include({
       code: 1,
       stderr: `${unreadable} was written by another version of the service: deploy that version first\n`,
     });
-    await generations.refresh();
-    expect(generations.current?.index).to.equal(readable);
+    await snapshots.refresh();
+    expect(snapshots.current?.index).to.equal(readable);
   });
 });

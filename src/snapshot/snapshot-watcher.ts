@@ -2,14 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
 import type { Logger } from '../log.js';
 import { describeAuthError } from '../clients/elasticsearch.js';
-import { EngineUnavailableError, SearchRefusedError } from '../clients/engine-errors.js';
-import {
-  AmbiguousAliasError,
-  findGeneration,
-  isReadable,
-  withAncestors,
-  type Generation,
-} from './generation.js';
+import { ElasticsearchUnavailableError, SearchRefusedError } from '../clients/elasticsearch-errors.js';
+import { AmbiguousAliasError, findIndex, isReadable, withChainLimit, type Snapshot } from './snapshot.js';
 import { previousAliasOf } from './index-names.js';
 import { SharedRuns } from './shared-runs.js';
 
@@ -22,11 +16,11 @@ const REFRESH_ALL_INTERVAL_MS = 200;
 /**
  * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, or rejects the
  * key. `unusable`: the alias points to several indices, or to one that is closed, that Elasticsearch refuses to search, or whose
- * `_meta` this version cannot read. In the last two states, the last known generation is kept.
+ * `_meta` this version cannot read. In the last two states, the last known snapshot is kept.
  */
-export const ENGINE_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
+export const SNAPSHOT_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 
-export type EngineState = (typeof ENGINE_STATES)[number];
+export type SnapshotState = (typeof SNAPSHOT_STATES)[number];
 
 /** The message for `unreachable`. */
 const UNREACHABLE = 'Elasticsearch is unavailable at ELASTICSEARCH_URL';
@@ -48,11 +42,11 @@ export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
 }
 
-/** Tracks the current and the previous generation: polls every second, and on request. */
-export class GenerationWatcher {
-  #current: Generation | undefined;
-  #previous: Generation | undefined;
-  #state: EngineState = 'unknown';
+/** Tracks the current and the previous snapshot: polls every second, and on request. */
+export class SnapshotWatcher {
+  #current: Snapshot | undefined;
+  #previous: Snapshot | undefined;
+  #state: SnapshotState = 'unknown';
   #stateReason: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #looks = new SharedRuns(() => this.#look());
@@ -70,49 +64,49 @@ export class GenerationWatcher {
     private readonly changesRetention: number,
   ) {}
 
-  /** The last complete generation that was seen. It is kept while Elasticsearch is unavailable. */
-  get current(): Generation | undefined {
+  /** The last complete snapshot that was seen. It is kept while Elasticsearch is unavailable. */
+  get current(): Snapshot | undefined {
     return this.#current;
   }
 
-  /** The generation of a snapshot id, if it is the current or the previous one, as far as this replica knows. */
-  find(snapshot: string): Generation | undefined {
-    return [this.#current, this.#previous].find((generation) => generation?.snapshot === snapshot);
+  /** The snapshot with an id, if it is the current or the previous one, as far as this replica knows. */
+  find(id: string): Snapshot | undefined {
+    return [this.#current, this.#previous].find((snapshot) => snapshot?.id === id);
   }
 
   /**
-   * The generation that reads are served from.
+   * The snapshot that reads are served from.
    * @throws {NotInitializedError} before the first is complete.
-   * @throws {EngineUnavailableError} if Elasticsearch could not be read yet.
+   * @throws {ElasticsearchUnavailableError} if Elasticsearch could not be read yet.
    */
-  served(): Generation {
+  served(): Snapshot {
     if (this.#current !== undefined) return this.#current;
     throw this.#state === 'absent'
       ? new NotInitializedError('no snapshot has been loaded yet')
-      : new EngineUnavailableError('no generation could be read yet');
+      : new ElasticsearchUnavailableError('no snapshot could be read yet');
   }
 
   /**
-   * The generation of a snapshot; without an id, the current one. If the id is unknown, a flip may have been missed, so
+   * The snapshot with an id; without one, the current one. If the id is unknown, a flip may have been missed, so
    * the aliases are read once more.
-   * @throws {SnapshotGoneError} {NotInitializedError} {EngineUnavailableError}
+   * @throws {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
-  async select(snapshot: string | undefined): Promise<Generation> {
-    if (snapshot === undefined) return this.served();
-    if (this.find(snapshot) === undefined) await this.refreshAll();
-    const found = this.find(snapshot);
+  async select(id: string | undefined): Promise<Snapshot> {
+    if (id === undefined) return this.served();
+    if (this.find(id) === undefined) await this.refreshAll();
+    const found = this.find(id);
     if (found !== undefined) return found;
     this.served();
     this.assertKnown();
-    throw new SnapshotGoneError(snapshot);
+    throw new SnapshotGoneError(id);
   }
 
-  /** @throws {EngineUnavailableError} if the generations may have changed since they were read. */
+  /** @throws {ElasticsearchUnavailableError} if the snapshots may have changed since they were read. */
   assertKnown(): void {
-    if (this.#state !== 'present') throw new EngineUnavailableError('no alias could be read');
+    if (this.#state !== 'present') throw new ElasticsearchUnavailableError('no alias could be read');
   }
 
-  get engine(): EngineState {
+  get state(): SnapshotState {
     return this.#state;
   }
 
@@ -122,7 +116,7 @@ export class GenerationWatcher {
   }
 
   /**
-   * Makes the engine `unusable` until this search of the current index, which Elasticsearch refused, succeeds; it is repeated at
+   * Makes the state `unusable` until this search of the current index, which Elasticsearch refused, succeeds; it is repeated at
    * every poll.
    */
   onRefused(index: string, search: () => Promise<unknown>): void {
@@ -142,7 +136,7 @@ export class GenerationWatcher {
     clearTimeout(this.#timer);
   }
 
-  /** Reads the alias, after this call; after a flip, also that of the previous generation. Never throws: see `current`, `engine`. */
+  /** Reads the alias, after this call; after a flip, also that of the previous snapshot. Never throws: see `current`, `state`. */
   refresh(): Promise<void> {
     return this.#looks.run();
   }
@@ -172,7 +166,7 @@ export class GenerationWatcher {
 
   async #look(): Promise<void> {
     try {
-      const found = await findGeneration(this.client, this.alias);
+      const found = await findIndex(this.client, this.alias);
       if (found?.closed === true) {
         this.#enter('unusable', CLOSED, { index: found.index });
         return;
@@ -185,10 +179,10 @@ export class GenerationWatcher {
       this.#refused = undefined;
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
-      this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another generation');
+      this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another snapshot');
       // Usually right, and set before the alias is read because clients may already request it.
       this.#previous = this.#current;
-      this.#current = found && withAncestors(found, this.changesRetention);
+      this.#current = found && withChainLimit(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
     } catch (error) {
       if (error instanceof SearchRefusedError) {
@@ -205,21 +199,21 @@ export class GenerationWatcher {
   }
 
   /**
-   * Finds the previous generation by its alias, if it can be served.
+   * Finds the previous snapshot by its alias, if it can be served.
    * @param otherwise returned if the alias cannot be read: keys of earlier releases may lack the right.
    */
-  async #findPrevious(otherwise: Generation | undefined): Promise<Generation | undefined> {
+  async #findPrevious(otherwise: Snapshot | undefined): Promise<Snapshot | undefined> {
     try {
-      const found = await findGeneration(this.client, previousAliasOf(this.alias));
+      const found = await findIndex(this.client, previousAliasOf(this.alias));
       if (found === undefined || found.closed || !isReadable(found)) return undefined;
-      return withAncestors(found, this.changesRetention);
+      return withChainLimit(found, this.changesRetention);
     } catch (error) {
-      this.log.debug({ err: error }, 'the previous generation could not be read');
+      this.log.debug({ err: error }, 'the previous snapshot could not be read');
       return otherwise;
     }
   }
 
-  #enter(state: EngineState, reason?: string, details = {}): void {
+  #enter(state: SnapshotState, reason?: string, details = {}): void {
     if (reason !== undefined && reason !== this.#stateReason) this.log.error(details, reason);
     if (reason === undefined && this.#stateReason !== undefined)
       this.log.info('the snapshot can be read again');

@@ -1,13 +1,13 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
 import { errorIn } from '../clients/elasticsearch.js';
-import { EngineUnavailableError, isRetryable } from '../clients/engine-errors.js';
+import { ElasticsearchUnavailableError, isRetryable } from '../clients/elasticsearch-errors.js';
 import type { ChangeKind } from './change-record.js';
 import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 
 const count = z.int().nonnegative();
 
-/** The ancestry of a snapshot, recorded after the comparison with the previous one. */
+/** The chain of a snapshot, recorded after the comparison with the previous one; `lineage` is its name in the index. */
 const lineage = z.object({
   /**
    * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded.
@@ -20,7 +20,7 @@ const lineage = z.object({
   updated: count,
 });
 
-export type Lineage = z.infer<typeof lineage>;
+export type RecordedChain = z.infer<typeof lineage>;
 
 /** For conditional requests to the origin of a dataset: its address as SHA-256, `ETag` and `Last-Modified`. */
 export const validators = z.object({
@@ -29,8 +29,8 @@ export const validators = z.object({
   lastModified: z.string().optional(),
 });
 
-/** Metadata of one build, stored in the index's `_meta`. */
-const generationMeta = z.object({
+/** Metadata of a snapshot, stored in the index's `_meta`. */
+const snapshotMeta = z.object({
   /** Version of the fields that the service reads. Fields only for Kibana may change without a new one. */
   schema_version: z.literal(1),
   /** Number of packages. */
@@ -39,14 +39,14 @@ const generationMeta = z.object({
   source: z.string(),
   /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
-  /** SHA-256 of what the build depends on besides the dataset: settings and this version of the mapping. Hexadecimal. */
+  /** SHA-256 of what the index depends on besides the dataset: settings and this version of the mapping. Hexadecimal. */
   built_with: z.string().optional(),
   /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
   /** Whether the dataset is the bundled sample. */
   is_sample: z.boolean().optional(),
-  /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for builds that do not record it. */
+  /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for indices that do not record it. */
   mapping_version: z.int().default(1),
   /** Whether the dataset has the column `package_no`. Otherwise a different number is not a change. */
   has_package_no: z.boolean().default(true),
@@ -56,7 +56,7 @@ const generationMeta = z.object({
 
 /**
  * The version of mappings/packages.json that this release writes. Raise it with every field that a feature
- * needs: the next refresh then builds, even if the dataset has not changed. Older generations are served
+ * needs: the next refresh then builds, even if the dataset has not changed. Older snapshots are served
  * without the feature, see `assertMapping`.
  */
 export const MAPPING_VERSION = 2;
@@ -64,37 +64,37 @@ export const MAPPING_VERSION = 2;
 /** The first version with `name.fold`. */
 export const FOLD_VERSION = 2;
 
-export type GenerationMeta = z.infer<typeof generationMeta>;
+export type SnapshotMeta = z.infer<typeof snapshotMeta>;
 
-/** One build that is complete: an index that never changes again. */
-export interface Generation {
+/** A complete list of packages: an index that never changes again. */
+export interface Snapshot {
   index: string;
   /** Its id for clients. */
-  snapshot: string;
+  id: string;
   shards: number;
-  meta: GenerationMeta;
+  meta: SnapshotMeta;
 }
 
-/** The generation lacks a field that the request needs: an earlier release built it. The next rebuild adds the field. */
+/** The snapshot lacks a field that the request needs: an earlier release built it. The next rebuild adds the field. */
 export class EarlierMappingError extends Error {
   override readonly name = 'EarlierMappingError';
 }
 
-/** @throws {EarlierMappingError} if a generation was built before this version of the mapping. */
-export function assertMapping({ index, meta }: Generation, version: number): void {
+/** @throws {EarlierMappingError} if a snapshot was built before this version of the mapping. */
+export function assertMapping({ index, meta }: Snapshot, version: number): void {
   if (meta.mapping_version < version) throw new EarlierMappingError(index);
 }
 
-/** The alias cannot be read as one generation, until an operator corrects it. */
-export class AmbiguousAliasError extends EngineUnavailableError {}
+/** The alias cannot be read as one snapshot, until an operator corrects it. */
+export class AmbiguousAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
-export interface FoundGeneration {
+export interface FoundIndex {
   index: string;
-  snapshot: string;
+  id: string;
   shards: number;
   /** Undefined if `_meta` was written by another version, or not by this service. */
-  meta: GenerationMeta | undefined;
+  meta: SnapshotMeta | undefined;
   /** When the index was created, in milliseconds since the epoch. */
   createdAt: number;
   /** Whether an operator closed the index: it cannot be searched. */
@@ -110,35 +110,36 @@ export interface FoundGeneration {
 const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
 
 /**
- * The generation an alias points to, or undefined if there is none.
- * @throws {EngineUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points to more than
+ * The snapshot an alias points to, or undefined if there is none.
+ * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points to more than
  * one index, or an index has its name.
  */
-export async function findGeneration(
+export async function findIndex(
   client: Client,
   alias: string,
   options: Pick<TransportRequestOptions, 'signal'> = {},
-): Promise<FoundGeneration | undefined> {
+): Promise<FoundIndex | undefined> {
   const look = () => client.indices.get(lookAt(alias), { ...IMMEDIATE_RETRY, ...options });
   const found = await callElasticsearch(look).catch(undefinedWhereAbsent);
   if (found === undefined) return undefined;
   // A proxy may have changed it: an absent alias has a response of its own.
-  if (!isComplete(found)) throw new EngineUnavailableError('the response of Elasticsearch is not complete');
+  if (!isComplete(found))
+    throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
   const [index = '', ...others] = Object.keys(found).sort().reverse();
   if (others.length > 0) {
     const cause = new Error([index, ...others].join(', '));
     throw new AmbiguousAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
   }
-  // Also called with the name of a build.
+  // Also called with the name of an index.
   if (index === alias && builtAt(index) === undefined) {
     throw new AmbiguousAliasError(`an index has the name of the alias ${alias}: rename or delete it`);
   }
   const { mappings, settings } = found[index] ?? {};
   return {
     index,
-    snapshot: snapshotIdOf(index),
+    id: snapshotIdOf(index),
     shards: Number(settings?.index?.number_of_shards),
-    meta: generationMeta.safeParse(mappings?._meta).data,
+    meta: snapshotMeta.safeParse(mappings?._meta).data,
     createdAt: Number(settings?.index?.creation_date),
     closed: String(settings?.index?.verified_before_close) === 'true',
     block: BLOCKS.find((name) => String(settings?.index?.blocks?.[name]) === 'true'),
@@ -148,7 +149,7 @@ export async function findGeneration(
 /** Blocks of the metadata, of which aliases are a part. Elasticsearch sets the second one on a full disk. */
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
-/** Requests only the fields of a generation, because every replica polls every second. */
+/** Requests only the fields of a snapshot, because every replica polls every second. */
 function lookAt(alias: string): estypes.IndicesGetRequest {
   return {
     index: alias,
@@ -181,38 +182,38 @@ function isComplete(found: unknown): found is estypes.IndicesGetResponse {
  * Checks the metadata of a new index with the schema that replicas read it with.
  * @throws {Error} naming the first field that is invalid.
  */
-export function assertReadable(meta: GenerationMeta): void {
-  const issue = generationMeta.safeParse(meta).error?.issues[0];
+export function assertReadable(meta: SnapshotMeta): void {
+  const issue = snapshotMeta.safeParse(meta).error?.issues[0];
   if (issue !== undefined)
     throw new Error(`the _meta of the index would be invalid: ${issue.path.join('.')}: ${issue.message}`);
 }
 
-/** Whether this version can serve a generation. */
-export function isReadable(found: FoundGeneration): found is FoundGeneration & Generation {
+/** Whether this version can serve a snapshot. */
+export function isReadable(found: FoundIndex): found is FoundIndex & Snapshot {
   return found.meta !== undefined;
 }
 
-/** Limits the ancestors in the lineage of a generation: the index may have been built with a higher limit. */
-export function withAncestors(generation: Generation, limit: number): Generation {
-  const { meta } = generation;
-  if (meta.lineage === undefined) return generation;
+/** Limits the chain of a snapshot: the index may have been built with a higher limit. */
+export function withChainLimit(snapshot: Snapshot, limit: number): Snapshot {
+  const { meta } = snapshot;
+  if (meta.lineage === undefined) return snapshot;
   const ancestors = meta.lineage.ancestors.slice(0, limit);
-  return { ...generation, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
+  return { ...snapshot, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
 }
 
 /** How many packages differ from the previous snapshot; undefined if the two were not compared. */
-export function changeCounts({ lineage }: GenerationMeta): Record<ChangeKind, number> | undefined {
+export function changeCounts({ lineage }: SnapshotMeta): Record<ChangeKind, number> | undefined {
   return lineage === undefined || lineage.ancestors.length === 0 ? undefined : lineage;
 }
 
-/** @throws {EngineUnavailableError} instead of the client's own errors if the request may succeed later. */
+/** @throws {ElasticsearchUnavailableError} instead of the client's own errors if the request may succeed later. */
 async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
     if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) throw error;
     if (error instanceof errors.ElasticsearchClientError) {
-      throw new EngineUnavailableError(error.message, { cause: error });
+      throw new ElasticsearchUnavailableError(error.message, { cause: error });
     }
     throw error;
   }

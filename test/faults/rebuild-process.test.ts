@@ -14,7 +14,7 @@ import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { endLock } from '../support/replicas.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { isRunning, workersOf } from '../support/worker-processes.js';
+import { isRunning, workersOf } from '../support/rebuild-processes.js';
 
 const PACKAGES = bundledPackages().slice(0, 1000);
 const OTHERS = bundledPackages().slice(0, 990);
