@@ -1,15 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { Mutex } from 'redis-semaphore';
 import { describeRedisError } from '../../clients/redis.js';
 import type { Logger } from '../../log.js';
-
-type MutexOptions = ConstructorParameters<typeof Mutex>[2];
 
 /** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
 /** Renewals within that time. Two in a row may fail; with a third, the lock is lost. */
 const RENEWALS = 4;
+
+/** Changes a lock only for its owner. The result is 1; 0 if another owner has the lock, or it has expired. */
+const RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0";
+const RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
 
 /** Redis is configured and cannot be used: it is unknown whether another replica is rebuilding. The message says why. */
 export class LockUnavailableError extends Error {
@@ -64,16 +66,16 @@ export class RebuildLock {
 
   /** @returns undefined if another rebuild holds it. @throws {LockUnavailableError} */
   async acquire(): Promise<HeldLock | undefined> {
-    const mutex = this.#mutex({ acquireAttemptsLimit: 1 });
+    const owner = randomUUID();
     const asked = performance.now();
-    const acquired = await mutex.tryAcquire().catch(async (error: unknown) => {
-      // Redis may still execute a command that timed out. The release follows it on the same connection.
-      await this.#mutex({ identifier: mutex.identifier, acquiredExternally: true })
-        .release()
-        .catch(() => undefined);
-      return this.#throwUnavailable(error);
-    });
-    if (!acquired) return undefined;
+    const acquired = await this.redis
+      .set(this.#key, owner, 'PX', this.lockMs, 'NX')
+      .catch(async (error: unknown) => {
+        // Redis may still execute a command that timed out. The release follows it on the same connection.
+        await this.#release(owner).catch(() => undefined);
+        return this.#throwUnavailable(error);
+      });
+    if (acquired === null) return undefined;
 
     const lost = new AbortController();
     // Without a custom reason: the Elasticsearch client takes one for a broken connection, and retries.
@@ -84,7 +86,7 @@ export class RebuildLock {
     let renewing: Promise<void> | undefined;
     const renewal = setInterval(() => {
       const began = performance.now();
-      renewing = this.#renew(mutex.identifier).then(
+      renewing = this.#renew(owner).then(
         (renewed) => {
           clearTimeout(deadline);
           if (renewed) deadline = until(began);
@@ -103,15 +105,15 @@ export class RebuildLock {
       // A renewal in flight would restart the deadline.
       await renewing;
       stop();
-      await mutex.release().catch((error: unknown) => {
+      await this.#release(owner).catch((error: unknown) => {
         this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
       });
     };
     const isStillHeld = async () => {
-      if (!lost.signal.aborted && !(await this.isHeldBy(mutex.identifier))) lose();
+      if (!lost.signal.aborted && !(await this.isHeldBy(owner))) lose();
       return !lost.signal.aborted;
     };
-    return { owner: mutex.identifier, lost: lost.signal, isStillHeld, release };
+    return { owner, lost: lost.signal, isStillHeld, release };
   }
 
   /** Whether a rebuild holds it now. @throws {LockUnavailableError} */
@@ -129,28 +131,15 @@ export class RebuildLock {
   };
 
   /** @returns false if another owner has the lock, or it has expired. */
-  #renew(identifier: string): Promise<boolean> {
-    return this.#mutex({ identifier, acquiredExternally: true }).tryAcquire();
+  async #renew(owner: string): Promise<boolean> {
+    return (await this.redis.eval(RENEW, 1, this.#key, owner, this.lockMs)) === 1;
+  }
+
+  #release(owner: string): Promise<unknown> {
+    return this.redis.eval(RELEASE, 1, this.#key, owner);
   }
 
   get #key(): string {
     return `${this.slug}:rebuild:lock`;
-  }
-
-  /** Without the library's own renewal, which ends the process if Redis does not respond. */
-  #mutex(options: MutexOptions): Mutex {
-    return new KeyedMutex(this.redis, this.#key, {
-      ...options,
-      lockTimeout: this.lockMs,
-      refreshInterval: 0,
-    });
-  }
-}
-
-/** Uses the key as given. The library would prepend `mutex:`, but all keys must begin with the slug. */
-class KeyedMutex extends Mutex {
-  constructor(redis: Redis, key: string, options: MutexOptions) {
-    super(redis, key, options);
-    this._key = key;
   }
 }
