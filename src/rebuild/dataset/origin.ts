@@ -112,12 +112,12 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
  */
 export async function openHttp(
   url: string,
-  patience: TransferTimeouts,
+  timeouts: TransferTimeouts,
   known: Validators | undefined,
 ): Promise<DatasetOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
-  const body = await follow(new URL(url), condition, patience);
+  const body = await follow(new URL(url), condition, timeouts);
   try {
     const { statusCode, headers } = body;
     if (statusCode === 304 && Object.keys(condition).length > 0) {
@@ -149,11 +149,11 @@ export async function openHttp(
 async function follow(
   url: URL,
   headers: OutgoingHttpHeaders,
-  patience: TransferTimeouts,
+  timeouts: TransferTimeouts,
 ): Promise<IncomingMessage> {
   let address = url;
   for (let redirects = 0; ; redirects++) {
-    const response = await get(address, headers, patience);
+    const response = await get(address, headers, timeouts);
     const { statusCode = 0 } = response;
     const { location } = response.headers;
     const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;

@@ -114,11 +114,12 @@ export class RebuildService {
     await this.#process?.response.catch(() => undefined);
     const lastFailure = status === undefined ? this.lastFailure : await status.lastFailure();
     const seen = status === undefined ? this.#seen : await status.seen();
-    const isHeldElsewhere = this.progress === undefined && (await lock?.isHeld()) === true;
-    // Another request may have started one here in the meantime.
-    const running = isHeldElsewhere ? await this.#reportOfOther() : this.progress;
-    if (running !== undefined) return { accepted: false, progress: running, lastFailure };
-
+    if (this.progress === undefined && (await lock?.isHeld()) === true) {
+      return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
+    }
+    // Another request may have started one here meanwhile. Until `#process` is set, nothing waits: of two requests, one starts
+    // a process.
+    if (this.progress !== undefined) return { accepted: false, progress: this.progress, lastFailure };
     if (this.#isStopping) throw new ProcessFailedError('the server is stopping');
     const { env, onProgress, limits } = this.options;
     const child = new RebuildProcess(env, { ...options, seen }, this.context.log, onProgress, limits);

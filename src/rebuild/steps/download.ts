@@ -70,16 +70,16 @@ export async function download(
   const file = await openNamelessFile();
   const late = new AbortController();
   const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
-  const patience = { windowMs, signal: AbortSignal.any([signal, late.signal]) };
+  const timeouts = { windowMs, signal: AbortSignal.any([signal, late.signal]) };
   try {
-    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, patience, known);
+    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, timeouts, known);
     if (origin === undefined) {
       await file.close();
       return undefined;
     }
     const hash = createHash('sha256');
     try {
-      let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, patience));
+      let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, timeouts));
       if (origin.bytes === undefined) chunks = limitByFreeSpace(chunks, tmpdir(), reservedBytes);
       else await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes);
       await writeFile(file, hashed(chunks, hash));

@@ -33,11 +33,12 @@ export async function merge(
   await assertDocuments(client, index, total, options);
   const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
   const done = new AbortController();
-  let requestedAt = -Infinity;
+  /** When to request it, by the clock of this process: at first, at once. */
+  let requestAt = 0;
   let rejection: Error | undefined;
   const request = () => {
-    if (performance.now() - requestedAt < REQUEST_AGAIN_MS) return;
-    requestedAt = performance.now();
+    if (performance.now() < requestAt) return;
+    requestAt = performance.now() + REQUEST_AGAIN_MS;
     client.indices
       .forcemerge({ index, max_num_segments: 1 }, { signal: done.signal, maxRetries: 0 })
       .catch((error: unknown) => {
@@ -52,7 +53,7 @@ export async function merge(
       const { segments, merging, bytes, merges } = await readMerge(client, index, signal).catch(
         (error: unknown) => {
           // The node may have restarted and lost the request.
-          requestedAt = -Infinity;
+          requestAt = 0;
           throw error;
         },
       );
