@@ -15,7 +15,7 @@ import { SEQUENCES } from '../support/long-runs.js';
 import { followNext } from '../support/follow-next.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { REBUILD, useService } from '../support/service.js';
-import { workersOf } from '../support/rebuild-processes.js';
+import { rebuildsOf } from '../support/rebuild-processes.js';
 import { STEP } from '../support/step.js';
 
 const RETENTION = 4;
@@ -194,10 +194,10 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
     await dataset.write(toCsv(packages));
     const { rebuilt, failed } = service.server.rebuilds.counts;
     const hold = proxy.hold(when, matches);
-    const before = workersOf();
+    const before = rebuildsOf();
     expect((await service.get(`${REBUILD}&force=true`)).status).to.equal(202);
     await hold.arrived;
-    for (const worker of workersOf()) if (!before.includes(worker)) process.kill(worker, 'SIGKILL');
+    for (const worker of rebuildsOf()) if (!before.includes(worker)) process.kill(worker, 'SIGKILL');
     await service.idle();
     hold.release();
     const served = await refresh();

@@ -14,7 +14,7 @@ import { REBUILD, request, type Service } from '../support/service.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
-import { workersOf } from '../support/rebuild-processes.js';
+import { rebuildsOf } from '../support/rebuild-processes.js';
 
 const PACKAGES = bundledPackages().slice(0, 400);
 
@@ -35,7 +35,7 @@ describe('A process that is suspended until its lock expires', function () {
 
   /** Sends a signal to a process and its worker. */
   function signal(program: SpawnedCli, name: NodeJS.Signals): void {
-    for (const worker of workersOf(program.pid)) process.kill(worker, name);
+    for (const worker of rebuildsOf(program.pid)) process.kill(worker, name);
     program.signal(name);
   }
 

@@ -16,7 +16,7 @@ import {
 } from '../support/service.js';
 import type { SpawnedCli } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
-import { isRunning, workersOf } from '../support/rebuild-processes.js';
+import { isRunning, rebuildsOf } from '../support/rebuild-processes.js';
 
 const OLD = SHARED_PACKAGES.slice(0, 300);
 const NEW = SHARED_PACKAGES.slice(0, 600);
@@ -73,11 +73,11 @@ describe('A rebuild', function () {
 
   /** Starts a rebuild of a replica in this process. @returns its worker. */
   async function beginOn(replica: Service): Promise<number> {
-    const before = workersOf();
+    const before = rebuildsOf();
     const { status, body } = await replica.get(`${REBUILD}&force=true`);
     expect(status).to.equal(202);
     expect(body.last_failure).to.deep.equal(shown(replica.server.rebuilds.lastFailure));
-    return workersOf().find((pid) => !before.includes(pid)) ?? NaN;
+    return rebuildsOf().find((pid) => !before.includes(pid)) ?? NaN;
   }
 
   /** Begins a rebuild and waits until it is at a point. @returns what `begin` does, and the release of its request. */
@@ -95,7 +95,7 @@ describe('A rebuild', function () {
 
   /** Kills a replica, with or without its worker. @returns the process id of the worker. */
   async function kill(replica: SpawnedCli, withWorker: boolean): Promise<number> {
-    const [worker = NaN, ...others] = workersOf(replica.pid);
+    const [worker = NaN, ...others] = rebuildsOf(replica.pid);
     expect(others).to.deep.equal([]);
     replica.signal('SIGKILL');
     if (withWorker) {

@@ -14,7 +14,7 @@ import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { endLock } from '../support/replicas.js';
 import { REBUILD, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { isRunning, workersOf } from '../support/rebuild-processes.js';
+import { isRunning, rebuildsOf } from '../support/rebuild-processes.js';
 
 const PACKAGES = bundledPackages().slice(0, 1000);
 const OTHERS = bundledPackages().slice(0, 990);
@@ -48,9 +48,9 @@ describe('The process of a rebuild', function () {
 
   /** Calls `start`. @returns the worker that it has started. */
   async function workerOf(start: () => Promise<unknown>): Promise<number> {
-    const before = workersOf();
+    const before = rebuildsOf();
     await start();
-    const [worker = NaN, ...others] = workersOf().filter((pid) => !before.includes(pid));
+    const [worker = NaN, ...others] = rebuildsOf().filter((pid) => !before.includes(pid));
     expect(others).to.deep.equal([]);
     return worker;
   }
@@ -130,10 +130,10 @@ describe('The process of a rebuild', function () {
   it('is the only one, however many requests arrive at once, also without Redis', async () => {
     const own = await startService({ DATASET_URL: origin.url, REDIS_URL: '' }, suite.service.slug);
     replica = own;
-    const before = workersOf();
+    const before = rebuildsOf();
     const answers = await Promise.all(Array.from({ length: 5 }, () => own.get(REBUILD)));
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([202, 503, 503, 503, 503]);
-    expect(workersOf().filter((pid) => !before.includes(pid))).to.have.length(1);
+    expect(rebuildsOf().filter((pid) => !before.includes(pid))).to.have.length(1);
   });
 
   it('may fail to start: /rebuild reports it, and the server keeps running', async () => {

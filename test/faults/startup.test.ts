@@ -14,7 +14,7 @@ import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { workersOf } from '../support/rebuild-processes.js';
+import { rebuildsOf } from '../support/rebuild-processes.js';
 
 type Environment = Record<string, string>;
 
@@ -119,7 +119,7 @@ describe('On startup,', function () {
     const options = '--use-openssl-ca --inspect-port 0 --env-file /dev/fd/9';
     const script = `node=$1; shift; exec 9<<END\nTZ=UTC\nEND\nexec $node ${options} "$@"`;
     const program = new SpawnedCli('main', env, [], inShell(script));
-    const workers = () => workersOf(program.pid);
+    const workers = () => rebuildsOf(program.pid);
     await waitFor(() => workers().length === 1, 'the rebuild process', 30_000);
     expect(await readFile(`/proc/${workers()[0]}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
     origin.release();

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { ManagedProcess } from '../../src/dev/managed-process.js';
 import { startProgram, statusOf } from '../support/program.js';
 import { waitFor } from '../support/wait-for.js';
-import { workersOf } from '../support/rebuild-processes.js';
+import { rebuildsOf } from '../support/rebuild-processes.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const READY_TIMEOUT_MS = 60_000;
@@ -50,7 +50,7 @@ export class Replica {
   /** Process ids of its running rebuilds. */
   get workers(): number[] {
     try {
-      return workersOf(this.pid);
+      return rebuildsOf(this.pid);
     } catch {
       return []; // It is not running.
     }

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The rebuild workers of a server. @param parent process id of the server; this process by default. */
-export function workersOf(parent: number | undefined = process.pid): number[] {
+/** The processes of rebuilds that a server has started. @param parent process id of the server; this process by default. */
+export function rebuildsOf(parent: number | undefined = process.pid): number[] {
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && isWorkerOf(name, parent))
+    .filter((name) => /^\d+$/.test(name) && isRebuildOf(name, parent))
     .map(Number);
 }
 
-function isWorkerOf(pid: string, parent: number): boolean {
+function isRebuildOf(pid: string, parent: number): boolean {
   try {
     const [, ppid] = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return (
