@@ -132,6 +132,21 @@ describe('A rebuild, at every step,', function () {
     return now;
   }
 
+  it('ends in ten seconds if Elasticsearch does not respond to the cleanup after a stop, and says so', async () => {
+    csv = toCsv(NEW);
+    const load = proxy.hold('before', isBulk);
+    const command = new SpawnedCli('cli/rebuild', { ...suite.service.env, ...env() }, ['--force']);
+    await load.arrived;
+    const hanging = proxy.hang();
+    const began = performance.now();
+    expect(await command.stop(), command.stderr).to.equal(1);
+    expect(performance.now() - began).to.be.within(8_000, 10_000);
+    expect(command.stdout + command.stderr).to.contain('the cleanup after the stop takes too long');
+    load.release();
+    hanging.release();
+    await rebuildElsewhere('loading');
+  });
+
   for (const [name, begin] of ways) {
     it(`leaves nothing that the next one does not remove if it is killed, started by ${name}`, async () => {
       for (const point of [...BEFORE_FLIP, ...AFTER_FLIP]) {

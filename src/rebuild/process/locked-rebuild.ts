@@ -33,7 +33,11 @@ export async function acquireAndRebuild(
   options: RebuildOptions,
   onHeld: (owner: string) => void = () => undefined,
 ): Promise<Outcome | undefined> {
-  const limitCleanup = () => setTimeout(() => process.exit(1), STOP_MS).unref();
+  const giveUp = () => {
+    context.log.fatal('the cleanup after the stop takes too long; the next rebuild cleans up');
+    process.exit(1);
+  };
+  const limitCleanup = () => setTimeout(giveUp, STOP_MS).unref();
   // It may have been stopped while it connected.
   if (options.signal.aborted) limitCleanup();
   else options.signal.addEventListener('abort', limitCleanup);
