@@ -1,3 +1,6 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
@@ -72,6 +75,25 @@ describe('The command line', function () {
       expect({ stdout, stderr }).to.deep.equal({ stdout: `exit ${code}\n`, stderr: line });
       expect(await suite.service.indices()).not.to.include(oldest);
     }
+  });
+
+  it('fails if the dataset cannot be written, and leaves nothing behind', async () => {
+    // A limit of 32 KiB for files, because a full disk would need the rights to mount one: Node gets the same kind of error.
+    const limited = inShell('ulimit -f 64; exec "$@"');
+    const names = await served(suite.service);
+    const indices = await suite.service.indices();
+    const folder = await mkdtemp(join(tmpdir(), 'full-'));
+    const env = { ...suite.service.env, TMPDIR: folder, DATASET_URL: suite.dataset.url };
+    await suite.dataset.write(toCsv(packagesNamed(Array.from({ length: 2000 }, (_, i) => `package-${i}`))));
+    const { code, stderr } = await runCommand('cli/rebuild', env, [], limited);
+    expect(code).to.equal(1);
+    expect(stderr).to.equal(
+      'the rebuild failed: the dataset could not be downloaded: EFBIG: file too large, write\n',
+    );
+    expect(await readdir(folder)).to.deep.equal([]);
+    await rm(folder, { recursive: true });
+    expect(await served(suite.service)).to.deep.equal(names);
+    expect(await suite.service.indices()).to.deep.equal(indices);
   });
 
   it('continues without its terminal after nohup', async () => {

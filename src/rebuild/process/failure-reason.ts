@@ -58,7 +58,7 @@ export function detailsOf(error: Error): string {
   const shown = publicReason(error);
   return truncateReason(
     [...new Set(messages)]
-      .filter((text) => text !== '' && text !== shown)
+      .filter((text) => !shown.includes(text))
       .join(': ')
       .replace(/\s+/g, ' '),
   );
