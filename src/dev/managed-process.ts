@@ -1,7 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import { getPriority, setPriority } from 'node:os';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { SetupError } from './service.js';
 import type { Identity } from './paths.js';
 
@@ -99,18 +98,9 @@ export class ManagedProcess {
 
   /** Sets the niceness of it and its children, all threads included. Only root may lower it. Linux only. */
   setNiceness(niceness: number): void {
-    // A thread inherits the niceness of the one that starts it: until no thread has another one.
-    let changed: number;
-    do changed = this.#threads().filter((thread) => setThreadNiceness(thread, niceness)).length;
-    while (changed > 0);
-  }
-
-  /** Ids of all threads of its process group. */
-  #threads(): number[] {
-    return readdirSync('/proc')
-      .filter((pid) => groupOf(pid) === this.group)
-      .flatMap((pid) => unlessGone(() => readdirSync(`/proc/${pid}/task`)) ?? [])
-      .map(Number);
+    // Twice, because a thread that is just being created inherits the niceness of the one that creates it.
+    for (let i = 0; i < 2; i++)
+      execFileSync('renice', ['--priority', String(niceness), '--pgrp', String(this.group)]);
   }
 
   /**
@@ -143,37 +133,6 @@ export class ManagedProcess {
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-  }
-}
-
-/** @returns whether the thread had another niceness. */
-function setThreadNiceness(thread: number, niceness: number): boolean {
-  const setIfDifferent = () => {
-    if (getPriority(thread) === niceness) return false;
-    setPriority(thread, niceness);
-    return true;
-  };
-  return unlessGone(setIfDifferent) ?? false;
-}
-
-/** The process group of a process by its id as text; undefined if there is none. */
-function groupOf(pid: string): number | undefined {
-  if (!/^\d+$/.test(pid)) return undefined;
-  const stat = unlessGone(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  // After the name in parentheses: state, parent, group.
-  const [, , group] = stat?.split(') ').at(-1)?.split(' ') ?? [];
-  return group === undefined ? undefined : Number(group);
-}
-
-/** The result of a call about a process or thread; undefined if it has ended. */
-function unlessGone<T>(call: () => T): T | undefined {
-  try {
-    return call();
-  } catch (error) {
-    // `node:os` has the code in `info`.
-    const { code, info } = error as NodeJS.ErrnoException & { info?: { code: string } };
-    if (['ENOENT', 'ESRCH'].includes(info?.code ?? code ?? '')) return undefined;
-    throw error;
   }
 }
 
