@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { enableSecurity, authorizationOf, type Administrator } from './security.js';
 import type { Service, Log } from './service.js';
 import { findJdk } from './jdk.js';
 import { startLocalService } from './local-service.js';
@@ -59,8 +58,8 @@ interface NodeOptions {
   signal: AbortSignal;
   /** Settings that extend or override the usual ones, which are those of a single-node cluster. */
   settings?: Record<string, unknown>;
-  /** Enables security, with this superuser as the only user. */
-  administrator?: Administrator;
+  /** Headers of the requests that check whether it is ready. */
+  headers?: Record<string, string>;
   /** Niceness of its processes until it is ready; 0 afterwards. Only for root. */
   startNiceness?: number;
 }
@@ -75,7 +74,7 @@ export async function startElasticsearchProcess({
   log,
   signal,
   settings,
-  administrator,
+  headers = {},
   startNiceness,
 }: NodeOptions): Promise<Service> {
   const { runAs } = paths;
@@ -86,15 +85,12 @@ export async function startElasticsearchProcess({
   for (const name of ['data', 'logs', 'tmp']) makeFolder(join(folder, name), runAs);
   const config = makeFolder(join(folder, 'config'), runAs);
   writeBasicConfiguration(home, config);
-  const security = administrator === undefined ? {} : enableSecurity(administrator, config);
-  const headers: Record<string, string> =
-    administrator === undefined ? {} : { authorization: authorizationOf(administrator) };
 
   const launch = async (port: number) => {
     // A unique name, to check that the node that responds on the port is the one that was started.
     const name = `local-${randomBytes(8).toString('hex')}`;
     const own = { 'node.name': name, 'http.port': port };
-    const all = { ...usualSettings(folder), ...own, ...security, ...settings };
+    const all = { ...usualSettings(folder), ...own, ...settings };
     // JSON is YAML.
     writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
     const nice = startNiceness === undefined ? [] : ['nice', '-n', String(startNiceness)];

@@ -2,14 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startElasticsearchProcess } from '../../src/dev/elasticsearch.js';
-import type { Administrator } from '../../src/dev/security.js';
 import type { Service } from '../../src/dev/service.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
+import { enableSecurity, type Administrator } from './node-security.js';
 
 const HEAP = '512m';
 
 interface NodeOptions {
   settings?: Record<string, unknown>;
+  /** Enables security, with this superuser as the only user. */
   administrator?: Administrator;
   startNiceness?: number;
 }
@@ -27,7 +28,8 @@ export async function isolatedNodes(): Promise<IsolatedNodes> {
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const started: Service[] = [];
   return {
-    start: async (name, options) => {
+    start: async (name, { administrator, ...options }) => {
+      const config = makeFolder(join(folder, name, 'config'), paths.runAs);
       const engine = await startElasticsearchProcess({
         paths,
         folder: join(folder, name),
@@ -36,6 +38,7 @@ export async function isolatedNodes(): Promise<IsolatedNodes> {
         log: (line) => console.log(line),
         signal: new AbortController().signal,
         ...options,
+        ...(administrator === undefined ? {} : enableSecurity(administrator, config)),
       });
       started.push(engine);
       return engine;

@@ -14,22 +14,19 @@ const HASH_BYTES = 32;
 
 /**
  * Writes the only user of a node into its configuration folder, for Elasticsearch's file realm.
- * @returns the settings that enable security, for HTTP on loopback.
+ * @returns the settings that enable security, for HTTP on loopback, and the headers of the user's requests.
  */
-export function enableSecurity({ user, password }: Administrator, config: string): Record<string, unknown> {
+export function enableSecurity({ user, password }: Administrator, config: string) {
   writeFileSync(join(config, 'users'), `${user}:${hash(password)}\n`);
   writeFileSync(join(config, 'users_roles'), `superuser:${user}\n`);
-  return {
+  const settings = {
     'xpack.security.enabled': true,
     'xpack.security.enrollment.enabled': false,
     'xpack.security.http.ssl.enabled': false,
     'xpack.security.transport.ssl.enabled': false,
   };
-}
-
-/** The value of the `Authorization` header. */
-export function authorizationOf({ user, password }: Administrator): string {
-  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+  const token = Buffer.from(`${user}:${password}`).toString('base64');
+  return { settings, headers: { authorization: `Basic ${token}` } };
 }
 
 function hash(password: string): string {
