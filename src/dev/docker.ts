@@ -1,5 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
 import { ELASTICSEARCH_VERSION, javaOptions } from './elasticsearch.js';
 import type { Service } from './service.js';
@@ -10,7 +8,6 @@ export const REDIS_IMAGE = 'redis:8.0-alpine';
 const START_TIMEOUT_MS = 300_000;
 /** How long a container may take to stop before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
-const RESTART_POLL_MS = 100;
 const LOOPBACK = '127.0.0.1';
 
 /** Whether Docker is available. */
@@ -63,16 +60,18 @@ export async function startRedisContainer(
 ): Promise<Service> {
   return new ServiceContainer(REDIS_IMAGE)
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no'])
-    .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
+    .withWaitStrategy(Wait.forSuccessfulCommand('redis-cli ping'))
     .startService('redis', 6379, usualPort, signal);
 }
 
-class ServiceContainer extends GenericContainer {
-  #id: string | undefined;
+type Container = ReturnType<Awaited<ReturnType<typeof getContainerRuntimeClient>>['container']['getById']>;
 
-  protected override containerCreated(id: string): Promise<void> {
-    this.#id = id;
-    return Promise.resolve();
+class ServiceContainer extends GenericContainer {
+  /** Known before testcontainers returns the started container. */
+  #created: Container | undefined;
+
+  protected override async containerCreated(id: string): Promise<void> {
+    this.#created = (await getContainerRuntimeClient()).container.getById(id);
   }
 
   /** Starts the container. If the start fails or is aborted, nothing is left behind. */
@@ -86,10 +85,7 @@ class ServiceContainer extends GenericContainer {
     // Bound to loopback, because there is no password, unless Docker runs on another machine.
     const local = host === 'localhost' || host === LOOPBACK;
     // It may have exited in the meantime.
-    const kill = () =>
-      void this.#handle()
-        .then((container) => container?.kill())
-        .catch(() => undefined);
+    const kill = () => void this.#created?.kill().catch(() => undefined);
     signal.addEventListener('abort', kill);
     try {
       // A fixed port, so that the address stays the same after a restart of the container.
@@ -101,26 +97,11 @@ class ServiceContainer extends GenericContainer {
       return {
         description: `${this.imageName.string} (Docker)`,
         url: `${scheme}://${local ? LOOPBACK : host}:${port}`,
-        stop: async () => {
-          await started.stop({ timeout: STOP_MS });
-        },
-        kill: async () => {
-          await (await this.#handle())?.kill();
-        },
-        pause: async () => {
-          await (await this.#handle())?.pause();
-        },
-        resume: async () => {
-          await (await this.#handle())?.unpause();
-        },
-        // Not with testcontainers, which waits for a log line that it may have missed.
-        restart: async () => {
-          await (await this.#handle())?.restart();
-          while (!(await responds(scheme, local ? LOOPBACK : host, port))) {
-            await pause(RESTART_POLL_MS);
-            signal.throwIfAborted();
-          }
-        },
+        stop: () => started.stop({ timeout: STOP_MS }),
+        kill: async () => this.#created?.kill() as Promise<void>,
+        pause: async () => this.#created?.pause() as Promise<void>,
+        resume: async () => this.#created?.unpause() as Promise<void>,
+        restart: () => started.restart(),
       };
     } finally {
       signal.removeEventListener('abort', kill);
@@ -140,36 +121,9 @@ class ServiceContainer extends GenericContainer {
       signal.throwIfAborted();
       return await this.start();
     } catch (error) {
-      await (await this.#handle())?.remove({ force: true, v: true }).catch(() => undefined);
+      await this.#created?.remove({ force: true, v: true }).catch(() => undefined);
       throw error;
     }
-  }
-
-  async #handle() {
-    if (this.#id === undefined) return undefined;
-    return (await getContainerRuntimeClient()).container.getById(this.#id);
-  }
-}
-
-/** Whether the service responds. The caller decides when to stop trying. */
-async function responds(scheme: 'http' | 'redis', host: string, port: number): Promise<boolean> {
-  if (scheme === 'http') {
-    const url = `http://${host}:${port}/_cluster/health?wait_for_status=yellow&timeout=1s`;
-    return fetch(url).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  }
-  const redis = new Redis(port, host, { lazyConnect: true, retryStrategy: () => null });
-  redis.on('error', () => undefined);
-  try {
-    await redis.connect();
-    await redis.ping();
-    return true;
-  } catch {
-    return false;
-  } finally {
-    redis.disconnect();
   }
 }
 

@@ -4,7 +4,7 @@ export interface Service {
   description: string;
   url: string;
   /** Stops it gracefully and frees its resources. */
-  stop(): Promise<void>;
+  stop(): Promise<unknown>;
   /** Kills it, like a crash. */
   kill(): Promise<void>;
   /**

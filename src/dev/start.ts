@@ -28,7 +28,7 @@ const LOAD_START_TIMEOUT_MS = 15 * 60_000;
 const print = (line: string) => console.log(line);
 
 /** Cleanup steps, run in reverse order. */
-const cleanups: (() => Promise<void>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 
 async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise<void> {
   const { signal } = stopping;
