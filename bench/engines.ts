@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { Service } from '../src/dev/service.js';
-import { startElasticsearch, startRedis } from '../src/dev/services.js';
+import { startService } from '../src/dev/services.js';
 import { findPaths, makeFolder, type Identity } from '../src/dev/paths.js';
 
 const HEAP = '2g';
@@ -34,8 +34,8 @@ export async function withEngines(work: (bench: Bench) => Promise<void>): Promis
     log: print,
     signal,
   };
-  const elasticsearch = await startElasticsearch(options);
-  const redis = await startRedis(options);
+  const elasticsearch = await startService('elasticsearch', options);
+  const redis = await startService('redis', options);
   const input = await mkdtemp(name);
   try {
     await work({ elasticsearch, redis, input, runAs: paths.runAs });

@@ -1,6 +1,6 @@
 import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers';
 import { ELASTICSEARCH_VERSION, javaOptions } from './elasticsearch.js';
-import type { Service } from './service.js';
+import type { Service, StartOptions } from './service.js';
 import { onFreePort } from './free-port.js';
 
 export const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
@@ -20,15 +20,11 @@ export async function hasDocker(): Promise<boolean> {
   }
 }
 
-interface ElasticsearchContainerOptions {
+interface ElasticsearchContainerOptions extends Pick<StartOptions, 'usualPort' | 'env' | 'signal'> {
   /** Such as `1g`. */
   heap: string;
   /** A named volume for the data; without one, it is deleted with the container. */
   volume?: string | undefined;
-  /** HTTP port to use if it is free. */
-  usualPort?: number | undefined;
-  env: NodeJS.ProcessEnv;
-  signal: AbortSignal;
 }
 
 export async function startElasticsearchContainer({
@@ -54,10 +50,10 @@ export async function startElasticsearchContainer({
   return container.startService('http', 9200, usualPort, signal);
 }
 
-export async function startRedisContainer(
-  usualPort: number | undefined,
-  signal: AbortSignal,
-): Promise<Service> {
+export async function startRedisContainer({
+  usualPort,
+  signal,
+}: Pick<StartOptions, 'usualPort' | 'signal'>): Promise<Service> {
   return new ServiceContainer(REDIS_IMAGE)
     .withCommand(['redis-server', '--save', '', '--appendonly', 'no'])
     .withWaitStrategy(Wait.forSuccessfulCommand('redis-cli ping'))

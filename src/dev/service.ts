@@ -1,3 +1,5 @@
+import type { Paths } from './paths.js';
+
 /** A real Elasticsearch or Redis that this process started. */
 export interface Service {
   /** Its name and origin, for messages. */
@@ -24,3 +26,15 @@ export class SetupError extends Error {
 
 /** Prints progress to the terminal. */
 export type Log = (line: string) => void;
+
+/** What the start of a service needs. */
+export interface StartOptions {
+  paths: Paths;
+  /** Folder of its data, configuration and log. */
+  folder: string;
+  /** Port to use if it is free. */
+  usualPort?: number | undefined;
+  env: NodeJS.ProcessEnv;
+  log: Log;
+  signal: AbortSignal;
+}

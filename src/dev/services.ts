@@ -1,93 +1,66 @@
 import { join } from 'node:path';
 import { startElasticsearchProcess } from './elasticsearch.js';
-import { SetupError, type Service, type Log } from './service.js';
+import { SetupError, type Service, type StartOptions } from './service.js';
 import type * as Docker from './docker.js';
 import { DownloadError } from './maven.js';
-import { makeFolder, type Paths } from './paths.js';
+import { makeFolder } from './paths.js';
 import { startRedisProcess } from './redis.js';
 import { ProcessError } from './managed-process.js';
 
-interface ServiceOptions {
-  paths: Paths;
-  /** Folder of the services' data. */
-  folder: string;
+interface ServiceOptions extends Omit<StartOptions, 'usualPort'> {
   /** Docker volume of Elasticsearch's data. */
   volume: string | undefined;
   /** Heap size of Elasticsearch, such as `1g`. */
   heap: string;
   /** Whether to use the default ports if they are free. */
   onUsualPorts: boolean;
-  env: NodeJS.ProcessEnv;
-  log: Log;
-  signal: AbortSignal;
 }
 
-/** Starts a real Elasticsearch: in Docker if available, otherwise from Maven Central. */
-export async function startElasticsearch({
-  paths,
-  folder,
-  volume,
-  heap,
-  onUsualPorts,
-  env,
-  log,
-  signal,
-}: ServiceOptions): Promise<Service> {
-  const usualPort = onUsualPorts ? 9200 : undefined;
-  return startFromDockerOrMaven(
-    'Elasticsearch',
-    'ELASTICSEARCH_URL',
-    (docker) => docker.startElasticsearchContainer({ heap, volume, usualPort, env, signal }),
-    () =>
-      startElasticsearchProcess({
-        paths,
-        folder: join(makeFolder(folder, paths.runAs), 'elasticsearch'),
-        heap,
-        usualPort,
-        env,
-        log,
-        signal,
-      }),
-    log,
-    signal,
-  );
-}
+type Options = ServiceOptions & Pick<StartOptions, 'usualPort'>;
 
-/** Starts a real Redis, likewise. */
-export async function startRedis(options: ServiceOptions): Promise<Service> {
-  const { paths, folder, onUsualPorts, env, log, signal } = options;
-  const usualPort = onUsualPorts ? 6379 : undefined;
-  return startFromDockerOrMaven(
-    'Redis',
-    'REDIS_URL',
-    (docker) => docker.startRedisContainer(usualPort, signal),
-    () =>
-      startRedisProcess(paths, join(makeFolder(folder, paths.runAs), 'redis'), usualPort, env, log, signal),
-    log,
-    signal,
-  );
-}
+/** The services: the variables with their addresses, and how they are started. */
+export const SERVICES = {
+  elasticsearch: {
+    name: 'Elasticsearch',
+    variable: 'ELASTICSEARCH_URL',
+    port: 9200,
+    inDocker: (docker: typeof Docker, options: Options) => docker.startElasticsearchContainer(options),
+    asProcess: (options: Options) => startElasticsearchProcess(options),
+  },
+  redis: {
+    name: 'Redis',
+    variable: 'REDIS_URL',
+    port: 6379,
+    inDocker: (docker: typeof Docker, options: Options) => docker.startRedisContainer(options),
+    asProcess: (options: Options) => startRedisProcess(options),
+  },
+};
 
-async function startFromDockerOrMaven(
-  name: string,
-  variable: string,
-  fromDocker: (docker: typeof Docker) => Promise<Service>,
-  fromMaven: () => Promise<Service>,
-  log: Log,
-  signal: AbortSignal,
-): Promise<Service> {
+export type ServiceKind = keyof typeof SERVICES;
+
+export const KINDS = Object.keys(SERVICES) as ServiceKind[];
+
+/**
+ * Starts a real Elasticsearch or Redis: in Docker if available, otherwise from Maven Central.
+ * @param options its `folder` is that of the data of both services.
+ */
+export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
+  const { name, variable, port, inDocker, asProcess } = SERVICES[kind];
+  const { paths, log, signal, onUsualPorts } = options;
+  const folder = join(makeFolder(options.folder, paths.runAs), kind);
+  const own = { ...options, folder, usualPort: onUsualPorts ? port : undefined };
   // Loading testcontainers takes a second, which is saved if the addresses of the services are given.
   const docker = await import('./docker.js');
   if (await docker.hasDocker()) {
     try {
-      return await fromDocker(docker);
+      return await inDocker(docker, own);
     } catch (error) {
       signal.throwIfAborted();
       log(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);
     }
   }
   try {
-    return await fromMaven();
+    return await asProcess(own);
   } catch (error) {
     // A program that did not become ready has already given the reason.
     if (!(error instanceof SetupError) || error instanceof ProcessError) throw error;

@@ -10,7 +10,7 @@ import { createLogger } from '../log.js';
 import { createRedactor } from '../redact.js';
 import { startServer, type RunningServer } from '../server.js';
 import { SetupError } from './service.js';
-import { startElasticsearch, startRedis } from './services.js';
+import { KINDS, SERVICES, startService } from './services.js';
 import { ProgressBar } from '../cli/progress-bar.js';
 import { onStopSignal } from '../cli/signals.js';
 import { lockFolder } from './lock-folder.js';
@@ -66,18 +66,20 @@ async function startServices(
   draft: Config,
   stopping: AbortController,
 ): Promise<Record<string, string>> {
-  const { ELASTICSEARCH_URL: elasticsearch, REDIS_URL: redis } = withoutEmpty(env);
-  if (elasticsearch !== undefined) await checkElasticsearch(draft.elasticsearch);
-  if (redis !== undefined) await checkRedis(redis, draft.registry.slug);
-  if (elasticsearch !== undefined && redis !== undefined) return {};
+  const given = withoutEmpty(env);
+  if (given['ELASTICSEARCH_URL'] !== undefined) await checkElasticsearch(draft.elasticsearch);
+  if (draft.redisUrl !== undefined) await checkRedis(draft.redisUrl, draft.registry.slug);
+  const missing = KINDS.filter((kind) => given[SERVICES[kind].variable] === undefined);
+  if (missing.length === 0) return {};
 
   const paths = findPaths(env);
   cleanups.push(await lockFolder(paths.data, print, (lost) => stopping.abort(lost)));
   const { signal } = stopping;
-  const options = {
+  const volume = `package-registry-search-${basename(paths.data)}`;
+  const common = {
     paths,
     folder: paths.data,
-    volume: volumeOf(paths.data),
+    volume,
     heap: HEAP,
     onUsualPorts: true,
     env,
@@ -85,25 +87,16 @@ async function startServices(
     signal,
   };
   const addresses: Record<string, string> = {};
-  if (elasticsearch === undefined) {
-    addresses['ELASTICSEARCH_URL'] = await startService('Elasticsearch', () => startElasticsearch(options));
+  for (const kind of missing) {
+    signal.throwIfAborted();
+    const { name, variable } = SERVICES[kind];
+    print(`Starting ${name} …`);
+    const service = await startService(kind, common);
+    cleanups.push(() => service.stop());
+    print(`  ${service.description} at ${service.url}`);
+    addresses[variable] = service.url;
   }
-  signal.throwIfAborted();
-  if (redis === undefined) addresses['REDIS_URL'] = await startService('Redis', () => startRedis(options));
   return addresses;
-}
-
-/** Starts a service and registers its cleanup. @returns its address. */
-async function startService(name: string, start: () => ReturnType<typeof startRedis>): Promise<string> {
-  print(`Starting ${name} …`);
-  const service = await start();
-  cleanups.push(() => service.stop());
-  print(`  ${service.description} at ${service.url}`);
-  return service.url;
-}
-
-function volumeOf(folder: string): string {
-  return `package-registry-search-${basename(folder)}`;
 }
 
 async function assertPortFree(variable: string, port: number, host: string): Promise<void> {

@@ -17,14 +17,13 @@ export type Engines = Awaited<ReturnType<typeof startEngines>>;
 
 /** @param folder receives the log of Redis. */
 export async function startEngines(folder: string) {
-  const redisServer = await startRedisProcess(
-    findPaths(process.env),
-    join(folder, 'redis'),
-    undefined,
-    process.env,
-    (line) => console.log(line),
-    new AbortController().signal,
-  );
+  const redisServer = await startRedisProcess({
+    paths: findPaths(process.env),
+    folder: join(folder, 'redis'),
+    env: process.env,
+    log: (line) => console.log(line),
+    signal: new AbortController().signal,
+  });
   const cluster = await startCluster(
     ['master', 'master', 'master'],
     process.getuid?.() === 0 ? { startNiceness: START_NICENESS } : {},

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 import type { Service } from '../../src/dev/service.js';
-import { startElasticsearch, startRedis } from '../../src/dev/services.js';
+import { KINDS, SERVICES, startService, type ServiceKind as Kind } from '../../src/dev/services.js';
 
 /** Timeout of a start, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
@@ -12,11 +12,6 @@ const HEAP = '1g';
 
 /** Set by `npm run test:containers`, which accepts only containers. */
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
-
-const KINDS = ['elasticsearch', 'redis'] as const;
-type Kind = (typeof KINDS)[number];
-
-const VARIABLES: Record<Kind, string> = { elasticsearch: 'ELASTICSEARCH_URL', redis: 'REDIS_URL' };
 
 /** A real engine that this process started. */
 export interface StartedEngine extends Service {
@@ -38,11 +33,8 @@ async function startEngine(kind: Kind): Promise<StartedEngine> {
   const options = { paths, folder, volume: undefined, heap: HEAP, onUsualPorts: false, env, log, signal };
   const removeFolder = () => rm(folder, { recursive: true, force: true });
   const start = async () => {
-    if (!MUST_BE_CONTAINERS) return kind === 'redis' ? startRedis(options) : startElasticsearch(options);
-    const docker = await import('../../src/dev/docker.js');
-    return kind === 'redis'
-      ? docker.startRedisContainer(undefined, signal)
-      : docker.startElasticsearchContainer({ heap: HEAP, env, signal });
+    if (!MUST_BE_CONTAINERS) return startService(kind, options);
+    return SERVICES[kind].inDocker(await import('../../src/dev/docker.js'), options);
   };
   try {
     const engine = await start();
@@ -66,7 +58,7 @@ const started: StartedEngine[] = [];
  */
 export async function provideEngines(): Promise<void> {
   for (const kind of KINDS) {
-    const variable = VARIABLES[kind];
+    const variable = SERVICES[kind].variable;
     if (process.env[variable] !== undefined && !MUST_BE_CONTAINERS) continue;
     const engine = await startEngine(kind);
     started.push(engine);
@@ -86,9 +78,9 @@ export async function stopEngines(): Promise<void> {
  */
 export function engines(): Record<Kind, { url: string }> {
   const urlOf = (kind: Kind) => {
-    const url = process.env[VARIABLES[kind]];
+    const url = process.env[SERVICES[kind].variable];
     if (url === undefined)
-      throw new Error(`${VARIABLES[kind]} is not set: only test/unit runs without engines`);
+      throw new Error(`${SERVICES[kind].variable} is not set: only test/unit runs without engines`);
     return { url };
   };
   return { elasticsearch: urlOf('elasticsearch'), redis: urlOf('redis') };
