@@ -9,7 +9,7 @@ export async function cleanUpAfterCrash(
   error: Error,
   { alias, client, snapshots, lock, log, status }: RebuildContext,
 ): Promise<Outcome> {
-  const { index, lockOwner, report } = child;
+  const { index, lockOwner, report } = child.state;
   await snapshots.refresh();
   const isServed = index !== undefined && snapshots.current?.index === index;
   const isUncertain = report.phase === 'flipping' && snapshots.state !== 'present';

@@ -36,22 +36,31 @@ export interface ResourceUsage {
   cpuSeconds: number;
 }
 
+/** What the server knows of a rebuild. */
+export interface RebuildState {
+  report: ProgressReport;
+  /** Undefined until its first report. */
+  usage?: ResourceUsage;
+  /** Its id as the owner of the lock; undefined until it holds the lock. */
+  lockOwner?: string;
+  /** The index that it builds; undefined until it has a name. */
+  index?: string;
+  /** The dataset that it did not build, because its bytes had not changed, whatever its validators say. */
+  seen?: SeenDataset;
+}
+
 /** What the command tells the server that has started it: lines of JSON on the channel of Node. */
 export type RebuildMessage =
   /** One line of the log, with the newline. */
   | { type: 'log'; line: string }
+  /** What has changed. The progress is sent several times a second, as a heartbeat. */
+  | { type: 'state'; changed: Partial<RebuildState> }
   /** It holds the lock and begins. */
-  | { type: 'started'; lockOwner: string }
+  | { type: 'started' }
   /** Another rebuild holds the lock. */
   | { type: 'busy' }
   /** The state of the lock is unknown. */
   | { type: 'lock-unavailable'; reason: string }
-  /** A heartbeat, sent several times a second even without progress. */
-  | { type: 'progress'; report: ProgressReport; usage: ResourceUsage }
-  /** The dataset has not changed, whatever its validators say. */
-  | { type: 'seen'; seen: SeenDataset }
-  /** It is about to create this index. */
-  | { type: 'index'; index: string }
   /** It has cleaned up and released the lock. */
   | { type: 'ended'; outcome: Outcome };
 
@@ -71,13 +80,9 @@ export class RebuildProcess {
   /** Rejects if the process could not be started, or ended without a response. */
   readonly response: Promise<FirstResponse>;
   readonly ended: Promise<ProcessEnd>;
+  readonly state: Readonly<RebuildState> = { report: new Progress(new Date()).report };
   /** Undefined if it could not be started. */
   readonly #child: ChildProcess | undefined;
-  #report = new Progress(new Date()).report;
-  #usage: ResourceUsage | undefined;
-  #index: string | undefined;
-  #lockOwner: string | undefined;
-  #seen: SeenDataset | undefined;
 
   /** @param env the variables of the server, which the process reads, too. */
   constructor(
@@ -108,16 +113,12 @@ export class RebuildProcess {
     child.on('message', (message: RebuildMessage) => {
       silentChecks = 0;
       if (message.type === 'log') forwardLine(log, message.line);
-      else if (message.type === 'progress') {
-        this.#usage = message.usage;
-        this.#report = message.report;
-        onProgress?.(message.report);
-      } else if (message.type === 'index') this.#index = message.index;
-      else if (message.type === 'seen') this.#seen = message.seen;
-      else if (message.type === 'ended') end = { outcome: message.outcome };
+      else if (message.type === 'state') {
+        Object.assign(this.state, message.changed);
+        if (message.changed.report !== undefined) onProgress?.(message.changed.report);
+      } else if (message.type === 'ended') end = { outcome: message.outcome };
       else {
-        if (message.type === 'started') this.#lockOwner = message.lockOwner;
-        else end = { isRefused: true };
+        if (message.type !== 'started') end = { isRefused: true };
         respond(
           message.type === 'lock-unavailable' ? new LockUnavailableError(message.reason) : message.type,
         );
@@ -134,30 +135,6 @@ export class RebuildProcess {
         : new ProcessFailedError('the rebuild process ended without a response');
     });
     this.response = Promise.race([responded, failed]);
-  }
-
-  get report(): ProgressReport {
-    return this.#report;
-  }
-
-  /** Undefined until its first report. */
-  get usage(): ResourceUsage | undefined {
-    return this.#usage;
-  }
-
-  /** The index that it builds; undefined until it has a name. */
-  get index(): string | undefined {
-    return this.#index;
-  }
-
-  /** The dataset that it did not build, because its bytes had not changed. */
-  get seen(): SeenDataset | undefined {
-    return this.#seen;
-  }
-
-  /** Its id as the owner of the lock; undefined until it holds the lock. */
-  get lockOwner(): string | undefined {
-    return this.#lockOwner;
   }
 
   /** Stops the rebuild before its flip. The process cleans up, and is killed if that takes too long. */

@@ -74,12 +74,12 @@ export class RebuildService {
 
   /** Progress of the rebuild of this process; undefined if none is running. */
   get progress(): ProgressReport | undefined {
-    return this.#process?.report;
+    return this.#process?.state.report;
   }
 
   /** Resource usage of the running one. */
   get usage(): ResourceUsage | undefined {
-    return this.#process?.usage;
+    return this.#process?.state.usage;
   }
 
   /** Why the last rebuild of this process failed; undefined after one that succeeded. */
@@ -131,7 +131,7 @@ export class RebuildService {
       if ('stopped' in (await outcome)) return 'started' as const;
       throw error;
     });
-    if (response === 'started') return { accepted: true, outcome, progress: child.report, lastFailure };
+    if (response === 'started') return { accepted: true, outcome, progress: child.state.report, lastFailure };
     this.#process = undefined;
     if (response instanceof LockUnavailableError) throw response;
     return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
@@ -168,9 +168,10 @@ export class RebuildService {
       const { index } = outcome;
       this.counts[index === undefined ? 'unchanged' : 'rebuilt']++;
       this.#lastFailure = undefined;
-      if (child.seen !== undefined) {
-        this.#seen = child.seen;
-        await this.context.status?.see(child.seen);
+      const { seen } = child.state;
+      if (seen !== undefined) {
+        this.#seen = seen;
+        await this.context.status?.see(seen);
       }
       const seconds = index === undefined ? this.#lastSuccess?.seconds : (performance.now() - began) / 1000;
       this.#lastSuccess = { at: new Date().toISOString(), seconds };
@@ -183,7 +184,7 @@ export class RebuildService {
   async #outcomeOf(end: Exclude<ProcessEnd, { isRefused: true }>, child: RebuildProcess): Promise<Outcome> {
     if ('outcome' in end) return end.outcome;
     // A terminal sends Ctrl-C to the process, too, and ends it if it is still starting.
-    if (this.#isStopping && child.lockOwner === undefined) return { stopped: true };
+    if (this.#isStopping && child.state.lockOwner === undefined) return { stopped: true };
     return cleanUpAfterCrash(child, end.error, this.context);
   }
 }

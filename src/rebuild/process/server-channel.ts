@@ -6,7 +6,7 @@ import { LockUnavailableError } from './lock.js';
 import { acquireAndRebuild } from './locked-rebuild.js';
 import { Progress, type Phase } from './progress.js';
 import { createRebuildContext } from '../rebuild-context.js';
-import type { RebuildMessage, StartOptions } from './rebuild-process.js';
+import type { RebuildMessage, RebuildState, StartOptions } from './rebuild-process.js';
 
 /** How often progress is reported, in milliseconds. */
 const REPORT_MS = 250;
@@ -25,11 +25,12 @@ export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOpt
     destination: { write: (line) => void send({ type: 'log', line }) },
   });
   const context = await createRebuildContext(config, log, 'the rebuild lock cannot be renewed');
+  const change = (changed: Partial<RebuildState>) => void send({ type: 'state', changed });
   let phase: Phase | undefined;
   const report = () => {
     const { user, system } = process.cpuUsage();
     const usage = { memoryBytes: process.memoryUsage.rss(), cpuSeconds: (user + system) / 1e6 };
-    void send({ type: 'progress', report: progress.report, usage });
+    change({ report: progress.report, usage });
   };
   const progress = new Progress(new Date(), (current) => {
     if (current.phase !== phase) report();
@@ -39,7 +40,8 @@ export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOpt
   const onHeld = (lockOwner: string) => {
     // With the time of its start, before the server responds.
     report();
-    void send({ type: 'started', lockOwner });
+    change({ lockOwner });
+    void send({ type: 'started' });
     reporting = setInterval(report, REPORT_MS);
   };
   try {
@@ -49,8 +51,8 @@ export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOpt
         ...options,
         progress,
         signal,
-        onSeen: (seen) => void send({ type: 'seen', seen }),
-        onIndex: (index) => void send({ type: 'index', index }),
+        onSeen: (seen) => change({ seen }),
+        onIndex: (index) => change({ index }),
       },
       onHeld,
     );

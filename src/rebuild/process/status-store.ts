@@ -58,26 +58,19 @@ export const seenDataset: z.ZodType<SeenDataset> = z.object({
   validators: validators.optional(),
 });
 
+/** The last part of a key on Redis. */
+type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset';
+
 /**
  * Shares the progress of the running rebuild, the results of the last ones and the validators of the dataset among all
  * replicas, through Redis. Errors of Redis are logged, not thrown: a rebuild must not fail because its status cannot be shared.
  */
 export class StatusStore {
-  readonly #progressKey: string;
-  readonly #failureKey: string;
-  readonly #seenKey: string;
-  readonly #successKey: string;
-
   constructor(
     private readonly redis: Redis,
-    slug: string,
+    private readonly slug: string,
     private readonly log: Logger,
-  ) {
-    this.#progressKey = `${slug}:rebuild:progress`;
-    this.#failureKey = `${slug}:rebuild:last-failure`;
-    this.#successKey = `${slug}:rebuild:last-success`;
-    this.#seenKey = `${slug}:rebuild:seen-dataset`;
-  }
+  ) {}
 
   /**
    * Publishes the result of `report` periodically until the returned function is called.
@@ -86,7 +79,7 @@ export class StatusStore {
   publish(report: () => ProgressReport, lost: AbortSignal): () => Promise<void> {
     const write = async () => {
       if (lost.aborted) return;
-      await this.#try(() => this.redis.set(this.#progressKey, shared(report()), 'PX', STATUS_TTL_MS));
+      await this.#try(() => this.redis.set(this.#key('progress'), shared(report()), 'PX', STATUS_TTL_MS));
     };
     let writing = write();
     const timer = setInterval(() => {
@@ -95,13 +88,13 @@ export class StatusStore {
     return async () => {
       clearInterval(timer);
       await writing;
-      if (!lost.aborted) await this.#try(() => this.redis.del(this.#progressKey));
+      if (!lost.aborted) await this.#try(() => this.redis.del(this.#key('progress')));
     };
   }
 
   /** Progress of the running rebuild; undefined if none was published recently. */
   progress(): Promise<ProgressReport | undefined> {
-    return this.#read(this.#progressKey, progressReport);
+    return this.#read('progress', progressReport);
   }
 
   /** Stores why the last rebuild failed, or that it succeeded if that is undefined. */
@@ -110,39 +103,44 @@ export class StatusStore {
       failed === undefined
         ? this.redis
             .multi()
-            .del(this.#failureKey)
-            .set(this.#successKey, shared({ at: new Date().toISOString() }))
+            .del(this.#key('last-failure'))
+            .set(this.#key('last-success'), shared({ at: new Date().toISOString() }))
             .exec()
-        : this.redis.set(this.#failureKey, shared(failed)),
+        : this.redis.set(this.#key('last-failure'), shared(failed)),
     );
   }
 
   /** When a rebuild last succeeded (ISO 8601). */
   async lastSuccess(): Promise<string | undefined> {
-    return (await this.#read(this.#successKey, success))?.at;
+    return (await this.#read('last-success', success))?.at;
   }
 
   /** Stores what the dataset's server said of a dataset that was not built. */
   async see(seen: SeenDataset): Promise<void> {
-    await this.#try(() => this.redis.set(this.#seenKey, shared(seen)));
+    await this.#try(() => this.redis.set(this.#key('seen-dataset'), shared(seen)));
   }
 
   seen(): Promise<SeenDataset | undefined> {
-    return this.#read(this.#seenKey, seenDataset);
+    return this.#read('seen-dataset', seenDataset);
   }
 
   lastFailure(): Promise<Failure | undefined> {
-    return this.#read(this.#failureKey, failure);
+    return this.#read('last-failure', failure);
   }
 
   /** @returns undefined also for values of other versions, such as a phase that this one does not know. */
-  async #read<T>(key: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  async #read<T>(name: Name, schema: z.ZodType<T>): Promise<T | undefined> {
+    const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
     if (!text) return undefined;
     const sent = json.pipe(envelope).safeParse(text);
     const parsed = sent.success ? schema.safeParse(sent.data) : sent;
     if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'a value of another version is ignored');
     return parsed.data;
+  }
+
+  #key(name: Name): string {
+    return `${this.slug}:rebuild:${name}`;
   }
 
   async #try<T>(call: () => Promise<T>): Promise<T | undefined> {
