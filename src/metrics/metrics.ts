@@ -9,13 +9,24 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** A number, and the values of the metric's labels in their order. */
 export type Sample = [value: number, ...labels: string[]];
 
+/** A value, or those by their only label, or by several; undefined if there is none. */
+export type Reading = number | undefined | Readonly<Record<string, number>> | Sample[];
+
 /** A metric whose values are kept elsewhere and read on every scrape. */
 export interface Collector {
   type: 'counter' | 'gauge';
   name: string;
   help: string;
-  labels?: readonly string[];
-  read: () => Sample[] | Promise<Sample[]>;
+  labels: readonly string[];
+  read: () => Reading | Promise<Reading>;
+}
+
+export function counter(name: string, help: string, read: Collector['read'], ...labels: string[]): Collector {
+  return { type: 'counter', name, help, labels, read };
+}
+
+export function gauge(name: string, help: string, read: Collector['read'], ...labels: string[]): Collector {
+  return { type: 'gauge', name, help, labels, read };
 }
 
 /**
@@ -61,7 +72,7 @@ export class Metrics {
     return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }
 
-  #registerOne({ type, name, help, labels = [], read }: Collector): void {
+  #registerOne({ type, name, help, labels, read }: Collector): void {
     const Metric = type === 'counter' ? Counter : Gauge;
     new Metric({
       name: PREFIX + name,
@@ -69,7 +80,7 @@ export class Metrics {
       labelNames: labels,
       registers: [this.#registry],
       async collect() {
-        const samples = await read();
+        const samples = samplesOf(await read());
         this.reset();
         // Without labels, `reset` sets the value to zero instead of removing it.
         if (labels.length === 0) this.remove();
@@ -84,4 +95,10 @@ export class Metrics {
     const registers = [this.#registry];
     return new Histogram({ name: PREFIX + name, help, labelNames, buckets: BUCKETS, registers });
   }
+}
+
+function samplesOf(reading: Reading): Sample[] {
+  if (reading === undefined) return [];
+  if (typeof reading === 'number') return [[reading]];
+  return Array.isArray(reading) ? reading : Object.entries(reading).map(([label, n]) => [n, label]);
 }

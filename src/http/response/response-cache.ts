@@ -8,21 +8,16 @@ const OVERHEAD_BYTES = 1400;
 /** Smaller bodies are not compressed: they fit into one packet. */
 const MIN_COMPRESSED_BYTES = 1024;
 
-/** Responses by origin: cached, shared with an equal request in flight, created, or 304. */
-export interface CacheCounts {
-  hit: number;
-  shared: number;
-  miss: number;
-  not_modified: number;
-}
-
 /**
  * Caches responses, bounded in bytes, and beside them their compressed variants. Concurrent requests for the same
  * response share one.
  */
 export class ResponseCache {
-  /** Counts so far; the caller counts `hit` and `not_modified`. */
-  readonly counts: CacheCounts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
+  /**
+   * Responses so far by origin: cached, shared with an equal request in flight, created, or 304. The caller counts `hit` and
+   * `not_modified`.
+   */
+  readonly counts = { hit: 0, shared: 0, miss: 0, not_modified: 0 };
   readonly #entries: LRUCache<string, BodyResponse> | undefined;
   readonly #inFlight = new Map<string, Promise<BodyResponse>>();
 

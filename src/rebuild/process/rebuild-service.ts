@@ -18,14 +18,6 @@ import {
 const ATTEMPTS = 5;
 const ATTEMPT_PAUSE_MS = 50;
 
-/** Number of rebuilds by outcome. */
-export interface RebuildCounts {
-  rebuilt: number;
-  unchanged: number;
-  stopped: number;
-  failed: number;
-}
-
 /** A rebuild that succeeded, even if nothing had changed. */
 export interface Success {
   /** ISO 8601. */
@@ -64,7 +56,8 @@ export class RebuildService {
   #lastFailure: Failure | undefined;
   #lastSuccess: Success | undefined;
   #seen: SeenDataset | undefined;
-  readonly counts: RebuildCounts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
+  /** Number of rebuilds by outcome. */
+  readonly counts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
   #isStopping = false;
 
   constructor(
