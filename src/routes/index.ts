@@ -1,6 +1,7 @@
 import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Catalog } from '../search/catalog.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
@@ -9,9 +10,9 @@ import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import type { RateLimitPolicy } from '../http/limits/fixed-windows.js';
 import { confidential, isOpen, markAsPage, preflight } from '../http/response/browser-policy.js';
 import { respond } from '../http/response/send.js';
-import { snapshotReader } from '../http/response/snapshot-read.js';
+import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../http/response/snapshot-read.js';
 import { createRateLimit, type Cost, type RateLimit } from '../http/limits/rate-limit.js';
-import type { Operation } from '../http/response/openapi.js';
+import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/response/openapi.js';
 import type { Handler, RequestState } from '../http/request/request-context.js';
 import { SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
@@ -46,13 +47,12 @@ export interface RouteDeps {
 /** Limit of `/debug-ip`: enough for a person, too low for a flood. */
 const DEBUG_POLICY: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds: 60 };
 
-interface Endpoint {
-  operation: Operation;
+interface Endpoint extends DescribedEndpoint {
   handler: Handler;
   /** Rate limit of its requests; none by default. */
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
-  cost?: Cost;
+  cost?: Cost | undefined;
 }
 
 /** Registers all endpoints, with their rate limits and cross-origin access. */
@@ -65,36 +65,25 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   // These count wrong secrets instead of requests.
   const secrets = new SecretAuth(rateLimiter);
 
+  /** An endpoint whose responses are constant for a snapshot. */
+  const ofSnapshot = <Query extends SnapshotQuery, Source extends Snapshot>(
+    operation: Operation,
+    steps: SnapshotRead<Query, Source>,
+    cost?: Cost,
+  ): Endpoint => ({ operation, handler: read(steps), limit: reading, cost });
+
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping() },
     '/health': { operation: healthOperation, handler: health(snapshots) },
     '/stats': { operation: statsOperation(slug), handler: stats(snapshots, slug), limit: reading },
-    '/browse': { operation: browseOperation, handler: read(browse(catalog)), limit: reading },
-    '/search': { operation: searchOperation, handler: read(search(catalog)), limit: reading },
-    '/packages/{name}': {
-      operation: packageOperation,
-      handler: read(packageByName(catalog)),
-      limit: reading,
-    },
-    '/lookup': {
-      operation: lookupOperation,
-      handler: read(lookup(catalog)),
-      limit: reading,
-      cost: lookupCost,
-    },
-    '/similar': {
-      operation: similarOperation,
-      handler: read(similar(catalog)),
-      limit: reading,
-      cost: SIMILAR_COST,
-    },
+    '/browse': ofSnapshot(browseOperation, browse(catalog)),
+    '/search': ofSnapshot(searchOperation, search(catalog)),
+    '/packages/{name}': ofSnapshot(packageOperation, packageByName(catalog)),
+    '/lookup': ofSnapshot(lookupOperation, lookup(catalog), lookupCost),
+    '/similar': ofSnapshot(similarOperation, similar(catalog), SIMILAR_COST),
     ...(config.changesRetention > 0 && {
-      '/changes': { operation: changesOperation, handler: read(changes(catalog)), limit: reading },
-      '/changes.atom': {
-        operation: changesFeedOperation,
-        handler: read(changesFeed(catalog, slug)),
-        limit: reading,
-      },
+      '/changes': ofSnapshot(changesOperation, changes(catalog)),
+      '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug)),
     }),
     '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging },
     '/get-bypass': {
@@ -106,16 +95,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       handler: startRebuild(secrets, rebuilds, snapshots, config.rebuild.secret),
     },
   };
-  const described = Object.entries(endpoints).map(
-    ([path, { operation, limit }]) => [path, { operation, limited: limit !== undefined }] as const,
-  );
-  endpoints['/openapi.json'] = {
-    operation: openApiOperation,
-    handler: openApi({
-      ...Object.fromEntries(described),
-      '/openapi.json': { operation: openApiOperation, limited: false },
-    }),
-  };
+  const document = openApiDocument({ ...endpoints, '/openapi.json': { operation: openApiOperation } });
+  endpoints['/openapi.json'] = { operation: openApiOperation, handler: openApi(document) };
 
   // Paths are case-sensitive and allow no extra trailing slash.
   const router = new Router<RequestState>({ strict: true, sensitive: true });

@@ -28,10 +28,11 @@ export interface Operation {
   members?: Partial<Record<ProblemCode, { shape: z.ZodRawShape; example: Json }>>;
 }
 
-/** An endpoint, and whether it is rate limited. */
+/** An endpoint, as far as the document describes it. */
 export interface DescribedEndpoint {
   operation: Operation;
-  limited: boolean;
+  /** Its rate limit, if any. */
+  limit?: object;
 }
 
 /** Problems that any request can cause, on any path. */
@@ -93,7 +94,8 @@ export function openApiDocument(endpoints: Readonly<Record<string, DescribedEndp
   };
 }
 
-function describe(path: string, { operation, limited }: DescribedEndpoint): Json {
+function describe(path: string, { operation, limit }: DescribedEndpoint): Json {
+  const limited = limit !== undefined;
   const { summary, description, params, responses } = operation;
   const headers = limited ? LIMIT_HEADERS : {};
   const described = Object.entries(responses).map(([status, response]) => [

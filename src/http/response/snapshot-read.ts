@@ -14,7 +14,7 @@ import type { Snapshot } from '../../snapshot/snapshot.js';
 const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
 
 /** The parameters of a read. */
-interface SnapshotQuery {
+export interface SnapshotQuery {
   /** The snapshot that the client chose. */
   snapshot?: string | undefined;
 }
