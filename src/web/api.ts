@@ -24,6 +24,17 @@ export interface ApiError {
 
 export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Headers };
 
+/** The remaining share of the client's rate limit that counts as little, 0 to 1. */
+const FEW_POINTS = 0.25;
+
+/** The remaining share of the client's rate limit by the last response. */
+let points = 1;
+
+/** Whether little of the client's rate limit is left. */
+export function isLimitNear(): boolean {
+  return points < FEW_POINTS;
+}
+
 type Members = Record<string, unknown>;
 
 /** Checks that a response's JSON is what the page expects. */
@@ -66,6 +77,7 @@ export async function fetchJson<T>(
     return { error: { words: 'The service cannot be reached.', retryAfter: 0 }, headers: new Headers() };
   }
   const { headers } = response;
+  points = pointsLeft(headers) ?? points;
   const body = parseJson(text);
   if (!response.ok) return { error: toApiError(response, body), headers };
   if (isExpected(body)) return { body, headers };
@@ -157,7 +169,7 @@ export function lookupOf(name: unknown): Guard<Lookup> {
  * The remaining share of the client's rate limit, 0 to 1, from headers such as `"reading";r=117;t=60` and
  * `"reading";q=120;w=60`. Undefined without them.
  */
-export function pointsLeft(headers: Headers): number | undefined {
+function pointsLeft(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
   const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);

@@ -1,0 +1,35 @@
+import { titleOf } from './render.js';
+import { parseUrl, toUrl, type ViewState } from './url-state.js';
+
+/** A query shown for this time gets its own entry in the browser's history, in milliseconds. */
+const HISTORY_ENTRY_MS = 2000;
+
+let settling: number | undefined;
+let isTyping = false;
+
+function isInUrl(view: ViewState): boolean {
+  return toUrl(view) === toUrl(parseUrl(location.search));
+}
+
+/** Puts a view into the URL, as a new entry of the history. */
+export function pushAddress(view: ViewState): void {
+  // A link that is clicked twice is one entry.
+  if (!isInUrl(view)) history.pushState(null, '', toUrl(view));
+}
+
+/** Puts a query into the URL while it is typed. A whole word is one history entry, not each of its letters. */
+export function recordTyping(view: ViewState): void {
+  if (isInUrl(view)) return;
+  if (isTyping) history.replaceState(null, '', toUrl(view));
+  else history.pushState(null, '', toUrl(view));
+  document.title = titleOf(view);
+  isTyping = true;
+  clearTimeout(settling);
+  settling = setTimeout(commitHistoryEntry, HISTORY_ENTRY_MS);
+}
+
+/** Keeps the query that is shown: what is typed next gets another entry. */
+export function commitHistoryEntry(): void {
+  clearTimeout(settling);
+  isTyping = false;
+}

@@ -1,0 +1,116 @@
+import { fetchJson, nextPage, type ApiResult, type Guard } from './api.js';
+import { byId } from './dom.js';
+import { ErrorBanner } from './error-banner.js';
+import type { Summary } from './render.js';
+
+/** A list that an endpoint returns page by page. */
+interface List<T> {
+  /** The endpoint's path, relative to the page. */
+  path: string;
+  isExpected: Guard<{ results: T[] }>;
+  display(results: readonly T[], more: boolean): void;
+}
+
+/** The part of the page below the search box: the status line, the lists of packages, and errors. */
+export class Results {
+  readonly packages = byId('packages');
+  readonly #status = byId('status');
+  readonly #banner = new ErrorBanner();
+  /** Whether Enter was pressed before the response arrived: then the first package is focused once it is shown. */
+  #isEntering = false;
+
+  /** @param retry requests what failed once more. */
+  constructor(private readonly retry: () => void) {}
+
+  /** Whether a response is awaited. */
+  get isBusy(): boolean {
+    return this.packages.ariaBusy === 'true';
+  }
+
+  /** A request begins. */
+  markBusy(): void {
+    this.#banner.hide();
+    this.packages.ariaBusy = 'true';
+  }
+
+  display(summary: Summary, lists: readonly HTMLElement[] = []): void {
+    this.#status.replaceChildren(...summary);
+    this.packages.replaceChildren(...lists);
+    this.packages.ariaBusy = 'false';
+    if (this.#isEntering) this.#enter();
+  }
+
+  /** Displays the body of a response, or why there is none. */
+  handle<T>(result: ApiResult<T>, render: (body: T, headers: Headers) => void): void {
+    if ('body' in result) {
+      render(result.body, result.headers);
+      return;
+    }
+    this.display([]);
+    this.#banner.show(result.error, this.retry);
+  }
+
+  /** @param headers of the response, which has a link to the next page. */
+  displayList<T>(list: List<T>, results: readonly T[], headers: Headers, signal: AbortSignal): void {
+    const next = nextPage(headers);
+    list.display(results, next !== undefined);
+    const button = this.packages.querySelector<HTMLButtonElement>('#more');
+    if (next === undefined || button === null) return;
+    button.addEventListener('click', () => {
+      if (button.ariaDisabled !== 'true')
+        runUnlessAborted(this.#showMore(list, results, next, signal, button), signal);
+    });
+  }
+
+  /** Focuses the first package, as soon as it is shown. */
+  focusFirst(): void {
+    this.#isEntering = this.isBusy;
+    if (!this.isBusy) this.#enter();
+  }
+
+  /** Another query is typed: no package is focused once its results are shown. */
+  cancelFocus(): void {
+    this.#isEntering = false;
+  }
+
+  /** Announces the status line, or not; turned on again, also what was shown meanwhile. */
+  announce(isOn: boolean): void {
+    this.#status.ariaLive = isOn ? null : 'off';
+    if (isOn && !this.isBusy) this.#status.replaceChildren(...this.#status.childNodes);
+  }
+
+  #enter(): void {
+    this.#isEntering = false;
+    this.packages.querySelector<HTMLAnchorElement>('.packages a')?.focus();
+  }
+
+  /** Appends the next results, from the same snapshot, and focuses the first of them. */
+  async #showMore<T>(
+    list: List<T>,
+    results: readonly T[],
+    next: string,
+    signal: AbortSignal,
+    button: HTMLElement,
+  ): Promise<void> {
+    this.#banner.hide();
+    // One request at a time. A disabled button would lose the focus.
+    button.ariaDisabled = 'true';
+    const result = await fetchJson(list.path + next, list.isExpected, signal);
+    if ('error' in result) {
+      button.ariaDisabled = null;
+      this.#banner.show(result.error, () => button.click());
+      return;
+    }
+    this.displayList(list, [...results, ...result.body.results], result.headers, signal);
+    // A page of changes may be empty although more follow.
+    const added = this.packages.querySelectorAll<HTMLElement>('.packages a')[results.length];
+    (added ?? this.packages.querySelector<HTMLElement>('#more'))?.focus();
+  }
+}
+
+/** Ignores the failure of a task that was aborted because another view is shown. */
+export function runUnlessAborted(task: Promise<void>, signal: AbortSignal): void {
+  task.catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+}

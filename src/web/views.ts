@@ -1,0 +1,138 @@
+import {
+  fetchJson,
+  isChange,
+  isChanges,
+  isMatch,
+  isPackage,
+  listOf,
+  lookupOf,
+  type Change,
+  type Match,
+} from './api.js';
+import type { Composition } from './composition.js';
+import {
+  changesSummary,
+  PAGE_SIZE,
+  quoting,
+  renderChanges,
+  renderMatches,
+  renderPage,
+  renderSuggestions,
+  summaryOf,
+} from './render.js';
+import type { Results } from './results.js';
+import { SnapshotBar } from './snapshot-bar.js';
+import type { ViewState } from './url-state.js';
+
+/** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
+const SUGGEST_MS = 300;
+const MAX_SUGGESTIONS = 5;
+
+/** Number of changes per request. */
+const CHANGES_LIMIT = 500;
+
+/** Length of a query. */
+const SHORTEST_QUERY = 2;
+const LONGEST_QUERY = 100;
+const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} characters.`;
+
+/** In code points, as the service measures it. */
+export function lengthOf(query: string): number {
+  return Array.from(query).length;
+}
+
+/** Requests what a view shows, and displays it. Its methods throw the signal's reason, if it is aborted. */
+export class Views {
+  readonly #snapshot = new SnapshotBar();
+  readonly #firstLook = this.#snapshot.watch();
+
+  constructor(
+    private readonly results: Results,
+    private readonly composition: Composition,
+  ) {}
+
+  load(view: ViewState, signal: AbortSignal): Promise<void> {
+    if ('query' in view) return this.#search(view, signal);
+    if ('changes' in view) return this.#showChanges(signal);
+    return this.#browse(view, signal);
+  }
+
+  async #search({ query, limit }: { query: string; limit: number }, signal: AbortSignal): Promise<void> {
+    const length = lengthOf(query);
+    if (length > LONGEST_QUERY) {
+      this.results.display([`A query has at most ${LONGEST_QUERY} characters; this one has ${length}.`]);
+      return;
+    }
+    if (length < SHORTEST_QUERY) {
+      await this.#lookUp(query, signal);
+      return;
+    }
+    const params = new URLSearchParams({ q: query, limit: String(limit) });
+    const list = {
+      path: 'search',
+      isExpected: listOf(isMatch, { query: params.get('q') }),
+      display: (matches: readonly Match[], more: boolean) =>
+        this.results.display(summaryOf(matches, query, more), renderMatches(matches, query, more)),
+    };
+    const result = await fetchJson(`search?${params.toString()}`, list.isExpected, signal);
+    this.results.handle(result, ({ results }, headers) =>
+      this.results.displayList(list, results, headers, signal),
+    );
+    if ('body' in result && result.body.results.length === 0) await this.#suggest(query, signal);
+  }
+
+  /** Shows the package with exactly this name, which is too short for a search. */
+  async #lookUp(name: string, signal: AbortSignal): Promise<void> {
+    if (this.composition.isActive) this.results.display([TYPE_MORE]);
+    await this.composition.ended(signal);
+    const params = new URLSearchParams({ name });
+    const result = await fetchJson(`lookup?${params.toString()}`, lookupOf(params.get('name')), signal);
+    this.results.handle(result, ({ results: [{ package: found }] }) => {
+      const before = found === null ? 'No package is named' : 'The package named';
+      const matches = found === null ? [] : [{ ...found, rank: 0 } as const];
+      this.results.display(quoting(before, name, `. ${TYPE_MORE}`), renderMatches(matches, name, false));
+    });
+  }
+
+  /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
+  async #suggest(query: string, signal: AbortSignal): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, SUGGEST_MS));
+    await this.composition.ended(signal);
+    const params = new URLSearchParams({ name: query, limit: String(MAX_SUGGESTIONS) });
+    const isExpected = listOf(isPackage, { name: params.get('name') });
+    const result = await fetchJson(`similar?${params.toString()}`, isExpected, signal);
+    if ('error' in result || result.body.results.length === 0) return;
+    const { results } = result.body;
+    this.results.display(summaryOf([], query, false, results), renderSuggestions(results));
+  }
+
+  async #showChanges(signal: AbortSignal): Promise<void> {
+    const result = await fetchJson(`changes?limit=${CHANGES_LIMIT}`, isChanges, signal);
+    const counts = 'body' in result ? await this.#snapshot.changesOf(result.body.to) : undefined;
+    signal.throwIfAborted();
+    this.results.handle(result, ({ from, to, results }, headers) => {
+      const list = {
+        path: 'changes',
+        isExpected: listOf(isChange, { from, to }),
+        display: (changes: readonly Change[], more: boolean) =>
+          this.results.display(
+            [changesSummary(changes, more, counts, from === to)],
+            renderChanges(changes, more),
+          ),
+      };
+      this.results.displayList(list, results, headers, signal);
+    });
+  }
+
+  async #browse({ page }: { page: number }, signal: AbortSignal): Promise<void> {
+    const params = new URLSearchParams({ page: String(page), limit: String(PAGE_SIZE) });
+    const [result] = await Promise.all([
+      fetchJson(`browse?${params.toString()}`, listOf(isPackage, { page }), signal),
+      this.#firstLook,
+    ]);
+    signal.throwIfAborted();
+    this.results.handle(result, ({ results }) =>
+      this.results.display([], renderPage(results, page, this.#snapshot.total)),
+    );
+  }
+}
