@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { datasetUrl } from '../config/urls.js';
+import { datasetUrl } from '../config/addresses.js';
 import { rebuildForServer } from '../rebuild/process/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';

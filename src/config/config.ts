@@ -1,8 +1,5 @@
-import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
-import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
-import { datasetUrl, kibanaUrl, nodeUrls, redisUrl, urlTemplate } from './urls.js';
+import { datasetUrl, host, ipRanges, kibanaUrl, nodeUrls, redisUrl, urlTemplate } from './addresses.js';
 import { PROJECT_FOLDER } from '../project-folder.js';
 import { trimWhiteSpace } from '../unicode.js';
 
@@ -55,46 +52,27 @@ const secret = z
 /** The registry of the bundled sample. */
 export const DEFAULT_SLUG = 'registry';
 
-/** Letters, digits, `-` and `_`, in parts separated by dots. */
-const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d_-]*[a-z\d_])?)*$/i;
-
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
-
-/** The items of a list that is separated by commas. */
-function itemsOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-}
 
 /** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
-const slug = z
-  .string()
-  .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
-  .refine(
-    (text) => !OF_DATA_STREAMS.test(text),
-    'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
-  )
-  .default(DEFAULT_SLUG);
-
 const variables = z.object({
   PORT: wholeNumber(0, 65535).default(3000),
-  HOST: z
-    .string()
-    .refine(
-      (text) => isIP(text) !== 0 || HOST_NAME.test(text),
-      'must be an IP address, such as 0.0.0.0 or ::1, or a host name',
-    )
-    .default('127.0.0.1'),
-  ELASTICSEARCH_URL: z.string('is required, such as http://127.0.0.1:9200').transform(itemsOf).pipe(nodeUrls),
+  HOST: host.default('127.0.0.1'),
+  ELASTICSEARCH_URL: nodeUrls,
   ELASTICSEARCH_API_KEY: apiKey.optional(),
   ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
   REDIS_URL: redisUrl.optional(),
   DATASET_URL: datasetUrl.optional(),
-  REGISTRY_SLUG: slug,
+  REGISTRY_SLUG: z
+    .string()
+    .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
+    .refine(
+      (text) => !OF_DATA_STREAMS.test(text),
+      'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
+    )
+    .default(DEFAULT_SLUG),
   REGISTRY_SOURCE: z
     .string()
     .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must be one line without control characters')
@@ -102,11 +80,7 @@ const variables = z.object({
   PACKAGE_URL_TEMPLATE: urlTemplate.optional(),
   REBUILD_SECRET: secret.optional(),
   BYPASS_SECRET: secret.optional(),
-  TRUSTED_PROXIES: z
-    .string()
-    .transform(itemsOf)
-    .refine(areAddresses, 'must be IP addresses and CIDR ranges, comma separated, such as 10.0.0.0/8,::1')
-    .default([]),
+  TRUSTED_PROXIES: ipRanges.default([]),
   INDEX_SHARDS: wholeNumber(1, 1024).default(1),
   INDEX_REPLICAS: z
     .string()
@@ -131,36 +105,6 @@ const variables = z.object({
 
 /** The names of all variables of the service. */
 export const VARIABLES = Object.keys(variables.shape);
-
-const kibanaVariables = z.object({
-  KIBANA_URL: kibanaUrl.default('http://127.0.0.1:5601'),
-  KIBANA_API_KEY: apiKey.optional(),
-  REGISTRY_SLUG: slug,
-});
-
-function areAddresses(items: string[]): boolean {
-  try {
-    proxyAddr.compile(items);
-    return items.length > 0 && items.every(isAddress);
-  } catch {
-    return false;
-  }
-}
-
-/** Length of the prefix of an IPv4-mapped IPv6 address (`::ffff:10.0.0.0`). */
-const MAPPED_PREFIX_BITS = 96;
-
-/**
- * Whether `proxy-addr` trusts exactly the address or range that is written. It ignores a zone, and reads
- * `::ffff:10.0.0.0/8` as a range of IPv6 addresses that is not 10.0.0.0/8.
- */
-function isAddress(item: string): boolean {
-  const [address = '', bits] = item.split('/');
-  if (isIP(address) === 0 || address.includes('%')) return false;
-  const parsed = ipaddr.parse(address);
-  const isMapped = parsed.kind() === 'ipv6' && (parsed as ipaddr.IPv6).isIPv4MappedAddress();
-  return !isMapped || bits === undefined || Number(bits) > MAPPED_PREFIX_BITS;
-}
 
 /** The variables that are not empty: an empty one counts as absent. */
 export function withoutEmpty(env: Environment): Environment {
@@ -245,6 +189,11 @@ export function readKeysConfig(env: Environment) {
     password: value.ELASTICSEARCH_ADMIN_PASSWORD,
   };
 }
+
+const kibanaVariables = variables.pick({ REGISTRY_SLUG: true }).extend({
+  KIBANA_URL: kibanaUrl.default('http://127.0.0.1:5601'),
+  KIBANA_API_KEY: apiKey.optional(),
+});
 
 /**
  * Reads the configuration of the Kibana setup. The server does not need it.

@@ -1,8 +1,11 @@
+import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import ipaddr from 'ipaddr.js';
+import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 
 /**
- * The variables that are URLs. Messages say what a value must be, and never contain it: it may have a password or a
+ * The variables that are URLs, hosts and IP addresses. Messages say what a value must be, and never contain it: it may have a password or a
  * token. Every library that gets a valid value can parse it.
  */
 
@@ -10,8 +13,9 @@ const NODES = 'must be the http(s) address of one or more nodes, comma separated
 
 /** One or more nodes of Elasticsearch. */
 export const nodeUrls = z
-  .array(urlOf(['http:', 'https:'], NODES))
-  .min(1, NODES)
+  .string('is required, such as http://127.0.0.1:9200')
+  .transform(itemsOf)
+  .pipe(z.array(urlOf(['http:', 'https:'], NODES)).min(1, NODES))
   .refine((nodes) => !nodes.some(hasQueryOrFragment), 'must have no query and no fragment')
   .refine(shareCredentials, 'must have a user and a password, the same for all nodes, or none at all')
   .refine(
@@ -54,6 +58,30 @@ export const kibanaUrl = urlOf(['http:', 'https:'], 'must be http://… or https
   const { username, password } = new URL(text);
   return username === '' && password === '' && !hasQueryOrFragment(text);
 }, 'must have no user, password, query or fragment');
+
+/** Letters, digits, `-` and `_`, in parts separated by dots. */
+const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d_-]*[a-z\d_])?)*$/i;
+
+/** Where the server listens. */
+export const host = z
+  .string()
+  .refine(
+    (text) => isIP(text) !== 0 || HOST_NAME.test(text),
+    'must be an IP address, such as 0.0.0.0 or ::1, or a host name',
+  );
+
+export const ipRanges = z
+  .string()
+  .transform(itemsOf)
+  .refine(areAddresses, 'must be IP addresses and CIDR ranges, comma separated, such as 10.0.0.0/8,::1');
+
+/** The items of a list that is separated by commas. */
+function itemsOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
 
 /** A URL with one of the protocols, such as `http:`. The checks that follow are only made of such a URL. */
 function urlOf(protocols: readonly string[], must: string) {
@@ -108,4 +136,28 @@ function shareCredentials(nodes: readonly string[]): boolean {
   const urls = nodes.map((node) => new URL(node));
   const isWhole = urls.every(({ username, password }) => (username === '') === (password === ''));
   return isWhole && new Set(urls.map(({ username, password }) => `${username}:${password}`)).size <= 1;
+}
+
+function areAddresses(items: string[]): boolean {
+  try {
+    proxyAddr.compile(items);
+    return items.length > 0 && items.every(isAddress);
+  } catch {
+    return false;
+  }
+}
+
+/** Length of the prefix of an IPv4-mapped IPv6 address (`::ffff:10.0.0.0`). */
+const MAPPED_PREFIX_BITS = 96;
+
+/**
+ * Whether `proxy-addr` trusts exactly the address or range that is written. It ignores a zone, and reads
+ * `::ffff:10.0.0.0/8` as a range of IPv6 addresses that is not 10.0.0.0/8.
+ */
+function isAddress(item: string): boolean {
+  const [address = '', bits] = item.split('/');
+  if (isIP(address) === 0 || address.includes('%')) return false;
+  const parsed = ipaddr.parse(address);
+  const isMapped = parsed.kind() === 'ipv6' && (parsed as ipaddr.IPv6).isIPv4MappedAddress();
+  return !isMapped || bits === undefined || Number(bits) > MAPPED_PREFIX_BITS;
 }
