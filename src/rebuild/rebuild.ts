@@ -10,8 +10,9 @@ import {
   type SnapshotMeta,
 } from '../snapshot/snapshot.js';
 import type { Logger } from '../log.js';
+import { leftovers, obsolete } from './obsolete-indices.js';
 import { flip } from './steps/flip.js';
-import { discardIndex, leftovers, listIndices, obsolete, prune } from './steps/prune.js';
+import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { validateDataset, type ValidatedDataset } from './steps/check.js';
 import { DatasetError } from './dataset/dataset-error.js';
 import type { Validators } from './dataset/origin.js';

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { describeRedisError } from '../../clients/redis.js';
 import type { Logger } from '../../log.js';
+import { Lease } from './lease.js';
 
 /** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
@@ -77,43 +78,30 @@ export class RebuildLock {
       });
     if (acquired === null) return undefined;
 
-    const lost = new AbortController();
-    // Without a custom reason: the Elasticsearch client takes one for a broken connection, and retries.
-    const lose = () => lost.abort();
-    // By the clock of this process, so that it stops in time even if Redis is unavailable or was suspended.
-    const until = (renewed: number) => setTimeout(lose, renewed + this.lockMs - performance.now());
-    let deadline = until(asked);
+    const lease = new Lease(this.lockMs, asked);
     let renewing: Promise<void> | undefined;
     const renewal = setInterval(() => {
       const began = performance.now();
       renewing = this.#renew(owner).then(
-        (renewed) => {
-          clearTimeout(deadline);
-          if (renewed) deadline = until(began);
-          else lose();
-        },
+        (renewed) => (renewed ? lease.renew(began) : lease.lose()),
         (error: unknown) => this.log.warn({ err: error }, 'the rebuild lock could not be renewed'),
       );
     }, this.lockMs / RENEWALS);
-    const stop = () => {
-      clearInterval(renewal);
-      clearTimeout(deadline);
-    };
-    lost.signal.addEventListener('abort', stop);
+    lease.lost.addEventListener('abort', () => clearInterval(renewal));
     const release = async () => {
       clearInterval(renewal);
-      // A renewal in flight would restart the deadline.
+      // A renewal in flight would extend the lease.
       await renewing;
-      stop();
+      lease.end();
       await this.#release(owner).catch((error: unknown) => {
         this.log.warn({ err: error }, 'the rebuild lock could not be released; it will expire');
       });
     };
     const isStillHeld = async () => {
-      if (!lost.signal.aborted && !(await this.isHeldBy(owner))) lose();
-      return !lost.signal.aborted;
+      if (!lease.lost.aborted && !(await this.isHeldBy(owner))) lease.lose();
+      return !lease.lost.aborted;
     };
-    return { owner, lost: lost.signal, isStillHeld, release };
+    return { owner, lost: lease.lost, isStillHeld, release };
   }
 
   /** Whether a rebuild holds it now. @throws {LockUnavailableError} */

@@ -1,12 +1,6 @@
-import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../../snapshot/index-names.js';
+import { errors, type Client } from '@elastic/elasticsearch';
+import { flipActions, swapActions, whileServed, type Action, type Flip } from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
-
-/**
- * Moves aliases. Every change is one `_aliases` request, which Elasticsearch applies completely or not at
- * all, and which contains its own precondition (`must_exist`): a process that was suspended for hours and
- * lost its lock without noticing cannot change what another one serves.
- */
 
 /** It is unknown whether a flip took effect, or it did and the alias is ambiguous now. */
 export class FlipError extends Error {
@@ -18,44 +12,13 @@ const UNKNOWN = 'Elasticsearch stopped responding during the flip: it is unknown
 /** How long a flip that succeeded waits to see what is served, in milliseconds. */
 const LOOK_MS = 60_000;
 
-interface Flip {
-  /** The index that is served; undefined before the first flip. */
-  from: string | undefined;
-  /** The index that was served before it. */
-  previous?: string | undefined;
-  /** The finished index. */
-  to: string;
-  /** The index of its changes, if there is one. */
-  changes?: string | undefined;
-}
-
 /**
- * Serves a finished index instead of `from`, which becomes the previous snapshot if a rebuild of this registry created it: an
- * operator may have moved the alias to another index. Has no effect if the alias does not point to `from`, or if the index or
- * its changes were deleted. Retries while Elasticsearch is unavailable.
+ * Serves a finished index (`flipActions`). Has no effect if the alias does not point to `from`, or if the index or its changes were
+ * deleted. Retries while Elasticsearch is unavailable.
  * @throws {FlipError} {Error} if what is served has not changed.
  */
-export async function flip(
-  client: Client,
-  alias: string,
-  { from, previous, to, changes }: Flip,
-  options: RetryOptions,
-): Promise<void> {
-  const name = previousAliasOf(alias);
-  const finished = [to, ...(changes === undefined ? [] : [changes])].map((index): Action => ({
-    remove: { index, alias: loadingAliasOf(index), must_exist: true },
-  }));
-  const replaced: Action[] = from === undefined ? [] : [{ remove: { index: from, alias, must_exist: true } }];
-  const isKept = from !== undefined && isSnapshotOf(alias, from);
-  const kept: Action[] = isKept
-    ? [
-        ...[`${alias}-*`, previous ?? from].map((index): Action => ({
-          remove: { index, alias: name, must_exist: false },
-        })),
-        { add: { index: from, alias: name } },
-      ]
-    : [];
-  await moveAlias(client, alias, to, [...finished, ...replaced, ...kept], options);
+export async function flip(client: Client, alias: string, what: Flip, options: RetryOptions): Promise<void> {
+  await moveAlias(client, alias, what.to, flipActions(alias, what), options);
 }
 
 /**
@@ -69,29 +32,19 @@ export async function swapWithPrevious(
   previous: string,
   options: RetryOptions,
 ): Promise<void> {
-  const name = previousAliasOf(alias);
-  const actions: Action[] = [
-    { remove: { index: current, alias, must_exist: true } },
-    { remove: { index: previous, alias: name, must_exist: true } },
-    { add: { index: current, alias: name } },
-  ];
-  await moveAlias(client, alias, previous, actions, options);
+  await moveAlias(client, alias, previous, swapActions(alias, current, previous), options);
 }
-
-type Action = estypes.IndicesUpdateAliasesAction;
 
 async function moveAlias(
   client: Client,
   alias: string,
   to: string,
-  before: Action[],
+  actions: Action[],
   options: RetryOptions,
 ): Promise<void> {
-  // An alias has one write index at most: of two concurrent first rebuilds, one fails.
-  const add: Action = { add: { index: to, alias, is_write_index: true } };
   const attempt = async () => {
     try {
-      await client.indices.updateAliases({ actions: [...before, add] });
+      await client.indices.updateAliases({ actions });
     } catch (error) {
       // The response may have been lost, or the request retried, after the alias had moved.
       if (!(await isServed(client, alias, to))) throw error;
@@ -126,12 +79,8 @@ async function moveAlias(
  * would respond with what they know.
  */
 async function isServed(client: Client, alias: string, index: string): Promise<boolean> {
-  const actions: Action[] = [
-    { remove: { index, alias, must_exist: true } },
-    { add: { index, alias, is_write_index: true } },
-  ];
   try {
-    await client.indices.updateAliases({ actions });
+    await client.indices.updateAliases({ actions: whileServed(alias, index) });
     return true;
   } catch (error) {
     if (isMissing(error)) return false;

@@ -1,17 +1,9 @@
 import { errors, type Client } from '@elastic/elasticsearch';
 import type { Logger } from '../../log.js';
-import {
-  changesIndexOf,
-  isSnapshotOf,
-  isChangesOf,
-  loadingAliasOf,
-  snapshotIdOf,
-} from '../../snapshot/index-names.js';
-import type { FoundIndex } from '../../snapshot/snapshot.js';
+import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
+import { neverServe, whileServed } from '../alias-actions.js';
 
-/**
- * Deletes indices. Every deletion depends on a precondition (`must_exist`) in an `_aliases` request, see `flip.ts`.
- */
+/** Deletes indices, each on a precondition in an `_aliases` request: see `alias-actions.ts`. */
 
 /** Lists the indices that rebuilds of this registry created, snapshots and changes, with the names of their aliases. */
 export async function listIndices(
@@ -47,53 +39,8 @@ export async function discardIndex(client: Client, alias: string, index: string,
  * is served after all, because the response to its flip was lost, has no such alias and is kept.
  */
 export async function discard(client: Client, index: string): Promise<void> {
-  const loading = { index, alias: loadingAliasOf(index), must_exist: true };
-  const claimed = await unlessMissing(() => client.indices.updateAliases({ actions: [{ remove: loading }] }));
+  const claimed = await unlessMissing(() => client.indices.updateAliases({ actions: neverServe(index) }));
   if (claimed) await client.indices.delete({ index, ignore_unavailable: true });
-}
-
-/** The indices that are kept, and how many indices of changes. */
-export interface Kept {
-  /** The served index, and the previous one. Of these, undefined ones do not exist. */
-  snapshots: readonly (FoundIndex | undefined)[];
-  /** CHANGES_RETENTION */
-  retention: number;
-}
-
-/** Of the indices of a registry, those that neither the snapshots that are kept nor a rollback to them need. */
-export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
-  const needed = new Set(
-    snapshots
-      .filter((one) => one !== undefined)
-      .flatMap((one) => [one.index, ...changesNeeded(alias, one, retention)]),
-  );
-  return [...indices].filter((index) => !needed.has(index));
-}
-
-/** The indices of changes that lead to a snapshot. */
-function changesNeeded(alias: string, { id, meta }: FoundIndex, retention: number): string[] {
-  if (retention === 0) return [];
-  // A full chain begins at its last ancestor: the changes that led to that one are not needed.
-  const ancestors = meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
-  return [id, ...ancestors].map((one) => changesIndexOf(alias, one));
-}
-
-/**
- * Of obsolete indices, those that killed processes have left: some were never served, others were not pruned.
- * @param aliases the aliases of each index.
- * @param served the id of the served snapshot.
- */
-export function leftovers(
-  obsolete: readonly string[],
-  aliases: ReadonlyMap<string, readonly string[]>,
-  served: string,
-): string[] {
-  return obsolete.filter(
-    (index) =>
-      aliases.get(index)?.includes(loadingAliasOf(index)) === true ||
-      // An operator may have moved the alias away from a newer one, and may want it back.
-      snapshotIdOf(index) < served,
-  );
 }
 
 interface PruneOptions {
@@ -118,11 +65,7 @@ export async function prune(
   try {
     for (const index of indices) {
       if (signal.aborted) return;
-      const actions = [
-        { remove: { index: served, alias, must_exist: true } },
-        { add: { index: served, alias, is_write_index: true } },
-        { remove_index: { index } },
-      ];
+      const actions = [...whileServed(alias, served), { remove_index: { index } }];
       const deleted = await unlessMissing(() => client.indices.updateAliases({ actions }));
       if (!deleted)
         log.info(

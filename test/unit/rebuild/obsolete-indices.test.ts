@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { leftovers, obsolete } from '../../../src/rebuild/obsolete-indices.js';
+import { changesIndexOf, loadingAliasOf } from '../../../src/snapshot/index-names.js';
+import type { FoundIndex } from '../../../src/snapshot/snapshot.js';
+
+const ALIAS = 'registry-packages';
+/** Ids of snapshots, the newest first. */
+const IDS = ['5', '4', '3', '2', '1'].map((day) => `2026010${day}t000000z-00000000`);
+const [ID5, ID4, ID3, ID2, ID1] = IDS as [string, string, string, string, string];
+const snapshot = (id: string) => `${ALIAS}-${id}`;
+const changes = (id: string) => changesIndexOf(ALIAS, id);
+
+/** A snapshot that these ones have led to, the newest first. */
+const found = (id: string, ancestors?: string[]) =>
+  ({
+    index: snapshot(id),
+    id,
+    meta: ancestors === undefined ? undefined : { lineage: { ancestors } },
+  }) as unknown as FoundIndex;
+
+const ALL = IDS.flatMap((id) => [snapshot(id), changes(id)]);
+
+describe('obsolete', () => {
+  /** What is kept of all indices. */
+  const keptOf = (retention: number, ...snapshots: (FoundIndex | undefined)[]) => {
+    const old = obsolete(ALIAS, ALL, { snapshots, retention });
+    return ALL.filter((index) => !old.includes(index));
+  };
+
+  it('keeps the snapshots, and the changes that have led to each of them', () => {
+    expect(keptOf(3, found(ID5, [ID4, ID2]), found(ID3))).to.deep.equal([
+      snapshot(ID5),
+      changes(ID5),
+      changes(ID4),
+      snapshot(ID3),
+      changes(ID3),
+      changes(ID2),
+    ]);
+  });
+
+  it('keeps at most the retained number of changes of each snapshot', () => {
+    const kept = (retention: number) =>
+      keptOf(retention, found(ID5, [ID4, ID3, ID2, ID1])).filter((index) => index !== snapshot(ID5));
+    expect(kept(0)).to.deep.equal([]);
+    expect(kept(1)).to.deep.equal([changes(ID5)]);
+    expect(kept(3)).to.deep.equal([changes(ID5), changes(ID4), changes(ID3)]);
+    expect(kept(30)).to.deep.equal(IDS.map(changes));
+  });
+
+  it('keeps nothing of snapshots that do not exist', () => {
+    expect(keptOf(30, undefined, undefined)).to.deep.equal([]);
+  });
+
+  it('keeps a snapshot that was written by another version', () => {
+    expect(keptOf(30, found(ID4))).to.deep.equal([snapshot(ID4), changes(ID4)]);
+  });
+});
+
+describe('leftovers', () => {
+  it('are the indices that are still being loaded, and those older than the served snapshot', () => {
+    const aliases = new Map(ALL.map((index) => [index, ['another']]));
+    const loading = [snapshot(ID5), changes(ID5), snapshot(ID1)];
+    for (const index of loading) aliases.get(index)?.push(loadingAliasOf(index));
+    expect(leftovers(ALL, aliases, ID3)).to.have.members([
+      ...loading,
+      ...[changes(ID1), snapshot(ID2), changes(ID2)],
+    ]);
+  });
+
+  it('are not those that an operator may want back: newer ones that have been served', () => {
+    expect(leftovers([snapshot(ID4), snapshot(ID3)], new Map(), ID3)).to.deep.equal([]);
+  });
+});
