@@ -12,6 +12,8 @@ export interface SearchResults {
   truncated: boolean;
 }
 
+const NONE: Hits = { entries: [], exact: 0 };
+
 /** Runs searches concurrently and returns the hits of each. */
 export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
@@ -39,20 +41,18 @@ export async function searchTierByTier(
   const [first, second] = searchTiers(q, limit + 1, shards, after);
   if (after?.tier === 'containsElsewhere') {
     const [elsewhere] = await run([second]);
-    return combine(undefined, elsewhere, limit);
+    return combine(NONE, elsewhere, limit);
   }
   const firstAlone = after !== undefined || firstTierSuffices;
-  const [startsWith, beside] = await run(firstAlone ? [first] : [first, second]);
-  if (startsWith === undefined) throw new Error('a search has no response');
+  const [startsWith, beside] = (await run(firstAlone ? [first] : [first, second])) as [Hits, Hits?];
   const full = startsWith.entries.length > limit;
   const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
   return combine(startsWith, elsewhere, limit);
 }
 
 /** The first `limit` entries of both tiers. */
-function combine(startsWith: Hits | undefined, elsewhere: Hits | undefined, limit: number): SearchResults {
-  const { entries: starting, exact } = startsWith ?? { entries: [], exact: 0 };
-  const others = elsewhere?.entries ?? [];
+function combine({ entries: starting, exact }: Hits, elsewhere: Hits = NONE, limit: number): SearchResults {
+  const others = elsewhere.entries;
   const found = starting.length + others.length;
   const groups: EntryGroup[] = [
     { member: 'rank0', entries: starting.slice(0, Math.min(exact, limit)) },
@@ -64,7 +64,7 @@ function combine(startsWith: Hits | undefined, elsewhere: Hits | undefined, limi
 
 /** The cursor after the last entry of results that have one. */
 export function cursorAfter({ groups }: SearchResults): Cursor {
-  const { entries, member } = groups.findLast((group) => group.entries.length > 0) ?? { entries: [] };
+  const { entries, member } = groups.findLast((group) => group.entries.length > 0) as EntryGroup;
   const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';
-  return { tier, name: decodeEntry(entries.at(-1) ?? '').name };
+  return { tier, name: decodeEntry(entries.at(-1) as string).name };
 }

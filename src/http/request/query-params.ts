@@ -53,8 +53,8 @@ export function parseParams<Schema extends z.ZodObject>(
   }
   const parsed = schema.safeParse(values);
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw invalidParameter(String(issue?.path[0] ?? 'a parameter'), issue?.message ?? 'is malformed');
+  const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
+  throw invalidParameter(String(path[0]), message);
 }
 
 /**
@@ -68,7 +68,8 @@ export function parsePathParam<T>(schema: z.ZodType<T>, name: string, encoded: s
   if (NOT_ASCII.test(encoded) || !isUtf8(bytes)) throw invalidParameter(name, NOT_UTF8);
   const parsed = schema.safeParse(bytes.toString());
   if (parsed.success) return parsed.data;
-  throw invalidParameter(name, parsed.error.issues[0]?.message ?? 'is malformed');
+  const [{ message }] = parsed.error.issues as [z.core.$ZodIssue];
+  throw invalidParameter(name, message);
 }
 
 /** Maximum number and length of the memoized query strings. */

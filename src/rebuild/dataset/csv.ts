@@ -38,8 +38,7 @@ export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<Cs
     const end = bytes.lastIndexOf(LF) + 1;
     rest = bytes.subarray(end);
     // Whole lines, so that no character is split.
-    const records = reader.read(bytes.subarray(0, end));
-    if (records.length > 0) yield records;
+    yield reader.read(bytes.subarray(0, end));
     if (rest.length > MAX_LINE_BYTES) reader.refuseLength(rest);
   }
   yield reader.end(rest);
@@ -48,7 +47,7 @@ export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<Cs
 /** Joins lines to records, and rejects those whose errors csv-stream's parser does not detect. */
 class RecordReader {
   readonly #fields = new FieldParser();
-  #records: CsvRecord[] = [];
+  readonly #records: CsvRecord[] = [];
   /** Number of lines read. */
   #line = 0;
   /** The lines so far of a record whose quoted field is still open, each with its line feed. Empty if there is none. */
@@ -57,7 +56,6 @@ class RecordReader {
 
   /** @returns the records that end within these whole lines. */
   read(block: Buffer): CsvRecord[] {
-    this.#records = [];
     for (const line of linesOf(block)) {
       if (line !== undefined) this.#read(line);
       else {
@@ -65,15 +63,14 @@ class RecordReader {
         this.#refuse(++this.#line, 'not valid UTF-8');
       }
     }
-    return this.#records;
+    return this.#records.splice(0);
   }
 
   /** @param rest what follows the last line feed. */
   end(rest: Buffer): CsvRecord[] {
-    this.#records = [];
     this.#closeOpen();
     if (rest.length > 0) this.#refuse(this.#line + 1, hasBareReturns(rest) ? BARE_RETURNS : CUT_OFF);
-    return this.#records;
+    return this.#records.splice(0);
   }
 
   /** @param line the beginning of the next line, which is too long. */
@@ -157,8 +154,8 @@ function hasBareReturns(line: Buffer): boolean {
 
 /** csv-stream's parser, as a function of one record. */
 class FieldParser {
-  #fields: string[] = [];
-  readonly #parser = new Parser({ columns: [''], enclosedChar: '"', escapeChar: '"' });
+  readonly #fields: string[] = [];
+  readonly #parser = new Parser({ columns: [], enclosedChar: '"', escapeChar: '"' });
 
   constructor() {
     this.#parser.on('column', (_name, text: string) => this.#fields.push(text));
@@ -166,11 +163,10 @@ class FieldParser {
 
   /** @param record well quoted, without its line end. */
   parse(record: string): string[] {
-    this.#fields = [];
     // The parser strips a carriage return at the end of a line, even within a quoted field. The empty field
     // after the last comma prevents that.
     this.#parser.parse(`${record},\n`);
     this.#fields.pop();
-    return this.#fields;
+    return this.#fields.splice(0);
   }
 }

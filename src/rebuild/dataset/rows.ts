@@ -145,10 +145,10 @@ class RowParser {
       return { line, reason: `url ${quote(url)} has a control character` };
     }
     if (url !== url.trim()) return { line, reason: `url ${quote(url)} has white space around it` };
-    if (made !== undefined && HAS_DOT_SEGMENT.test(made)) {
+    if (HAS_DOT_SEGMENT.test(made ?? '')) {
       return {
         line,
-        reason: `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(made)}`,
+        reason: `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(url)}`,
       };
     }
     return { line, entry: { no, name, version, url } };
@@ -169,10 +169,9 @@ class RowParser {
 
 /** What the file seems to be, or how to correct the header. */
 function describeHeader(header: string[]): string {
-  const [first = ''] = header;
-  if (first.trimStart().startsWith('<')) return 'this is an HTML page';
-  if (header.length === 1 && /[;\t|]/.test(first)) return 'separate the fields with commas';
-  return 'this is not a package dataset';
+  const line = header.join();
+  if (line.trimStart().startsWith('<')) return 'this is an HTML page';
+  return /[;\t|]/.test(line) ? 'separate the fields with commas' : 'this is not a package dataset';
 }
 
 /** Whether `text` has more than `bytes` bytes in UTF-8; a code unit has three at most. */

@@ -47,6 +47,14 @@ describe('readRows', () => {
     });
   }
 
+  it('reports the names of the columns, before any row', async () => {
+    const seen: unknown[] = [];
+    const onHeader = (columns: readonly string[]) => seen.push(columns);
+    const batches = readRows(streamOf([Buffer.from(csvWith({}))]), undefined, onHeader);
+    for await (const rows of batches) seen.push(...rows);
+    expect(seen).to.deep.equal([['package_no', 'name', 'version', 'url'], { line: 2, entry: ALPHA }]);
+  });
+
   describe('by default', () => {
     it('sets version `latest`', async () => {
       for (const csv of [csvWith({ version: '' }), `package_no,name,url\n7,alpha,${BASE}a\n`]) {
@@ -231,6 +239,8 @@ describe('readRows', () => {
     ['an invisible space', 'name,url\u00a0\n', rename('"url\\u00a0"', 'url')],
     ['a very long column', `${' '.repeat(500_000)}name\n`, rename(`"${' '.repeat(64)}"…`, 'name')],
     ['semicolons', 'name;url\n', `${NO_NAME}separate the fields with commas`],
+    ['tabs', 'name\turl\n', `${NO_NAME}separate the fields with commas`],
+    ['a comma among semicolons', 'name;url;notes, if any\n', `${NO_NAME}separate the fields with commas`],
     ['something other than CSV', '{ name: a }\n', `${NO_NAME}this is not a package dataset`],
     ['an HTML page', ' <!DOCTYPE html>\n<p>\n', `${NO_NAME}this is an HTML page`],
     ['an empty first line', '\nname,url\n', `${NO_NAME}this is not a package dataset`],
