@@ -29,8 +29,17 @@ describe('decodeCursor', () => {
       const cursor = decodeCursor('lib', text);
       if (cursor !== undefined) expect(encodeCursor('lib', cursor)).to.equal(text);
     }
+    expect(decodeCursor('lib', encodeCursor('lib', { tier: 'startsWith', name: '' }))).to.be.undefined;
     // Bytes that are not UTF-8.
     const bytes = Buffer.concat([Buffer.from(good, 'base64url').subarray(0, 7), Buffer.of(0xff)]);
     expect(decodeCursor('lib', bytes.toString('base64url'))).to.be.undefined;
+  });
+
+  it('accepts the longest name of a package, and no longer one', () => {
+    const longest: Cursor = { tier: 'startsWith', name: 'x'.repeat(512) };
+    const text = encodeCursor('lib', longest);
+    expect(text).to.have.length(MAX_CURSOR_LENGTH);
+    expect(decodeCursor('lib', text)).to.deep.equal(longest);
+    expect(decodeCursor('lib', encodeCursor('lib', { ...longest, name: 'x'.repeat(513) }))).to.be.undefined;
   });
 });

@@ -1,5 +1,13 @@
 import { expect } from 'chai';
-import { browsePage, packagesNamed, searchTiers, similarNames } from '../../../src/search/queries.js';
+import {
+  browsePage,
+  changesInNameOrder,
+  namesByOrdinal,
+  newestAdditions,
+  packagesNamed,
+  searchTiers,
+  similarNames,
+} from '../../../src/search/queries.js';
 
 /** The upper bound has 512 bytes, like the longest names: this character has four. */
 const startingWith = (q: string) => ({
@@ -14,6 +22,21 @@ const HITS = {
   track_total_hits: false,
   timeout: '2s',
 };
+
+/** The clauses for names after this one. */
+const afterName = (name: string) => ({
+  filter: [{ range: { 'name.lowercase': { gte: name } } }],
+  must_not: [
+    {
+      bool: {
+        filter: [
+          { range: { 'name.lowercase': { gte: name, lte: name } } },
+          { range: { name: { lte: name } } },
+        ],
+      },
+    },
+  ],
+});
 
 const equalling = (q: string) => ({ term: { 'name.lowercase': { value: q, _name: 'exact' } } });
 
@@ -58,19 +81,12 @@ describe('searchTiers', () => {
 });
 
 describe('searchTiers after a page', () => {
-  const after = (name: string) => ({ range: { 'name.lowercase': { gte: name } } });
-  const upTo = (name: string) => ({
-    bool: {
-      filter: [{ range: { 'name.lowercase': { gte: name, lte: name } } }, { range: { name: { lte: name } } }],
-    },
-  });
-
   it('continues after its last name, only in the tier of that name', () => {
     const [startsWith, elsewhere] = searchTiers('lib', 5, 1, { tier: 'startsWith', name: 'LibX' });
     expect(startsWith.query).to.deep.equal({
       bool: {
-        filter: [startingWith('lib'), after('LibX')],
-        must_not: [upTo('LibX')],
+        filter: [startingWith('lib'), ...afterName('LibX').filter],
+        must_not: afterName('LibX').must_not,
         should: equalling('lib'),
       },
     });
@@ -78,8 +94,8 @@ describe('searchTiers after a page', () => {
     const [, second] = searchTiers('lib', 5, 1, { tier: 'containsElsewhere', name: 'a-lib' });
     expect(second.query).to.deep.equal({
       bool: {
-        filter: [{ match: { 'name.trigrams': 'lib' } }, after('a-lib')],
-        must_not: [startingWith('lib'), upTo('a-lib')],
+        filter: [{ match: { 'name.trigrams': 'lib' } }, ...afterName('a-lib').filter],
+        must_not: [startingWith('lib'), ...afterName('a-lib').must_not],
       },
     });
   });
@@ -87,9 +103,12 @@ describe('searchTiers after a page', () => {
 
 describe('packagesNamed', () => {
   it('finds names by their folds', () => {
-    const { query } = packagesNamed(['A-b', 'c']);
     const terms = [{ terms: { 'name.fold': ['A-b', 'c'] } }, { terms: { name: ['A-b', 'c'] } }];
-    expect(query).to.deep.equal({ bool: { filter: terms } });
+    expect(packagesNamed(['A-b', 'c'])).to.deep.equal({
+      ...HITS,
+      size: 2,
+      query: { bool: { filter: terms } },
+    });
   });
 });
 
@@ -120,6 +139,37 @@ describe('browsePage', () => {
       size: 200,
       query: { range: { ordinal: { gte: 400, lt: 600 } } },
       sort: ['ordinal'],
+    });
+  });
+});
+
+describe('namesByOrdinal', () => {
+  it('reads only the lower-cased names', () => {
+    expect(namesByOrdinal([3, 1, 2])).to.deep.equal({
+      ...HITS,
+      docvalue_fields: ['name.lowercase'],
+      size: 3,
+      query: { terms: { ordinal: [3, 1, 2] } },
+    });
+  });
+});
+
+describe('changesInNameOrder', () => {
+  it('reads records from the first one or after a name, those of one name side by side', () => {
+    const sort = ['name.lowercase', 'name'];
+    const first = changesInNameOrder(7, undefined);
+    expect(first).to.deep.equal({ ...HITS, size: 7, query: { bool: { filter: [] } }, sort });
+    expect(changesInNameOrder(7, 'LibX')).to.deep.equal({ ...first, query: { bool: afterName('LibX') } });
+  });
+});
+
+describe('newestAdditions', () => {
+  it('reads records of added packages, the highest number first', () => {
+    expect(newestAdditions(100)).to.deep.equal({
+      ...HITS,
+      size: 100,
+      query: { bool: { filter: [{ term: { change: 'added' } }] } },
+      sort: [{ no: 'desc' }],
     });
   });
 });

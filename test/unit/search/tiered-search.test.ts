@@ -1,5 +1,7 @@
 import { expect } from 'chai';
-import { searchTierByTier } from '../../../src/search/tiered-search.js';
+import { encodeEntry, entryMembers } from '../../../src/snapshot/package-document.js';
+import { cursorAfter, searchTierByTier } from '../../../src/search/tiered-search.js';
+import type { Cursor } from '../../../src/search/cursor.js';
 import type { Hits } from '../../../src/clients/msearch-response.js';
 import type { SearchBody } from '../../../src/clients/msearch.js';
 import { searchTiers } from '../../../src/search/queries.js';
@@ -8,7 +10,7 @@ const LIMIT = 3;
 const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);
 
 /** Searches tiers of these numbers of names, the first name being exact, and records the searches. */
-async function search(first: number, second: number, firstTierSuffices: boolean) {
+async function search(first: number, second: number, firstTierSuffices?: boolean, after?: Cursor) {
   const asked: SearchBody[][] = [];
   const hits = (tier: string, count: number, exact: number): Hits => ({
     entries: Array.from({ length: Math.min(count, LIMIT + 1) }, (_, i) => `${tier}${i}`),
@@ -24,7 +26,10 @@ async function search(first: number, second: number, firstTierSuffices: boolean)
       ),
     );
   };
-  return { asked, results: await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT }, firstTierSuffices) };
+  return {
+    asked,
+    results: await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT, after }, firstTierSuffices),
+  };
 }
 
 describe('searchTierByTier', () => {
@@ -52,10 +57,65 @@ describe('searchTierByTier', () => {
 
   it('searches both tiers in one request unless the first is likely to be full', async () => {
     expect((await search(9, 9, false)).asked).to.deep.equal([[FIRST, SECOND]]);
+    expect((await search(9, 9)).asked, 'without a prediction').to.deep.equal([[FIRST, SECOND]]);
   });
 
   it('searches only a first tier that is likely to be full, and the second if it was not full', async () => {
     expect((await search(9, 9, true)).asked).to.deep.equal([[FIRST]]);
     expect((await search(1, 9, true)).asked).to.deep.equal([[FIRST], [SECOND]]);
+  });
+
+  it('continues a later page in the first tier alone, and then in the second', async () => {
+    const after: Cursor = { tier: 'startsWith', name: 'libx' };
+    const [first] = searchTiers('lib', LIMIT + 1, 1, after);
+    for (const prediction of [false, true]) {
+      expect((await search(9, 9, prediction, after)).asked).to.deep.equal([[first]]);
+      const { asked, results } = await search(1, 9, prediction, after);
+      expect(asked).to.deep.equal([[first], [SECOND]]);
+      expect(results.groups.map(({ entries }) => entries)).to.deep.equal([
+        ['first0'],
+        [],
+        ['second0', 'second1'],
+      ]);
+    }
+  });
+
+  it('continues a later page in the second tier alone', async () => {
+    const after: Cursor = { tier: 'containsElsewhere', name: 'a-lib' };
+    const [, second] = searchTiers('lib', LIMIT + 1, 1, after);
+    const { asked, results } = await search(9, 2, true, after);
+    expect(asked).to.deep.equal([[second]]);
+    expect(results).to.deep.equal({
+      groups: [
+        { member: 'rank0', entries: [] },
+        { member: 'rank1', entries: [] },
+        { member: 'rank2', entries: ['second0', 'second1'] },
+      ],
+      count: 2,
+      truncated: false,
+    });
+  });
+});
+
+describe('cursorAfter', () => {
+  const encoded = (...names: string[]) =>
+    names.map((name) => encodeEntry(entryMembers({ no: 1, name, version: '1', url: '' })));
+  const groupsOf = (...names: [string[], string[], string[]]) => ({
+    groups: names.map((list, rank) => ({
+      member: (['rank0', 'rank1', 'rank2'] as const)[rank as 0 | 1 | 2],
+      entries: encoded(...list),
+    })),
+    count: names.flat().length,
+    truncated: true,
+  });
+
+  it('names the last entry and the tier it belongs to', () => {
+    const cases: [names: [string[], string[], string[]], cursor: Cursor][] = [
+      [[['lib'], [], []], { tier: 'startsWith', name: 'lib' }],
+      [[['Lib', 'lib'], [], []], { tier: 'startsWith', name: 'lib' }],
+      [[['lib'], ['liba', 'libb'], []], { tier: 'startsWith', name: 'libb' }],
+      [[['lib'], ['liba'], ['a-lib', 'b-lib']], { tier: 'containsElsewhere', name: 'b-lib' }],
+    ];
+    for (const [names, cursor] of cases) expect(cursorAfter(groupsOf(...names))).to.deep.equal(cursor);
   });
 });

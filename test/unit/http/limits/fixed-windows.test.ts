@@ -1,5 +1,7 @@
+import { rejects } from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
 import { FixedWindows, type RateLimitPolicy } from '../../../../src/http/limits/fixed-windows.js';
 
 // The same on Redis: test/integration/limits.test.ts.
@@ -45,5 +47,14 @@ describe('FixedWindows in memory', () => {
     expect(await take(windows, 'a', 1)).to.deep.equal([[false, 1]]);
     await pause(60);
     expect(await take(windows, 'a', 1)).to.deep.equal([[true, 1]]);
+  });
+});
+
+describe('FixedWindows on Redis', () => {
+  it('fail at once without a connection', async () => {
+    const redis = new Redis({ lazyConnect: true });
+    const windows = FixedWindows.onRedis(redis, 'test', { name: 'test', points: 1, windowSeconds: 60 });
+    await rejects(windows.take('a', 1), /connection/);
+    expect(redis.status).to.equal('wait');
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { parseParams } from '../../../../src/http/request/query-params.js';
+import { memoizedParser, parseParams, parsePathParam } from '../../../../src/http/request/query-params.js';
 import { browseParams } from '../../../../src/routes/browse.js';
 import { rebuildParams } from '../../../../src/routes/rebuild.js';
 import { searchParams } from '../../../../src/routes/search.js';
@@ -137,6 +137,13 @@ describe('parseParams for bytes that are not UTF-8', () => {
     }
   });
 
+  it('rejects them in any of the values of a list', () => {
+    const names = z.object({ name: z.array(z.string()) });
+    for (const querystring of ['name=a&name=%FF', 'name=%FF&name=a', 'name=%EF%BF%BD&name=%FF'])
+      expectRefused(names, querystring, `name ${NOT_UTF8}`);
+    expectParsed(names, { 'name=a&name=%EF%BF%BD&name=a': { name: ['a', '\uFFFD', 'a'] }, '': { name: [] } });
+  });
+
   it('ignores them, and other malformed input, in an unknown parameter', () => {
     const q = '%EF%BF%BDab';
     for (const other of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%', '%zz=%zz', 'utm=%EF%BF', '?q=%FF', '=%C3'])
@@ -152,6 +159,59 @@ describe('parseParams for bytes that are not UTF-8', () => {
       '%EF%BF%BD%zz': '\uFFFD%zz',
       '%EF%BF%BD+%25FF': '\uFFFD %FF',
     });
+  });
+});
+
+describe('parsePathParam', () => {
+  const schema = z.string().min(2, 'is too short');
+  const parse = (encoded: string) => parsePathParam(schema, 'name', encoded);
+
+  it('decodes once, and keeps everything that is not percent-encoded', () => {
+    const texts = {
+      '%40a%2Fb/c': '@a/b/c',
+      '%2540': '%40',
+      'a+b': 'a+b',
+      '%E6%97%A5x': '日x',
+      '100%': '100%',
+      '%zz': '%zz',
+    };
+    for (const [encoded, text] of Object.entries(texts)) expect(parse(encoded), encoded).to.equal(text);
+  });
+
+  const refused: [what: string, encoded: string, message: string][] = [
+    ['bytes that are not UTF-8', 'ab%FF', 'name must be UTF-8, percent-encoded'],
+    ['characters that are not percent-encoded', 'abé', 'name must be UTF-8, percent-encoded'],
+    ['what the schema rejects', '%41', 'name is too short'],
+  ];
+  for (const [what, encoded, message] of refused) {
+    it(`rejects ${what}`, () => {
+      expect(() => parse(encoded))
+        .to.throw(Problem)
+        .that.includes({ code: 'invalid_parameter', message });
+    });
+  }
+});
+
+describe('memoizedParser', () => {
+  const parse = memoizedParser(searchParams);
+
+  it('parses as parseParams does', () => {
+    for (const querystring of ['q=lib', 'q=lib&limit=3', 'q=lib'])
+      expect(parse(querystring)).to.deep.equal(parseParams(searchParams, querystring));
+    for (let i = 0; i < 2; i++) expect(() => parse('q=a')).to.throw(Problem);
+  });
+
+  it('returns the same frozen parameters again, except those of long query strings', () => {
+    const padded = (length: number) => 'q=lib&x='.padEnd(length, 'x');
+    expect(parse(padded(256))).to.equal(parse(padded(256))).and.to.be.frozen;
+    expect(parse(padded(257))).to.deep.equal(parse(padded(256))).and.to.be.frozen;
+    expect(parse(padded(257))).not.to.equal(parse(padded(257)));
+  });
+
+  it('forgets the query strings that have not been used for the longest time', () => {
+    const first = parse('q=first');
+    for (let i = 0; i < 5000; i++) parse(`q=lib&x=${i}`);
+    expect(parse('q=first')).not.to.equal(first);
   });
 });
 

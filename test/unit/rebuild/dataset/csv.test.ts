@@ -166,6 +166,12 @@ describe('readCsv', () => {
       expect(await recordsOf(...chunksOf(csv, CHUNK))).to.deep.equal(expected);
     });
 
+    it('reads a quoted field of 1 MiB up to the line that closes it', async () => {
+      const [within, beyond] = ['x'.repeat(MEBIBYTE - 2), 'x'.repeat(MEBIBYTE - 1)];
+      expect(await recordsOf(`"${within}\n"\n`)).to.deep.equal(records([`${within}\n`]));
+      expect(await recordsOf(`"${beyond}\n"\n`)).to.deep.equal(records(NOT_CLOSED_SOON, NEVER_CLOSED));
+    });
+
     it('reads back quoted fields of many pieces', async () => {
       const pieces = ['a', '🚀', '"', '""', '"""', ',', ' ', '\r', '日'];
       const random = seededRandom(6);

@@ -149,6 +149,20 @@ describe('validateDataset', () => {
     expect((await check(rows, 1)).counts).to.deep.equal([3, 6, 7]);
   });
 
+  it('reads the rows a second time only if a name or a number may repeat', async () => {
+    const readings = async (...rows: Short[]) => {
+      let count = 0;
+      await check(() => {
+        count++;
+        return batchesOf(rowsOf(...rows));
+      }, 1);
+      return count;
+    };
+    expect(await readings([1, 'a'], [2, 'b'])).to.equal(1);
+    expect(await readings([1, 'a'], [2, 'a'])).to.equal(2);
+    expect(await readings([1, 'a'], [1, 'b'])).to.equal(2);
+  });
+
   it('uses the host of the first valid package', async () => {
     const first = { ...entry(1, 'a'), url: 'https://Packages.Example:8443/a' };
     const rows = [...rowsOf('wrong'), { line: 3, entry: first }, { line: 4, entry: entry(2, 'b') }];

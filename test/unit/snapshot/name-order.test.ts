@@ -1,0 +1,50 @@
+import { expect } from 'chai';
+import { entriesInNameOrder } from '../../../src/snapshot/name-order.js';
+
+describe('entriesInNameOrder', () => {
+  const common = {
+    _source: false,
+    stored_fields: '_none_',
+    docvalue_fields: ['entry'],
+    size: 500,
+    track_total_hits: false,
+    timeout: '25s',
+  };
+  /** Names in a range that are equal to `name` in lower case. */
+  const equal = (name: string, range: object) => ({
+    bool: { filter: [{ range: { 'name.lowercase': { gte: name, lte: name } } }, { range: { name: range } }] },
+  });
+
+  it('reads all entries in the order of the index, which is that of names in one segment', () => {
+    const all = { query: { bool: { filter: [] } } };
+    expect(entriesInNameOrder(500, 1, undefined, undefined)).to.deep.equal({
+      ...common,
+      ...all,
+      sort: ['_doc'],
+    });
+    expect(entriesInNameOrder(500, 2, undefined, undefined)).to.deep.equal({
+      ...common,
+      ...all,
+      sort: ['name.lowercase', 'name', 'no'],
+    });
+  });
+
+  it('reads those after one name, up to another', () => {
+    const { query } = entriesInNameOrder(500, 1, 'Ab', 'Cd');
+    expect(query).to.deep.equal({
+      bool: {
+        filter: [
+          { range: { 'name.lowercase': { gte: 'Ab' } } },
+          { range: { 'name.lowercase': { lte: 'Cd' } } },
+        ],
+        must_not: [equal('Ab', { lte: 'Ab' }), equal('Cd', { gt: 'Cd' })],
+      },
+    });
+    expect(entriesInNameOrder(500, 1, undefined, 'Cd').query).to.deep.equal({
+      bool: {
+        filter: [{ range: { 'name.lowercase': { lte: 'Cd' } } }],
+        must_not: [equal('Cd', { gt: 'Cd' })],
+      },
+    });
+  });
+});
