@@ -38,6 +38,10 @@ const REVIEWED: Record<string, { license?: string; version?: string; reason: str
     license: 'MPL-2.0',
     reason: 'copyleft for changes to its own files; loaded unchanged into the pages of browser tests',
   },
+  'caniuse-lite': {
+    license: 'CC-BY-4.0',
+    reason: 'data that has to be attributed if it is passed on; read by the compiler that Stryker uses',
+  },
   pako: { license: '(MIT AND Zlib)', reason: 'permissive, both' },
   tweetnacl: { license: 'Unlicense', reason: 'public domain' },
   // These have MIT in the field `licenses`, an obsolete form that npm does not copy.
