@@ -9,7 +9,7 @@ export interface Kept {
   retention: number;
 }
 
-/** Of the indices of a registry, those that neither the snapshots that are kept nor a rollback to them need. */
+/** Of the indices of a registry, those that are neither a snapshot that is kept nor changes in the chain of one. */
 export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
   const needed = new Set(
     snapshots
@@ -22,7 +22,7 @@ export function obsolete(alias: string, indices: Iterable<string>, { snapshots, 
 /** The indices of changes that lead to a snapshot. */
 function changesNeeded(alias: string, { id, meta }: FoundIndex, retention: number): string[] {
   if (retention === 0) return [];
-  // A full chain begins at its last ancestor: the changes that led to that one are not needed.
+  // A full chain begins at its oldest snapshot: the changes that led to that one are not needed.
   const ancestors = meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
   return [id, ...ancestors].map((one) => changesIndexOf(alias, one));
 }

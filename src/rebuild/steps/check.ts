@@ -28,14 +28,14 @@ interface ValidationOptions {
 }
 
 /**
- * Repeated names and numbers collected beyond those that may be skipped, so that the first in the file is reported. The real
- * ones among so many exceed what may be skipped, so the others need not be known.
+ * Maximum number of repeated names, and of repeated numbers, beyond those that may be skipped. They are sorted by hash and not by
+ * line, so that many must be known to report the first one of the file.
  */
 const MAX_REPEATED = 100_000;
 
 /**
  * Reads the dataset and checks every row by itself and against the others. Memory is 16 bytes per row, outside
- * the heap: a hash of its name, and its number.
+ * the heap: a hash of its name, and its number; and those that repeat, in the heap.
  * @param rows starts reading from the beginning on each call.
  * @throws {DatasetError} naming the line and the reason, as soon as too many rows are invalid.
  */
