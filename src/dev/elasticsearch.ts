@@ -57,18 +57,8 @@ interface NodeOptions extends StartOptions {
 }
 
 /** Downloads Elasticsearch from Maven Central, once, and starts a node of it. */
-export async function startElasticsearchProcess({
-  paths,
-  folder,
-  heap,
-  usualPort,
-  env,
-  log,
-  signal,
-  settings,
-  headers = {},
-  startNiceness,
-}: NodeOptions): Promise<Service> {
+export async function startElasticsearchProcess(options: NodeOptions): Promise<Service> {
+  const { paths, folder, usualPort, env, log, signal, settings, headers = {}, startNiceness } = options;
   const { runAs } = paths;
   const jdk = await findJdk(env, runAs);
   const home = await assembleElasticsearch(paths, log, signal);
@@ -88,7 +78,7 @@ export async function startElasticsearchProcess({
     const nice = startNiceness === undefined ? [] : ['nice', '-n', String(startNiceness)];
     const program = new ManagedProcess([...nice, ...launchCommand(jdk, home)], {
       cwd: home,
-      env: launchEnvironment({ jdk, home, config, heap, temporary: join(folder, 'tmp'), env }),
+      env: launchEnvironment(jdk, home, folder, options),
       runAs,
       logFile: join(folder, 'logs', 'elasticsearch.log'),
     });
@@ -111,28 +101,25 @@ function launchCommand(jdk: string, home: string): string[] {
   return [join(jdk, 'bin', 'java'), ...options, 'org.elasticsearch.server.launcher.ServerLauncher'];
 }
 
-interface LaunchOptions {
-  jdk: string;
-  home: string;
-  config: string;
-  heap: string;
-  /** Folder of temporary files. */
-  temporary: string;
-  env: NodeJS.ProcessEnv;
-}
-
 /** Options of Elasticsearch's JVM: its heap size, such as `1g`, and those of `ES_JAVA_OPTS`, which win. */
 export function javaOptions(heap: string, env: NodeJS.ProcessEnv): string {
   return `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`;
 }
 
-function launchEnvironment({ jdk, home, config, heap, temporary, env }: LaunchOptions): NodeJS.ProcessEnv {
+/** @param folder the node's own. */
+function launchEnvironment(
+  jdk: string,
+  home: string,
+  folder: string,
+  { heap, env }: Pick<NodeOptions, 'heap' | 'env'>,
+): NodeJS.ProcessEnv {
+  const temporary = join(folder, 'tmp');
   return {
     PATH: env['PATH'],
     JAVA: join(jdk, 'bin', 'java'),
     ES_JAVA_HOME: jdk,
     ES_HOME: home,
-    ES_PATH_CONF: config,
+    ES_PATH_CONF: join(folder, 'config'),
     ES_DISTRIBUTION_TYPE: 'tar',
     JAVA_TYPE: 'ES_JAVA_HOME',
     ES_JAVA_OPTS: javaOptions(heap, env),

@@ -24,7 +24,7 @@ export async function findJdk(env: NodeJS.ProcessEnv, runAs: Identity | undefine
 }
 
 function candidates(env: NodeJS.ProcessEnv): string[] {
-  const named = [env['ES_JAVA_HOME'], env['JAVA_HOME']].filter((home) => home !== undefined && home !== '');
+  const named = [env['ES_JAVA_HOME'], env['JAVA_HOME']].filter((home): home is string => Boolean(home));
   const onPath = (env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
     try {
       return [dirname(dirname(realpathSync(join(folder, 'java'))))];
@@ -32,15 +32,12 @@ function candidates(env: NodeJS.ProcessEnv): string[] {
       return [];
     }
   });
-  const usual = [
-    ...children('/usr/lib/jvm'),
-    ...children('/usr/java'),
-    ...children('/opt'),
-    ...children('/Library/Java/JavaVirtualMachines').map((folder) => join(folder, 'Contents', 'Home')),
-    ...children(join(homedir(), '.sdkman', 'candidates', 'java')),
-    ...children(join(homedir(), '.jdks')),
-  ];
-  return [...(named as string[]), ...onPath, ...usual];
+  const inHome = ['.sdkman/candidates/java', '.jdks'].map((folder) => join(homedir(), folder));
+  const usual = ['/usr/lib/jvm', '/usr/java', '/opt', ...inHome].flatMap(children);
+  const ofMac = children('/Library/Java/JavaVirtualMachines').map((folder) =>
+    join(folder, 'Contents', 'Home'),
+  );
+  return [...named, ...onPath, ...usual, ...ofMac];
 }
 
 function children(folder: string): string[] {
