@@ -7,7 +7,7 @@ import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { readNameSample } from './search/name-sample.js';
 import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
-import { missingPrivileges } from './clients/missing-privileges.js';
+import { lacksPrivilege } from './clients/lacks-privilege.js';
 import { readConfig } from './config/config.js';
 import { changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './http/response/response-cache.js';
@@ -143,9 +143,7 @@ async function warnOfOldKeys({ alias, config, log }: ServiceContext): Promise<vo
     ['ELASTICSEARCH_API_KEY', apiKey, 'read'],
     ['ELASTICSEARCH_REBUILD_API_KEY', rebuildApiKey, 'create_index'],
   ] as const) {
-    if (key === undefined) continue;
-    const missing = await missingPrivileges({ nodes, apiKey: key }, index, [privilege]);
-    if (missing.length > 0)
+    if (key !== undefined && (await lacksPrivilege({ nodes, apiKey: key }, index, privilege)))
       log.warn(`${variable} lacks privileges that /changes needs: create keys with npm run keys`);
   }
 }

@@ -2,23 +2,23 @@ import { errors } from '@elastic/elasticsearch';
 import { createReadClient, type ElasticsearchAccess } from './elasticsearch.js';
 
 /**
- * Returns those of the privileges on an index that the credentials lack. Empty if security is off or
- * Elasticsearch does not respond: whatever needs the privilege then reports the error.
+ * Whether the credentials lack a privilege on an index. False if security is off or Elasticsearch does not respond:
+ * whatever needs the privilege then reports the error.
  * @param index need not exist.
  */
-export async function missingPrivileges(
+export async function lacksPrivilege(
   access: ElasticsearchAccess,
   index: string,
-  privileges: readonly string[],
-): Promise<string[]> {
+  privilege: string,
+): Promise<boolean> {
   const client = createReadClient(access);
   try {
     const { index: found } = await client.security.hasPrivileges({
-      index: [{ names: [index], privileges: [...privileges] }],
+      index: [{ names: [index], privileges: [privilege] }],
     });
-    return privileges.filter((privilege) => found[index]?.[privilege] === false);
+    return found[index]?.[privilege] === false;
   } catch (error) {
-    if (error instanceof errors.ElasticsearchClientError) return [];
+    if (error instanceof errors.ElasticsearchClientError) return false;
     throw error;
   } finally {
     await client.close();
