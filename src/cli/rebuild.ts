@@ -7,6 +7,7 @@ import { rebuildForServer } from '../rebuild/process/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
 import type { StartOptions } from '../rebuild/process/rebuild-process.js';
+import { jsonText } from '../json-text.js';
 import { seenDataset } from '../rebuild/process/status-store.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { ProgressBar } from './progress-bar.js';
@@ -38,7 +39,7 @@ function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | un
       options: {
         force,
         skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
-        seen: seen === undefined ? undefined : seenDataset.parse(JSON.parse(seen)),
+        seen: jsonText.pipe(seenDataset).optional().parse(seen),
       },
     };
   } catch (error) {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
+import { jsonText } from '../json-text.js';
 
 /** Timeout of the wait for Kibana, in milliseconds: its first start takes a minute or two. */
 const READY_TIMEOUT_MS = 300_000;
@@ -14,7 +15,9 @@ const SHOWN = 500;
 const SERVING = ['available', 'degraded'];
 
 /** The part of the response that requires no rights. */
-const statusAnswer = z.object({ status: z.object({ overall: z.object({ level: z.string() }) }) });
+const statusText = jsonText.pipe(
+  z.object({ status: z.object({ overall: z.object({ level: z.string() }) }) }),
+);
 
 const importResponse = z.object({
   success: z.boolean(),
@@ -33,6 +36,7 @@ const importResponse = z.object({
     )
     .default([]),
 });
+const importText = jsonText.pipe(importResponse);
 type ImportError = z.infer<typeof importResponse>['errors'][number];
 
 /** The address of Kibana, and the API key. */
@@ -94,7 +98,7 @@ export class Kibana {
       IMPORT_TIMEOUT_MS,
       form,
     );
-    const response = status === 200 ? parse(importResponse, body) : undefined;
+    const response = status === 200 ? importText.safeParse(body).data : undefined;
     if (response === undefined) {
       throw new Error(`Kibana responded to the import with ${status}: ${body.slice(0, SHOWN)}`);
     }
@@ -113,7 +117,7 @@ export class Kibana {
       throw new Error(`Kibana responded with ${status}: KIBANA_API_KEY is missing, wrong or lacks rights`);
     }
     // Kibana responds in plain text until it has a status.
-    const level = parse(statusAnswer, body)?.status.overall.level;
+    const level = statusText.safeParse(body).data?.status.overall.level;
     if (level === undefined) return `Kibana at ${this.#url} reports no status yet (${status})`;
     return status === 200 && SERVING.includes(level) ? undefined : `Kibana at ${this.#url} is ${level}`;
   }
@@ -139,15 +143,6 @@ export class Kibana {
 function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message;
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message);
-}
-
-/** The parsed JSON of a response; undefined if it is something else. */
-function parse<T>(schema: z.ZodType<T>, body: string): T | undefined {
-  try {
-    return schema.safeParse(JSON.parse(body)).data;
-  } catch {
-    return undefined;
-  }
 }
 
 function describe({ type, id, error }: ImportError): string {

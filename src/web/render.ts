@@ -29,7 +29,6 @@ export function renderMatches(matches: readonly Match[], query: string, more: bo
 
 /** Suggested names for a query without matches, each with a link to a search for it. */
 export function renderSuggestions(suggestions: readonly Package[]): HTMLElement[] {
-  if (suggestions.length === 0) return [];
   const items = suggestions.map(({ name }) => {
     const address = toUrl({ query: name, limit: INITIAL_LIMIT });
     const link = element('a', { href: address, 'data-within': '' }, element('bdi', { class: 'name' }, name));

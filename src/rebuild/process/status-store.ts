@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { jsonText } from '../../json-text.js';
 import type { Logger } from '../../log.js';
 import { FAILURE_KINDS } from './failure-reason.js';
 import type { Failure } from './outcome.js';
@@ -27,15 +28,6 @@ const progressReport: z.ZodType<ProgressReport> = z.object({
   bytes: count.optional(),
   totalBytes: count.optional(),
   startedAt: z.iso.datetime(),
-});
-
-const json = z.string().transform((text, context): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    context.addIssue('is not JSON');
-    return z.NEVER;
-  }
 });
 
 /** Earlier releases wrote no version. */
@@ -133,7 +125,7 @@ export class StatusStore {
     const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
     if (!text) return undefined;
-    const sent = json.pipe(envelope).safeParse(text);
+    const sent = jsonText.pipe(envelope).safeParse(text);
     const parsed = sent.success ? schema.safeParse(sent.data) : sent;
     if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'a value of another version is ignored');
     return parsed.data;
