@@ -19,13 +19,8 @@ import { builderRole, readerRole } from './roles.js';
 
 const USAGE = 'usage: npm run --silent keys -- [--expiration 90d | --revoke-others]';
 
-interface Arguments {
-  expiration?: string | undefined;
-  'revoke-others': boolean;
-}
-
 /** @throws {ConfigError} */
-function readArguments(): Arguments {
+function readArguments() {
   try {
     const { values } = parseArgs({
       options: { expiration: { type: 'string' }, 'revoke-others': { type: 'boolean', default: false } },

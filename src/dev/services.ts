@@ -25,14 +25,14 @@ export const SERVICES = {
     variable: 'ELASTICSEARCH_URL',
     port: 9200,
     inDocker: (docker: typeof Docker, options: Options) => docker.startElasticsearchContainer(options),
-    asProcess: (options: Options) => startElasticsearchProcess(options),
+    asProcess: startElasticsearchProcess,
   },
   redis: {
     name: 'Redis',
     variable: 'REDIS_URL',
     port: 6379,
     inDocker: (docker: typeof Docker, options: Options) => docker.startRedisContainer(options),
-    asProcess: (options: Options) => startRedisProcess(options),
+    asProcess: startRedisProcess,
   },
 };
 
