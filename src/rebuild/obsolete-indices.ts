@@ -21,10 +21,9 @@ export function obsolete(alias: string, indices: Iterable<string>, { snapshots, 
 
 /** The indices of changes that lead to a snapshot. */
 function changesNeeded(alias: string, { id, meta }: FoundIndex, retention: number): string[] {
-  if (retention === 0) return [];
   // A full chain begins at its oldest snapshot: the changes that led to that one are not needed.
-  const ancestors = meta?.lineage?.ancestors.slice(0, retention - 1) ?? [];
-  return [id, ...ancestors].map((one) => changesIndexOf(alias, one));
+  const chain = [id, ...(meta?.lineage?.ancestors ?? [])].slice(0, retention);
+  return chain.map((one) => changesIndexOf(alias, one));
 }
 
 /**

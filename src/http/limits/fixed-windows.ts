@@ -39,7 +39,8 @@ return {sum, redis.call('PTTL', KEYS[1])}`;
 export class FixedWindows {
   private constructor(
     private readonly limiter: RateLimiterAbstract,
-    private readonly giveBack: (client: string, points: number) => Promise<unknown>,
+    /** Removes points that the limiter has added although they did not fit, if it does that. */
+    private readonly giveBack?: (client: string, points: number) => Promise<unknown>,
   ) {}
 
   /** Windows that all replicas share. */
@@ -52,13 +53,12 @@ export class FixedWindows {
       customIncrTtlLuaScript: TAKE_POINTS,
       rejectIfRedisNotReady: true,
     });
-    return new FixedWindows(limiter, () => Promise.resolve());
+    return new FixedWindows(limiter);
   }
 
   /** Windows in the memory of this process. */
   static inMemory({ points, windowSeconds }: RateLimitPolicy): FixedWindows {
     const limiter = new RateLimiterMemory({ points, duration: windowSeconds });
-    // It has added points that did not fit.
     return new FixedWindows(limiter, (client, points) => limiter.reward(client, points));
   }
 
@@ -72,7 +72,7 @@ export class FixedWindows {
       return { allowed: points > 0 || used < this.limiter.points, used, msLeft };
     } catch (rejection) {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
-      await this.giveBack(client, points);
+      await this.giveBack?.(client, points);
       const { consumedPoints: sum, msBeforeNext: msLeft } = rejection;
       return { allowed: false, used: sum - points, msLeft };
     }

@@ -26,7 +26,7 @@ export function contentTag(body: Buffer): string {
 /** Whether `If-None-Match` matches a tag, by the weak comparison of RFC 9110, section 13.1.2. */
 export function matches(condition: string | undefined, etag: string): boolean {
   if (condition === undefined) return false;
-  if (condition === etag || condition === '*') return true;
+  if (condition === '*') return true;
   return condition.split(',').some((candidate) => opaque(candidate.trim()) === opaque(etag));
 }
 
