@@ -53,6 +53,8 @@ describe('obsolete', () => {
 
   it('keeps a snapshot that was written by another version', () => {
     expect(keptOf(30, found(ID4))).to.deep.equal([snapshot(ID4), changes(ID4)]);
+    const withoutChain = { ...found(ID4), meta: {} } as FoundIndex;
+    expect(keptOf(30, withoutChain)).to.deep.equal([snapshot(ID4), changes(ID4)]);
   });
 });
 

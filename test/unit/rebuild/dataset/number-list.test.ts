@@ -39,6 +39,8 @@ describe('NumberList', function () {
     expect([...list.repeated(100)]).to.deep.equal(repeated);
     expect([...list.repeated(2)]).to.deep.equal(repeated.slice(0, 2));
     expect([...listOf(numbers).repeated(100)]).to.deep.equal([]);
+    expect([...listOf([0]).repeated(100)]).to.deep.equal([]);
+    expect([...listOf([0, 0]).repeated(100)]).to.deep.equal([0]);
   });
 
   it('removes each of the given numbers once', () => {

@@ -139,12 +139,15 @@ describe('download', () => {
     it('returns the text any number of times even if the file changes, and the digest of the original', async () => {
       const padded = [1, 100, 100_000].map((zeros) => Buffer.concat([gzipSync(CSV), Buffer.alloc(zeros)]));
       const tooShortToDetect = ['', '\x1f', 'a'];
+      // The first bytes of other formats, but not at the beginning.
+      const similar = ['p\n', 'ab\0', Buffer.from('611f8b', 'hex'), Buffer.from('4425a683', 'hex')];
       for (const [content, original] of [
         [CSV, CSV],
         [LONG_CSV, gzipSync(LONG_CSV)],
         ['name\na\n', Buffer.concat([gzipSync('name\n'), gzipSync('a\n')])],
         ...padded.map((zipped) => [CSV, zipped] as const),
         ...tooShortToDetect.map((short) => [short, short] as const),
+        ...similar.map((bytes) => [bytes.toString(), bytes] as const),
       ] as const) {
         const url = await fileOf(original);
         const snapshot = await snapshotOf(url);
