@@ -1,4 +1,6 @@
+// Mutation tests: `npm run test:mutation`. No kind of change is left out, not even that of texts.
 export default {
+  // Rules that unit tests reach.
   mutate: [
     'src/search/queries.ts',
     'src/search/tiered-search.ts',
@@ -19,6 +21,7 @@ export default {
     'src/rebuild/obsolete-indices.ts',
     'src/rebuild/process/lease.ts',
   ],
+  // Each test file in a process: Stryker's runner for mocha cannot load mocha 12.
   testRunner: 'tap',
   tap: {
     testFiles: [
@@ -35,6 +38,7 @@ export default {
       '--import=tsx',
       '--require={{hookFile}}',
       'node_modules/mocha/bin/mocha.js',
+      // `node-option` of .mocharc.json would start a further process, which Stryker would not see.
       '--no-config',
       '--reporter=tap',
       '--bail',
