@@ -11,3 +11,18 @@ export class DatasetError extends Error {
     super(truncateReason(message), options);
   }
 }
+
+/** The origin did not send a document, but may do so if it is asked again. */
+export class UnavailableError extends DatasetError {
+  /** @param retryAfterSeconds what the origin asks for; undefined if it does not say. */
+  constructor(
+    message: string,
+    readonly retryAfterSeconds?: number,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** The origin has the document, but not in the format that it was asked for (406). */
+export class NotAcceptableError extends DatasetError {}

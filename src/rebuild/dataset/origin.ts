@@ -5,7 +5,7 @@ import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders 
 import { request as requestHttps } from 'node:https';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { DatasetError } from './dataset-error.js';
+import { DatasetError, NotAcceptableError, UnavailableError } from './dataset-error.js';
 import { quote } from '../process/reason-text.js';
 import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
 import { PROJECT_FOLDER } from '../../project-folder.js';
@@ -13,6 +13,9 @@ import { PROJECT_FOLDER } from '../../project-folder.js';
 /** Maximum number of redirects: enough for the chains of download sites. */
 const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
+
+/** Statuses of servers that are overloaded or restarting. */
+const TEMPORARY_STATUSES = [408, 429, 500, 502, 503, 504];
 
 /**
  * Addresses of a host that are tried one after the other, IPv6 and IPv4 in turn, within the time for its response. The last one
@@ -55,6 +58,12 @@ export interface DatasetOrigin {
   lastModified?: Date;
   /** Modification time of a local file. */
   fileTime?: Date;
+  /** `Date` of an HTTP response; invalid if it is missing or malformed. */
+  date?: Date;
+  /** The address that responded, after redirects. */
+  address: string;
+  /** `Link` of an HTTP response. */
+  link?: string | undefined;
   /** Announced size; undefined if the origin sent none, or is a device. */
   bytes: number | undefined;
   /** Undefined if the origin sent none. */
@@ -98,6 +107,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   };
   return {
     body,
+    address: url,
     fileTime,
     bytes: found.isFile() ? size : undefined,
     validators: undefined,
@@ -107,31 +117,35 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
 
 /**
  * Requests a dataset and follows redirects.
+ * @param headers sent in addition to the usual ones.
  * @returns undefined if the dataset is still the known one.
- * @throws {DatasetError} if the response is not a dataset, or its headers arrive late.
+ * @throws {UnavailableError} if the server is overloaded, or its headers arrive late. @throws {NotAcceptableError}
+ * @throws {DatasetError} if the response is not a dataset.
  */
 export async function openHttp(
   url: string,
   timeouts: TransferTimeouts,
   known: Validators | undefined,
+  headers: OutgoingHttpHeaders = {},
 ): Promise<DatasetOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
-  const body = await follow(new URL(url), condition, timeouts);
+  const { body, address } = await follow(new URL(url), { ...headers, ...condition }, timeouts);
   try {
-    const { statusCode, headers } = body;
+    const { statusCode } = body;
     if (statusCode === 304 && Object.keys(condition).length > 0) {
       body.destroy();
       return undefined;
     }
-    if (statusCode !== 200) {
-      throw new DatasetError(`the dataset's server responded with ${statusCode} instead of 200`);
-    }
-    assertReadableEncoding(headers['content-encoding']);
-    const { etag, 'last-modified': lastModified, 'content-length': length } = headers;
+    assertOk(body);
+    const { date, etag, 'last-modified': lastModified, 'content-length': length, link } = body.headers;
+    assertReadableEncoding(body.headers['content-encoding']);
     return {
       body,
+      address: address.href,
+      link: typeof link === 'string' ? link : undefined,
       lastModified: parseHttpDate(lastModified),
+      date: parseHttpDate(date),
       bytes: length === undefined ? undefined : Number(length),
       validators:
         etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
@@ -144,20 +158,20 @@ export async function openHttp(
 
 /**
  * Requests `url` and follows redirects, without reading their bodies.
- * @returns the first response that is not a redirect. @throws {DatasetError} if there are too many.
+ * @returns the first response that is not a redirect, and its address. @throws {DatasetError} if there are too many.
  */
 async function follow(
   url: URL,
   headers: OutgoingHttpHeaders,
   timeouts: TransferTimeouts,
-): Promise<IncomingMessage> {
+): Promise<{ body: IncomingMessage; address: URL }> {
   let address = url;
   for (let redirects = 0; ; redirects++) {
     const response = await get(address, headers, timeouts);
     const { statusCode = 0 } = response;
     const { location } = response.headers;
     const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;
-    if (!isRedirect) return response;
+    if (!isRedirect) return { body: response, address };
     response.destroy();
     if (redirects === MAX_REDIRECTS) {
       throw new DatasetError(`the dataset's server redirects more than ${MAX_REDIRECTS} times`);
@@ -205,7 +219,7 @@ async function get(
   });
   request.end();
   const tooLate = () =>
-    new DatasetError(
+    new UnavailableError(
       `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
     );
   try {
@@ -214,6 +228,22 @@ async function get(
     request.destroy();
     throw error;
   }
+}
+
+function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
+  if (statusCode === 200) return;
+  const reason = `the dataset's server responded with ${statusCode} instead of 200`;
+  if (TEMPORARY_STATUSES.includes(statusCode)) {
+    throw new UnavailableError(reason, retryAfterSeconds(headers['retry-after']));
+  }
+  throw new (statusCode === 406 ? NotAcceptableError : DatasetError)(reason);
+}
+
+/** @param text seconds, or the date of an HTTP header. */
+function retryAfterSeconds(text = ''): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text);
+  const seconds = (parseHttpDate(text).getTime() - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }
 
 function conditions({ etag, lastModified }: Validators): Record<string, string> {

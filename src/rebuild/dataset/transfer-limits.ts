@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { DatasetError } from './dataset-error.js';
+import { DatasetError, UnavailableError } from './dataset-error.js';
 
 /**
  * Minimum progress of a transfer per window: 10 KiB in 30 s is far slower than any link, but detects an
@@ -55,7 +55,7 @@ export async function withTimeout<T>(
 /**
  * Passes chunks on as long as `MIN_BYTES_PER_WINDOW` arrive per window. Only the time spent waiting for the source
  * counts, not that of the consumer.
- * @throws {DatasetError} if fewer arrive, or the reason of `signal` if it aborts. The source is left open.
+ * @throws {UnavailableError} if fewer arrive, or the reason of `signal` if it aborts. The source is left open.
  */
 export async function* enforceMinimumRate(
   source: Readable,
@@ -63,7 +63,7 @@ export async function* enforceMinimumRate(
 ): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   const tooSlow = () =>
-    new DatasetError(
+    new UnavailableError(
       `the dataset could not be downloaded: fewer than ${MIN_BYTES_PER_WINDOW} bytes arrived within ${windowMs / 1000} s`,
     );
   let missing = MIN_BYTES_PER_WINDOW;
