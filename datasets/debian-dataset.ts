@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { assignNumbers, encodeDataset, readNumbers } from './dataset-file.js';
-import { compareVersions } from './debian-version.js';
+import { compareVersions } from '../src/rebuild/dataset/formats/debian-version.js';
 import { decompress, loadFile, sourceDate, type LoadedFile } from './packages-file.js';
 import { readStanzas } from './stanzas.js';
 

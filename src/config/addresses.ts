@@ -44,6 +44,12 @@ export const datasetUrl = urlOf(
   'must have a path that is percent-encoded UTF-8',
 );
 
+/** One or more such addresses, separated by spaces. */
+export const datasetUrls = z
+  .string()
+  .transform((text) => text.split(/ +/))
+  .pipe(z.array(datasetUrl));
+
 /** A template of package URLs. A placeholder in the host could lead to another site. */
 export const urlTemplate = z
   .string()

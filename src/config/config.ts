@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { datasetUrl, host, ipRanges, kibanaUrl, nodeUrls, redisUrl, urlTemplate } from './addresses.js';
+import { datasetUrls, host, ipRanges, kibanaUrl, nodeUrls, redisUrl, urlTemplate } from './addresses.js';
+import { DATASET_FORMATS, isConverted } from './dataset-format.js';
+import { jsonPaths } from './json-paths.js';
 import { PROJECT_FOLDER } from '../project-folder.js';
 import { trimWhiteSpace } from '../unicode.js';
 
@@ -57,14 +59,16 @@ const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-al
 /** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
-const variables = z.object({
+const settings = z.object({
   PORT: wholeNumber(0, 65535).default(3000),
   HOST: host.default('127.0.0.1'),
   ELASTICSEARCH_URL: nodeUrls,
   ELASTICSEARCH_API_KEY: apiKey.optional(),
   ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
   REDIS_URL: redisUrl.optional(),
-  DATASET_URL: datasetUrl.optional(),
+  DATASET_URL: datasetUrls.optional(),
+  DATASET_FORMAT: z.enum(DATASET_FORMATS, `must be one of ${DATASET_FORMATS.join(', ')}`).default('csv'),
+  DATASET_JSON: jsonPaths.optional(),
   REGISTRY_SLUG: z
     .string()
     .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
@@ -104,7 +108,31 @@ const variables = z.object({
 });
 
 /** The names of all variables of the service. */
-export const VARIABLES = Object.keys(variables.shape);
+export const VARIABLES = Object.keys(settings.shape);
+
+/** A rule about several variables is checked even if others are malformed. */
+function ofVariable(name: string, error: string) {
+  return { path: [name], error, when: () => true };
+}
+
+const variables = settings
+  .refine(
+    ({ DATASET_FORMAT, DATASET_URL }) => !isConverted(DATASET_FORMAT) || DATASET_URL !== undefined,
+    ofVariable('DATASET_URL', 'must be set with this DATASET_FORMAT'),
+  )
+  .refine(
+    ({ DATASET_FORMAT, DATASET_URL }) => DATASET_FORMAT === 'debian' || !((DATASET_URL?.length ?? 0) > 1),
+    ofVariable('DATASET_URL', 'must be one address, unless DATASET_FORMAT is debian'),
+  )
+  .refine(
+    ({ DATASET_FORMAT, DATASET_JSON }) => DATASET_FORMAT === 'json' || DATASET_JSON === undefined,
+    ofVariable('DATASET_JSON', 'must be set only with DATASET_FORMAT=json'),
+  )
+  .refine(
+    ({ DATASET_FORMAT, PACKAGE_URL_TEMPLATE }) =>
+      !isConverted(DATASET_FORMAT) || DATASET_FORMAT === 'jsonl' || PACKAGE_URL_TEMPLATE !== undefined,
+    ofVariable('PACKAGE_URL_TEMPLATE', 'must be set with this DATASET_FORMAT, whose packages have no url'),
+  );
 
 /** The variables that are not empty: an empty one counts as absent. */
 export function withoutEmpty(env: Environment): Environment {
@@ -146,7 +174,10 @@ export function readConfig(env: Environment) {
     redisUrl: value.REDIS_URL,
     registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
     dataset: {
-      url: value.DATASET_URL ?? BUNDLED_DATASET,
+      /** One; several for a format whose list has several documents. */
+      urls: (value.DATASET_URL ?? [BUNDLED_DATASET]) as [string, ...string[]],
+      format: value.DATASET_FORMAT,
+      jsonPaths: value.DATASET_JSON ?? { items: [] },
       /** Whether it is the bundled one, which no other registry may serve. */
       isSample: value.DATASET_URL === undefined,
       packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
@@ -170,7 +201,7 @@ export function readConfig(env: Environment) {
   };
 }
 
-const keysVariables = variables.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: true }).extend({
+const keysVariables = settings.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: true }).extend({
   // HTTP's basic authentication separates user and password by the first colon.
   ELASTICSEARCH_ADMIN_USER: z.string('is required').regex(/^[^:]+$/, 'must have no colon'),
   ELASTICSEARCH_ADMIN_PASSWORD: z.string('is required'),

@@ -13,8 +13,8 @@ const SECRETS = [
 /** Variables with a URL, whose user information and query may be secret. */
 const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL'];
 
-/** Variables with several such URLs. */
-const URL_LISTS = ['ELASTICSEARCH_URL'];
+/** Variables with several such URLs, and what separates them. */
+const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: ' ' };
 
 /**
  * All secrets in the environment, in every form in which a library may print them. Reads the raw environment,
@@ -22,7 +22,8 @@ const URL_LISTS = ['ELASTICSEARCH_URL'];
  */
 export function secretsIn(env: Environment): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
-  const urls = [...texts(URLS), ...texts(URL_LISTS).flatMap((list) => list.split(','))];
+  const lists = Object.entries(URL_LISTS).map(([name, separator]) => (env[name] ?? '').split(separator));
+  const urls = [...texts(URLS), ...lists.flat()];
   const secrets = [...texts(SECRETS).flatMap(keyForms), ...urls.flatMap(urlSecrets)];
   return [...new Set(secrets)].filter((secret) => secret !== '');
 }

@@ -16,7 +16,7 @@ import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { validateDataset, type ValidatedDataset } from './steps/check.js';
 import { DatasetError } from './dataset/dataset-error.js';
 import type { Validators } from './dataset/origin.js';
-import { download, type DownloadedDataset } from './steps/download.js';
+import { download, downloadList, type DownloadedDataset } from './steps/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf } from '../snapshot/index-names.js';
@@ -109,7 +109,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
 
     progress.enter('checking');
     const onRows = (count: number) => progress.count(count);
-    const dataset = await validateDataset(rows, { maxBadRows: config.dataset.maxBadRows, log, onRows });
+    const { maxBadRows, format } = config.dataset;
+    // A converted list has one line for each package, after a header that its document does not have.
+    const placeOf = format === 'csv' ? undefined : (line: number) => `row ${line - 1}`;
+    const dataset = await validateDataset(rows, { maxBadRows, log, onRows, placeOf });
     if (!options.force) assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
     const meta: SnapshotMeta = {
       schema_version: 1,
@@ -197,10 +200,15 @@ async function downloadIfChanged(
 ): Promise<DownloadedDataset | undefined> {
   const isSameInput = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
   const { dataset_validators: known, dataset_digest: digest } = (isSameInput ? newest.meta : undefined) ?? {};
-  const downloaded = await download(config.dataset.url, signal, {
-    timeoutMs: config.dataset.downloadTimeoutSeconds * 1000,
+  const { format, urls, jsonPaths: paths, downloadTimeoutSeconds } = config.dataset;
+  const options = {
+    timeoutMs: downloadTimeoutSeconds * 1000,
     known: seen?.digest === digest ? seen?.validators : known,
-  });
+  };
+  const downloaded =
+    format === 'csv'
+      ? await download(urls[0], signal, options)
+      : await downloadList({ format, urls, paths }, signal, options);
   if (downloaded === undefined || downloaded.digest !== digest) return downloaded;
   const { validators } = downloaded;
   onSeen?.({ digest, validators });
@@ -215,8 +223,10 @@ function isOfSample({ meta }: FoundIndex, { digest }: DownloadedDataset): boolea
 
 /** Everything but the dataset that an index depends on, as SHA-256. */
 function builtWith({ dataset, index, registry }: RebuildDeps['config']): string {
-  const { packageUrlTemplate, maxBadRows } = dataset;
-  const parts = [MAPPING_VERSION, packageUrlTemplate, maxBadRows, registry.source, index];
+  const { packageUrlTemplate, maxBadRows, format, jsonPaths } = dataset;
+  const parts: unknown[] = [MAPPING_VERSION, packageUrlTemplate, maxBadRows, registry.source, index];
+  // Not for CSV: what an earlier release has built is still the same.
+  if (format !== 'csv') parts.push(format, jsonPaths);
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 

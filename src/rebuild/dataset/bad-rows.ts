@@ -20,6 +20,8 @@ export class BadRows {
   constructor(
     private readonly max: number,
     private readonly log: Logger,
+    /** Where the row on a line is. */
+    readonly placeOf = (line: number) => `line ${line}`,
   ) {}
 
   get skipped(): SkippedRows {
@@ -33,9 +35,9 @@ export class BadRows {
     if (this.#count > this.max) {
       const allowed =
         this.max === 0 ? '' : ` (more rows are invalid than DATASET_MAX_BAD_ROWS=${this.max} allows)`;
-      throw new DatasetError(`line ${line}: ${reason}${allowed}`);
+      throw new DatasetError(`${this.placeOf(line)}: ${reason}${allowed}`);
     }
-    if (this.#count <= DESCRIBED) this.#first.push(`line ${line}: ${reason}`);
+    if (this.#count <= DESCRIBED) this.#first.push(`${this.placeOf(line)}: ${reason}`);
     this.log.warn({ line, reason }, 'an invalid row of the dataset was skipped');
   }
 }

@@ -26,24 +26,24 @@ export async function findDuplicates(
 ) {
   const duplicates: { line: number; no: number }[] = [];
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
-  /** The lines of their first occurrences. */
-  const lineOfName = new Map<string, number>();
-  const lineOfNumber = new Map<number, number>();
+  /** Where they occur first. */
+  const placeOfName = new Map<string, string>();
+  const placeOfNumber = new Map<number, string>();
   for await (const batch of rows()) {
     for (const row of batch) {
       if ('reason' in row) continue;
       const { line } = row;
       const { no, name } = row.entry;
-      if (lineOfName.has(name)) {
-        badRows.skip(line, `name ${quote(name)} is already on line ${lineOfName.get(name)}`);
+      if (placeOfName.has(name)) {
+        badRows.skip(line, `name ${quote(name)} is already on ${placeOfName.get(name)}`);
         duplicates.push({ line, no });
-      } else if (lineOfNumber.has(no)) {
-        badRows.skip(line, `package_no ${no} is already on line ${lineOfNumber.get(no)}`);
+      } else if (placeOfNumber.has(no)) {
+        badRows.skip(line, `package_no ${no} is already on ${placeOfNumber.get(no)}`);
         duplicates.push({ line, no });
       } else {
         // Only for accepted rows: a skipped row must not make a later one a duplicate.
-        if (nameHashes.has(hashOf(name))) lineOfName.set(detached(name), line);
-        if (numbers.has(no)) lineOfNumber.set(no, line);
+        if (nameHashes.has(hashOf(name))) placeOfName.set(detached(name), badRows.placeOf(line));
+        if (numbers.has(no)) placeOfNumber.set(no, badRows.placeOf(line));
       }
     }
   }

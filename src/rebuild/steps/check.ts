@@ -25,6 +25,8 @@ interface ValidationOptions {
   log: Logger;
   /** Called with the number of rows read so far. */
   onRows: (rows: number) => void;
+  /** Where the row on a line is, for messages; by default `line 2`. */
+  placeOf?: ((line: number) => string) | undefined;
 }
 
 /**
@@ -41,9 +43,9 @@ const MAX_REPEATED = 100_000;
  */
 export async function validateDataset(
   rows: () => AsyncIterable<Row[]>,
-  { maxBadRows, log, onRows }: ValidationOptions,
+  { maxBadRows, log, onRows, placeOf }: ValidationOptions,
 ): Promise<ValidatedDataset> {
-  const badRows = new BadRows(maxBadRows, log);
+  const badRows = new BadRows(maxBadRows, log, placeOf);
   const hashOf = await createNameHash();
   const nameHashes = new NumberList();
   const numbers = new NumberList();

@@ -1,9 +1,13 @@
-import { createHash, randomUUID, type Hash } from 'node:crypto';
-import { open, unlink, writeFile, type FileHandle } from 'node:fs/promises';
+import { createHash, type Hash } from 'node:crypto';
+import { writeFile, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { messageOf } from '../../error-message.js';
+import type { JsonPaths } from '../../config/json-paths.js';
 import { DatasetError } from '../dataset/dataset-error.js';
+import { describeFailure } from '../dataset/describe-failure.js';
+import { Documents, UnchangedError } from '../dataset/documents/documents.js';
+import { FORMATS } from '../dataset/formats/index.js';
+import { CsvWriter } from '../dataset/formats/to-csv.js';
+import { openNamelessFile } from '../dataset/nameless-file.js';
 import {
   firstPlausibleDate,
   gzipDate,
@@ -12,13 +16,13 @@ import {
   type DatasetOrigin,
   type Validators,
 } from '../dataset/origin.js';
-import { readText } from '../dataset/text.js';
-import { redactAddresses } from '../dataset/redact-addresses.js';
+import { chunksOf, readText } from '../dataset/text.js';
 import {
   assertFreeSpace,
   enforceMinimumRate,
   limitByFreeSpace,
   limitBytes,
+  type TransferTimeouts,
 } from '../dataset/transfer-limits.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
@@ -53,6 +57,8 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
   timeoutMs: number;
   /** Validators of the served dataset. If they still match, nothing is downloaded. */
   known?: Validators | undefined;
+  /** Pause before a document of a list is asked for again, in milliseconds; it doubles. */
+  pauseMs?: number;
 }
 
 /**
@@ -61,22 +67,16 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
  * @returns undefined if the dataset is unchanged, according to its origin.
  * @throws {DatasetError} with the reason.
  */
-export async function download(
+export function download(
   url: string,
   signal: AbortSignal,
-  { timeoutMs, known, ...bounds }: DownloadOptions,
+  options: DownloadOptions,
 ): Promise<DownloadedDataset | undefined> {
-  const { maxBytes, reservedBytes, windowMs } = { ...DOWNLOAD_LIMITS, ...bounds };
-  const file = await openNamelessFile();
-  const late = new AbortController();
-  const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
-  const timeouts = { windowMs, signal: AbortSignal.any([signal, late.signal]) };
-  try {
-    const origin = url.startsWith('file:') ? await openFile(url) : await openHttp(url, timeouts, known);
-    if (origin === undefined) {
-      await file.close();
-      return undefined;
-    }
+  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, timeouts) => {
+    const origin = url.startsWith('file:')
+      ? await openFile(url)
+      : await openHttp(url, timeouts, options.known);
+    if (origin === undefined) return undefined;
     const hash = createHash('sha256');
     try {
       let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, timeouts));
@@ -92,14 +92,81 @@ export async function download(
       digest: hash.digest('hex'),
       validators: origin.validators,
       read: () => readText(file, maxBytes),
-      close: () => file.close(),
     };
+  });
+}
+
+/** A list of packages in another format than CSV. */
+export interface PackageList {
+  format: keyof typeof FORMATS;
+  /** One; several only for formats that have several documents. */
+  urls: readonly [string, ...string[]];
+  /** Only for the format `json`. */
+  paths: JsonPaths;
+}
+
+/**
+ * The same for a list in another format, which is converted to CSV meanwhile. The digest is that of the CSV: a list that is
+ * written differently and has the same packages has not changed.
+ */
+export function downloadList(
+  { format: name, urls, paths }: PackageList,
+  signal: AbortSignal,
+  options: DownloadOptions,
+): Promise<DownloadedDataset | undefined> {
+  const { known, pauseMs } = options;
+  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, timeouts) => {
+    const format = FORMATS[name];
+    const documents = new Documents(urls, { timeouts, known, maxBytes, reservedBytes, pauseMs });
+    const csv = new CsvWriter(format);
+    const hash = createHash('sha256');
+    try {
+      const chunks = csv.write(format.read(documents, paths));
+      await writeFile(file, hashed(limitByFreeSpace(chunks, tmpdir(), reservedBytes), hash));
+      if (csv.rows === 0) throw new DatasetError('the list has no packages');
+    } catch (error) {
+      if (error instanceof UnchangedError) return undefined;
+      if (!(error instanceof DatasetError) || documents.place === '') throw error;
+      throw new DatasetError(`${documents.place}: ${error.message}`, { cause: error });
+    } finally {
+      documents.close();
+    }
+    const { header } = csv;
+    return {
+      takenAt: documents.takenAt ?? new Date(),
+      digest: hash.update(header).digest('hex'),
+      validators: documents.validators,
+      read: () => concat(header, chunksOf(file)),
+    };
+  });
+}
+
+/** Runs a download with its bounds. @param fill returns undefined if the dataset is unchanged. */
+async function intoFile(
+  signal: AbortSignal,
+  { timeoutMs, ...bounds }: DownloadOptions,
+  fill: (
+    file: FileHandle,
+    limits: typeof DOWNLOAD_LIMITS,
+    timeouts: TransferTimeouts,
+  ) => Promise<Omit<DownloadedDataset, 'close'> | undefined>,
+): Promise<DownloadedDataset | undefined> {
+  const limits = { ...DOWNLOAD_LIMITS, ...bounds };
+  const file = await openNamelessFile();
+  const late = new AbortController();
+  const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
+  const timeouts = { windowMs: limits.windowMs, signal: AbortSignal.any([signal, late.signal]) };
+  try {
+    const filled = await fill(file, limits, timeouts);
+    if (filled !== undefined) return { ...filled, close: () => file.close() };
+    await file.close();
+    return undefined;
   } catch (error) {
     await file.close();
     if (signal.aborted) throw error;
     const cause = (late.signal.aborted ? late.signal.reason : error) as Error;
     if (cause instanceof DatasetError) throw cause;
-    throw new DatasetError(`the dataset could not be downloaded: ${describe(cause)}`, { cause });
+    throw new DatasetError(describeFailure(cause), { cause });
   } finally {
     clearTimeout(deadline);
   }
@@ -111,22 +178,6 @@ function tooLate(timeoutMs: number): DatasetError {
   );
 }
 
-/**
- * If this process is killed, nothing is left: at most an empty file, between the two calls. So nothing has to be cleaned up in a
- * folder that other processes may use, too.
- */
-async function openNamelessFile(): Promise<FileHandle> {
-  const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
-  try {
-    const file = await open(path, 'wx+', 0o600);
-    await unlink(path);
-    return file;
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new DatasetError(`no file can be created in the temporary folder (TMPDIR): ${code}`, { cause });
-  }
-}
-
 /** @param file the downloaded one. */
 async function dateOf({ lastModified, fileTime }: DatasetOrigin, file: FileHandle): Promise<Date> {
   const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8), position: 0 });
@@ -134,15 +185,14 @@ async function dateOf({ lastModified, fileTime }: DatasetOrigin, file: FileHandl
   return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
 }
 
-/** Node's message for a connection that closes during the response is only "aborted". */
-function describe(error: Error): string {
-  if (error.message === 'aborted') return 'the connection was closed before the end';
-  return messageOf(error, redactAddresses);
-}
-
 async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
   for await (const chunk of source) {
     hash.update(chunk);
     yield chunk;
   }
+}
+
+async function* concat(header: Buffer, rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield header;
+  yield* rows;
 }

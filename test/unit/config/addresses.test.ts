@@ -68,7 +68,8 @@ describe('A URL that the configuration accepts', function () {
     checkAccepted(
       'DATASET_URL',
       ['http://', 'file:///', 'https://u:p@h', 'x'],
-      ({ dataset: { url } }, text) => {
+      ({ dataset: { urls } }, text) => {
+        const [url] = urls;
         if (text.startsWith('file:')) expect(fileURLToPath(url)).not.to.contain('\0');
         else expect(new URL(url).hostname).not.to.equal('');
       },

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { DATASET_FORMATS } from '../../../src/config/dataset-format.js';
 import { ConfigError, readConfig, readKeysConfig, readKibanaConfig } from '../../../src/config/config.js';
 
 const NODE = 'http://127.0.0.1:9200';
@@ -13,7 +14,8 @@ const VARIABLES: [variable: string, path: string, byDefault: unknown, text: stri
   ['ELASTICSEARCH_API_KEY', 'elasticsearch.apiKey', undefined, 'reader', 'reader'],
   ['ELASTICSEARCH_REBUILD_API_KEY', 'elasticsearch.rebuildApiKey', undefined, 'writer', 'writer'],
   ['REDIS_URL', 'redisUrl', undefined, 'rediss://cache:6380/1', 'rediss://cache:6380/1'],
-  ['DATASET_URL', 'dataset.url', BUNDLED, 'https://a.example/b.csv.gz', 'https://a.example/b.csv.gz'],
+  ['DATASET_URL', 'dataset.urls', [BUNDLED], 'https://a.example/b.csv.gz', ['https://a.example/b.csv.gz']],
+  ['DATASET_FORMAT', 'dataset.format', 'csv', 'csv', 'csv'],
   ['REGISTRY_SLUG', 'registry.slug', 'registry', 'pub-dev_2', 'pub-dev_2'],
   ['REGISTRY_SOURCE', 'registry.source', undefined, 'pub.dev', 'pub.dev'],
   ['PACKAGE_URL_TEMPLATE', 'dataset.packageUrlTemplate', undefined, 'https://a/{+name}', 'https://a/{+name}'],
@@ -51,6 +53,66 @@ describe('readConfig', () => {
       expect(config).to.have.nested.property(path).that.deep.equals(value);
     });
   }
+
+  describe('with DATASET_FORMAT', () => {
+    const URL = 'http://127.0.0.1/list';
+    const TEMPLATE = 'https://registry.example/{name}';
+    const list = (format: string, others: Record<string, string> = {}) => {
+      const env = { DATASET_FORMAT: format, DATASET_URL: URL, PACKAGE_URL_TEMPLATE: TEMPLATE, ...others };
+      return () => readConfig({ ...REQUIRED, ...env }).dataset;
+    };
+
+    it('reads the address, several only for debian, and the paths of json', () => {
+      for (const format of DATASET_FORMATS) expect(list(format)()).to.include({ format });
+      expect(list('debian', { DATASET_URL: `${URL}  file:///b` })().urls).to.deep.equal([URL, 'file:///b']);
+      expect(list('json')().jsonPaths).to.deep.equal({ items: [] });
+      const text = 'items=data.list name=id version=latest.no weight=n next=page:meta.token';
+      expect(list('json', { DATASET_JSON: text })().jsonPaths).to.deep.equal({
+        items: ['data', 'list'],
+        name: ['id'],
+        version: ['latest', 'no'],
+        weight: ['n'],
+        next: { path: ['meta', 'token'], parameter: 'page' },
+      });
+      const { next } = list('json', { DATASET_JSON: 'next=links.next' })().jsonPaths;
+      expect(next).to.deep.equal({ path: ['links', 'next'], parameter: undefined });
+      expect(list('jsonl', { PACKAGE_URL_TEMPLATE: '' })().packageUrlTemplate).to.equal(undefined);
+    });
+
+    it('reports every variable that does not fit, also if others are malformed', () => {
+      const one = 'DATASET_URL must be one address, unless DATASET_FORMAT is debian';
+      const onlyJson = 'DATASET_JSON must be set only with DATASET_FORMAT=json';
+      const required = 'DATASET_URL must be set with this DATASET_FORMAT';
+      const template =
+        'PACKAGE_URL_TEMPLATE must be set with this DATASET_FORMAT, whose packages have no url';
+      const port = 'PORT must be a whole number from 0 to 65535';
+      const none = { DATASET_URL: '', PACKAGE_URL_TEMPLATE: '' };
+      expect(list('npm', none)).to.throw(ConfigError, new RegExp(`^${required}\n${template}$`));
+      expect(list('npm', { DATASET_URL: `${URL} ${URL}`, DATASET_JSON: 'name=x', PORT: '-1' }))
+        .to.throw(ConfigError)
+        .with.property('message', [port, one, onlyJson].join('\n'));
+      expect(list('csv', { DATASET_URL: `${URL} ${URL}` })).to.throw(ConfigError, one);
+      expect(list('NPM', none)).to.throw(ConfigError, /^DATASET_FORMAT must be one of csv, [^\n]+$/);
+    });
+
+    it('rejects malformed paths', () => {
+      for (const text of [
+        'name',
+        'name=',
+        '=x',
+        'name=a..b',
+        'x=y',
+        'name=a name=b',
+        'name=p:a',
+        'Name=a',
+        '.',
+      ])
+        expect(list('json', { DATASET_JSON: text }), text).to.throw(
+          ConfigError,
+          /^DATASET_JSON must be pairs such as [^\n]+$/,
+        );
+    });
+  });
 
   it('accepts a slug that only resembles a data stream', () => {
     for (const slug of ['logsearch', 'logs_debian', 'my-logs', 'log'])

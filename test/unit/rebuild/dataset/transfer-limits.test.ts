@@ -59,7 +59,7 @@ describe('enforceMinimumRate', () => {
 
   it('fails at once if it was aborted before', async () => {
     const reason = new Error('the server is stopping');
-    const patience = { windowMs: 60_000, signal: AbortSignal.abort(reason) };
-    await rejects(bytesOf(enforceMinimumRate(new PassThrough(), patience)), reason);
+    const timeouts = { windowMs: 60_000, signal: AbortSignal.abort(reason) };
+    await rejects(bytesOf(enforceMinimumRate(new PassThrough(), timeouts)), reason);
   });
 });

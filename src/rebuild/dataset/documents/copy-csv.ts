@@ -1,0 +1,120 @@
+import { isUtf8 } from 'node:buffer';
+import { DatasetError } from '../dataset-error.js';
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const LF = 0x0a;
+
+/** Maximum size of the header's columns, and of each value that is read, in bytes. */
+const MAX_VALUE_BYTES = 2 ** 16;
+
+/**
+ * Reads some columns of a CSV as PostgreSQL writes it (`COPY … WITH (FORMAT csv, HEADER)`,
+ * https://www.postgresql.org/docs/current/sql-copy.html): with a header, and records of any length, whose other columns, such as
+ * whole readmes, are skipped without copying them. `csv.ts` holds a record, and has a limit for it.
+ */
+export class CopyReader {
+  #records: string[][] = [];
+  /** Number of records, with the header. */
+  #count = 0;
+  /** Undefined until the header was read. */
+  #width: number | undefined;
+  /** For each column of the file, its index in a record that is returned. */
+  #indexes: (number | undefined)[] = [];
+  /** The record that is being read, and which of its fields. */
+  #record: string[] = [];
+  #field = 0;
+  /** The pieces of that field, if it is wanted. */
+  #pieces: Buffer[] = [];
+  #isQuoted = false;
+  /** Whether the last byte was a quote that ended a quoted text. Another one makes both a quote in the text. */
+  #isAfterQuote = false;
+
+  /** @param columns their names, in the order of the values. */
+  constructor(private readonly columns: readonly string[]) {}
+
+  /**
+   * @returns the values of the columns, for each record that ends in this chunk; NULL is empty.
+   * @throws {DatasetError} if a column is missing, or a record has too few or too many.
+   */
+  read(chunk: Buffer): string[][] {
+    this.#records = [];
+    for (let start = 0; start < chunk.length;) {
+      const end = this.#isQuoted ? chunk.indexOf(QUOTE, start) : endOfText(chunk, start);
+      const text = chunk.subarray(start, end === -1 ? chunk.length : end);
+      if (text.length > 0) this.#add(text);
+      if (end === -1) break;
+      this.#see(chunk[end] as number);
+      start = end + 1;
+    }
+    return this.#records;
+  }
+
+  /** @throws {DatasetError} if the file ends within a record. */
+  end(): void {
+    if (this.#count === 0) throw new DatasetError('expected a header');
+    if (this.#isQuoted || this.#field > 0 || this.#pieces.length > 0) {
+      throw new DatasetError(`record ${this.#count + 1}: cut off`);
+    }
+  }
+
+  #add(text: Buffer): void {
+    this.#isAfterQuote = false;
+    if (this.#width !== undefined && this.#indexes[this.#field] === undefined) return;
+    this.#pieces.push(text);
+    const size = this.#pieces.reduce((bytes, piece) => bytes + piece.length, 0);
+    if (size > MAX_VALUE_BYTES)
+      throw new DatasetError(`record ${this.#count + 1}: longer than ${MAX_VALUE_BYTES} bytes`);
+  }
+
+  #see(byte: number): void {
+    if (byte === QUOTE) {
+      if (this.#isAfterQuote) this.#add(Buffer.of(QUOTE));
+      this.#isAfterQuote = this.#isQuoted;
+      this.#isQuoted = !this.#isQuoted;
+      return;
+    }
+    this.#isAfterQuote = false;
+    this.#endField();
+    if (byte === LF) this.#endRecord();
+  }
+
+  #endField(): void {
+    const index = this.#width === undefined ? this.#field : this.#indexes[this.#field];
+    if (index !== undefined) {
+      const bytes = Buffer.concat(this.#pieces);
+      if (!isUtf8(bytes)) throw new DatasetError(`record ${this.#count + 1}: not valid UTF-8`);
+      this.#record[index] = bytes.toString();
+      this.#pieces = [];
+    }
+    this.#field++;
+  }
+
+  #endRecord(): void {
+    this.#count++;
+    if (this.#width === undefined) this.#readHeader(this.#record);
+    else if (this.#field !== this.#width) {
+      throw new DatasetError(`record ${this.#count}: ${this.#field} fields instead of ${this.#width}`);
+    } else this.#records.push(this.#record);
+    this.#record = [];
+    this.#field = 0;
+  }
+
+  #readHeader(header: string[]): void {
+    for (const [index, column] of this.columns.entries()) {
+      const position = header.indexOf(column);
+      if (position === -1) throw new DatasetError(`expected a column \`${column}\` in its header`);
+      this.#indexes[position] = index;
+    }
+    this.#width = header.length;
+  }
+}
+
+/** The position of the next comma, quote or line feed; -1 if there is none. */
+function endOfText(chunk: Buffer, start: number): number {
+  for (let i = start; i < chunk.length; i++) {
+    const byte = chunk[i];
+    if (byte === COMMA || byte === QUOTE || byte === LF) return i;
+  }
+  return -1;
+}

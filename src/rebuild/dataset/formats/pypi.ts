@@ -1,0 +1,116 @@
+import { Parser } from 'htmlparser2';
+import { DatasetError, NotAcceptableError } from '../dataset-error.js';
+import { peek } from '../documents/decompress.js';
+import { InterruptedError, type Document } from '../documents/document.js';
+import type { Documents } from '../documents/documents.js';
+import { readJson, type Containers } from '../documents/json.js';
+import { NameTable } from '../documents/name-table.js';
+import type { Format, ListedPackage } from './format.js';
+import { isObject, nameIn } from './members.js';
+
+/** Other servers send HTML, whatever is asked for. */
+const JSON_ONLY = { Accept: 'application/vnd.pypi.simple.v1+json', 'Accept-Encoding': 'gzip' };
+const HTML = { Accept: 'text/html', 'Accept-Encoding': 'gzip' };
+
+/** How many bytes are searched for the first character. */
+const START_BYTES = 1024;
+
+/**
+ * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are equal after
+ * normalisation (PEP 503) are one project, in its first spelling. Real servers answer 406 to the type of JSON, or send HTML with
+ * any type. Their pages also have links that lead to no project.
+ */
+export const pypi: Format = {
+  columns: [],
+  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
+    const document = await openIndex(documents);
+    const { start, chunks } = await peek(document.text(), START_BYTES);
+    const projects = await NameTable.create();
+    const isNew = (name: string) => {
+      const { size } = projects;
+      return projects.add(normalise(name)) === size;
+    };
+    const first = /[^\s\uFEFF]/.exec(start.toString())?.[0];
+    for await (const names of first === '<' ? readHtml(chunks) : readProjects(chunks)) {
+      yield names.filter(isNew).map((name) => ({ name }));
+    }
+  },
+};
+
+async function openIndex(documents: Documents): Promise<Document> {
+  const [url] = documents.urls;
+  try {
+    return await documents.open(url, '', JSON_ONLY);
+  } catch (error) {
+    if (!(error instanceof NotAcceptableError)) throw error;
+    return documents.open(url, '', HTML);
+  }
+}
+
+async function* readProjects(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
+  const containers: Containers = new Map();
+  let version: unknown;
+  for await (const members of readJson(source, ['meta.api-version', 'projects.*'], containers)) {
+    const projects = members.filter(({ parent }) => parent === 'projects');
+    version ??= members.find(({ parent }) => parent === 'meta')?.value;
+    yield projects.map(({ key, value }) =>
+      nameIn(isObject(value) ? value['name'] : undefined, `projects[${key}].name`),
+    );
+  }
+  if (typeof version !== 'string' || !/^1\.\d+$/.test(version) || containers.get('projects') !== 'array') {
+    throw new DatasetError('expected a Simple index: `meta.api-version` 1.x and an array `projects`');
+  }
+}
+
+async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
+  let names: string[] = [];
+  let link: { project: string; text: string } | undefined;
+  const page = { isComplete: false };
+  let found = 0;
+  const parser = new Parser({
+    onopentag: (tag, { href = '' }) => {
+      if (tag === 'a') link = { project: lastSegment(href), text: '' };
+    },
+    ontext: (text) => {
+      if (link !== undefined) link.text += text;
+    },
+    onclosetag: (tag, isImplied) => {
+      if (!isImplied && (tag === 'html' || tag === 'body')) page.isComplete = true;
+      if (tag !== 'a' || link === undefined) return;
+      const name = link.text.trim();
+      if (name !== '' && normalise(name) === normalise(link.project)) names.push(name);
+      link = undefined;
+    },
+  });
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let bytes = 0;
+  for await (const chunk of source) {
+    try {
+      parser.write(decoder.decode(chunk, { stream: true }));
+    } catch (cause) {
+      throw new DatasetError(`not valid UTF-8 after byte ${bytes}`, { cause });
+    }
+    bytes += chunk.length;
+    found += names.length;
+    yield names;
+    names = [];
+  }
+  parser.end();
+  if (!page.isComplete)
+    throw new InterruptedError(`the page is cut off after byte ${bytes}: it has no </html> or </body>`);
+  if (found === 0) throw new DatasetError('expected a Simple index, but the page has no link to a project');
+}
+
+/** The last segment of the path of a link, decoded. */
+function lastSegment(href: string): string {
+  const segment = /([^/]*)\/*$/.exec(href.replace(/[?#].*$/s, ''))?.[1] ?? '';
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+function normalise(name: string): string {
+  return name.replace(/[-_.]+/g, '-').toLowerCase();
+}
