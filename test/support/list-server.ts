@@ -101,3 +101,16 @@ function rowsOf(csv: string): Row[] {
     return row;
   });
 }
+
+/** Starts servers for the tests of a suite, and stops them. */
+export function useListServer(): (...answer: Parameters<typeof listServer>) => Promise<ListServer> {
+  const servers: ListServer[] = [];
+  afterEach(async () => {
+    for (const server of servers.splice(0)) await server.close();
+  });
+  return async (answer) => {
+    const server = await listServer(answer);
+    servers.push(server);
+    return server;
+  };
+}

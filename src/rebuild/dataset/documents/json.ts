@@ -47,9 +47,8 @@ export async function* readJson(
     isStarted ||= first !== undefined;
     try {
       parser.write(chunk);
-    } catch (error) {
-      const { message } = error as Error;
-      throw new DatasetError(`expected JSON, but it is malformed after byte ${watcher.offset}: ${message}`);
+    } catch (cause) {
+      throw new DatasetError(`expected JSON, but it is malformed after byte ${watcher.offset}`, { cause });
     }
     yield found;
     found = [];

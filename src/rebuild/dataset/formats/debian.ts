@@ -60,8 +60,8 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
       if (!LINE.test(text))
         throw new DatasetError(`line ${no}: expected a field of a Packages index: ${quote(text)}`);
       if (start === 0) start = no;
-      const [, field, value = ''] = FIELD.exec(text) ?? [];
-      if (field !== undefined) fields.set(field.toLowerCase(), value.trim());
+      const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
+      if (field !== undefined) fields.set(field.toLowerCase(), value);
     }
     isEmpty &&= stanzas.length === 0;
     yield stanzas;

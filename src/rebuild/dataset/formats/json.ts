@@ -87,7 +87,7 @@ function toPackage(
   }
   const name = paths.name === undefined ? own : at(value, paths.name);
   return {
-    name: nameIn(name, `${place}: ${paths.name?.join('.')}`),
+    name: nameIn(name, `${place}: ${paths.name?.join('.') ?? 'the name'}`),
     version: paths.version && textIn(at(value, paths.version), `${place}: ${paths.version.join('.')}`),
     weight: paths.weight && textIn(at(value, paths.weight), `${place}: ${paths.weight.join('.')}`),
   };

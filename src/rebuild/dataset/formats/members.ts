@@ -1,9 +1,9 @@
 import { quote } from '../../process/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 
-/** @throws {DatasetError} unless the member of a JSON object is a text. */
+/** @throws {DatasetError} unless the member of a JSON object is a text that can be written. */
 export function nameIn(value: unknown, what: string): string {
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string') return wellFormed(value, what);
   throw new DatasetError(`${what} is not a string: ${describe(value)}`);
 }
 
@@ -13,12 +13,19 @@ export function nameIn(value: unknown, what: string): string {
  */
 export function textIn(value: unknown, what: string): string | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string' || typeof value === 'number') return String(value);
+  if (typeof value === 'number') return String(value);
+  if (typeof value === 'string') return wellFormed(value, what);
   throw new DatasetError(`${what} is neither a string nor a number: ${describe(value)}`);
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** JSON can have half a surrogate pair, escaped; UTF-8 cannot. */
+function wellFormed(text: string, what: string): string {
+  if (text.isWellFormed()) return text;
+  throw new DatasetError(`${what} has half a surrogate pair: ${quote(text)}`);
 }
 
 function describe(value: unknown): string {

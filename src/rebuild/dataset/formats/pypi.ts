@@ -101,9 +101,9 @@ async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]
   if (found === 0) throw new DatasetError('expected a Simple index, but the page has no link to a project');
 }
 
-/** The last segment of the path of a link, decoded. */
+/** The last segment of the path of a link, decoded. The parent folder has none. */
 function lastSegment(href: string): string {
-  const segment = /([^/]*)\/*$/.exec(href.replace(/[?#].*$/s, ''))?.[1] ?? '';
+  const segment = /([^/]*)\/*$/.exec(href.replace(/[?#].*$/s, '').replace(/(^|\/)\.\.?\/*$/, ''))?.[1] ?? '';
   try {
     return decodeURIComponent(segment);
   } catch {

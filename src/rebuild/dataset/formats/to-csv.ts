@@ -1,5 +1,3 @@
-import { quote } from '../../process/reason-text.js';
-import { DatasetError } from '../dataset-error.js';
 import type { Column, Format, ListedPackage } from './format.js';
 
 /** Longer than any valid field. The rest of a longer one is not written: it is invalid anyway. */
@@ -29,7 +27,6 @@ export class CsvWriter {
     return Buffer.from(`${['name', ...columns].join(',')}\n`);
   }
 
-  /** @throws {DatasetError} for a text that has no encoding in UTF-8. */
   async *write(batches: AsyncIterable<readonly ListedPackage[]>): AsyncGenerator<Buffer> {
     for await (const batch of batches) {
       this.#rows += batch.length;
@@ -49,7 +46,6 @@ export class CsvWriter {
 }
 
 function fieldOf(text: string): string {
-  if (!text.isWellFormed()) throw new DatasetError(`${quote(text)} has half a surrogate pair`);
   const short = text.length > MAX_FIELD_LENGTH ? text.slice(0, MAX_FIELD_LENGTH).toWellFormed() : text;
   if (!SPECIAL.test(short)) return short;
   return `"${short.replace(/[\r\n].*/s, '\r').replaceAll('"', '""')}"`;

@@ -1,0 +1,70 @@
+import { execFileSync } from 'node:child_process';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { convert, useListServer, type Body } from '../../../../support/list-server.js';
+
+const xz = (text: string) => execFileSync('xz', ['--stdout'], { input: text });
+
+describe('The format debian', () => {
+  const serve = useListServer();
+  async function convertFrom(...files: Body[]) {
+    const { origin } = await serve((url) => files[Number(url.pathname.slice(1))]);
+    return convert(
+      'debian',
+      files.map((_file, i) => `${origin}/${i}`),
+    );
+  }
+
+  it('takes the highest version over all files, plain, gzip or xz', async () => {
+    const rows = await convertFrom(
+      'Package: b\nVersion: 1.0-1\n\nPackage: a\nVersion: 1:1\n\nPackage: b\nVersion: 1.0~rc1-9\n',
+      gzipSync('PACKAGE: a\nversion: 2:0~\n\n\n\nPackage: c\nVersion: 1\n'),
+      xz('Package: b\nVersion: 1.0-10\nDescription: x\n Package: y\n\n'),
+    );
+    expect(rows).to.deep.equal([
+      { name: 'b', version: '1.0-10' },
+      { name: 'a', version: '2:0~' },
+      { name: 'c', version: '1' },
+    ]);
+  });
+
+  it("reads CRAN's PACKAGES", async () => {
+    const cran =
+      'Package: A3\nVersion: 1.0.0\nDepends: R (>= 2.15.0), xtable,\n        pbapply\nLicense: GPL (>= 2)\n\nPackage: abc\r\nVersion: 2.2.2\r\n';
+    expect(await convertFrom(cran)).to.deep.equal([
+      { name: 'A3', version: '1.0.0' },
+      { name: 'abc', version: '2.2.2' },
+    ]);
+  });
+
+  const good = 'Package: a\nVersion: 1\n';
+  const compressed = xz(good.repeat(1000).replaceAll('Package', '\nPackage'));
+  for (const [what, files, reason] of [
+    [
+      'without Version',
+      [good, `${good}\nPackage: b\nArchitecture: all\n`],
+      'file 2: line 4: the stanza of "b" has no Version',
+    ],
+    [
+      'without Package',
+      ['Origin: Debian\nSuite: stable\n'],
+      'line 1: expected a stanza with the field Package',
+    ],
+    ['with a line that is no field', [`${good}<p>\n`], 'line 3: expected a field of a Packages index: "<p>"'],
+    ['without stanzas', [good, '\n\n'], 'file 2: expected a Packages index, but it has no stanza'],
+    [
+      'that is missing',
+      [good, undefined as never],
+      "file 2: the dataset's server responded with 404 instead of 200",
+    ],
+    [
+      'whose xz is cut off',
+      [good, compressed.subarray(0, -20)],
+      'file 2: the xz is cut off or damaged: get_next_output failed with error code 8',
+    ],
+  ] as [string, Body[], string][]) {
+    it(`rejects an index ${what}`, async () => {
+      expect(await convertFrom(...files)).to.equal(reason);
+    });
+  }
+});

@@ -1,0 +1,75 @@
+import { expect } from 'chai';
+import { convert, useListServer } from '../../../../support/list-server.js';
+
+const JSON_TYPE = 'application/vnd.pypi.simple.v1+json';
+const json = (names: string[], version = '1.0') =>
+  JSON.stringify({ meta: { 'api-version': version }, projects: names.map((name) => ({ name })) });
+const html = (body: string) => `<!DOCTYPE html><html><body>${body}</body></html>`;
+
+describe('The format pypi', () => {
+  const serve = useListServer();
+  const convertFrom = async (body: string) => convert('pypi', (await serve(() => body)).url);
+
+  it('asks for JSON alone, and after 406 for HTML', async () => {
+    const server = await serve((_url, { accept }) =>
+      accept === JSON_TYPE ? (response) => response.writeHead(406).end() : html('<a href="/a/">A</a>'),
+    );
+    expect(await convert('pypi', server.url)).to.deep.equal([{ name: 'A' }]);
+    expect(server.requests.map(({ headers }) => headers.accept)).to.deep.equal([JSON_TYPE, 'text/html']);
+  });
+
+  it('takes names that are equal after normalisation as one, in the first spelling', async () => {
+    const names = ['Zope.Interface', 'b', 'zope-interface', 'zope__.interface', 'B'];
+    expect(await convertFrom(json(names))).to.deep.equal([{ name: 'Zope.Interface' }, { name: 'b' }]);
+  });
+
+  it('takes the links of a page that lead to a project of the same name', async () => {
+    const links = [
+      '<a href="../">..</a> <a href="/simple/">Index</a> <a>no-address</a> <a href="x/"></a>',
+      '<a href="https://h.example/simple/a-b/#f">A_b</a>',
+      '<a href="c%2Bd/?x=/y"\n class="p"><b>c</b>+d</a><a href="other">c</a>',
+      '<a href=e>e<a href="f/">f</a>',
+      '<!-- <a href="g">g</a> --><script>"<a href=h>h</a>"</script>',
+      '<a href="i/">i &amp; j</a><a href="k">&#107;</a>',
+    ];
+    expect(await convertFrom(html(links.join('\n')))).to.deep.equal(
+      ['A_b', 'c+d', 'e', 'f', 'k'].map((name) => ({ name })),
+    );
+  });
+
+  const index = 'expected a Simple index: `meta.api-version` 1.x and an array `projects`';
+  for (const [what, body, reason] of [
+    ['of version 2', json(['a'], '2.0'), index],
+    ['without a version', '{"projects":[{"name":"a"}]}', index],
+    ['without projects', '{"meta":{"api-version":"1.0"}}', index],
+    ['of one project', '{"meta":{"api-version":"1.0"},"name":"a","files":[]}', index],
+    [
+      'with a project without a name',
+      '{"meta":{"api-version":"1.0"},"projects":[{}]}',
+      'projects[0].name is not a string: it is missing',
+    ],
+    [
+      'without links',
+      html('<a href="/login">Sign in</a>'),
+      'expected a Simple index, but the page has no link to a project',
+    ],
+    [
+      'that is not closed',
+      '<html><body><a href="a">a</a>',
+      'the page is cut off after byte 29: it has no </html> or </body>',
+    ],
+    ['that is text', 'name,version\n', 'expected JSON, but it is malformed after byte 0'],
+    [
+      'that is not UTF-8',
+      Buffer.from('<html><a href="\xe9">\xe9</a></html>', 'latin1').toString('latin1'),
+      undefined,
+    ],
+  ] as const) {
+    it(`rejects an index ${what}`, async () => {
+      if (reason === undefined) {
+        const server = await serve(() => Buffer.from(body, 'latin1'));
+        expect(await convert('pypi', server.url)).to.equal('not valid UTF-8 after byte 0');
+      } else expect(await convertFrom(body)).to.equal(reason);
+    });
+  }
+});
