@@ -69,6 +69,10 @@ const settings = z.object({
   DATASET_URL: datasetUrls.optional(),
   DATASET_FORMAT: z.enum(DATASET_FORMATS, `must be one of ${DATASET_FORMATS.join(', ')}`).default('csv'),
   DATASET_JSON: jsonPaths.optional(),
+  DATASET_AUTHORIZATION: z
+    .string()
+    .regex(/^[\x21-\x7e]+ [\x21-\x7e]+$/, 'must be a scheme and credentials, such as Bearer <token>')
+    .optional(),
   REGISTRY_SLUG: z
     .string()
     .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
@@ -177,6 +181,7 @@ export function readConfig(env: Environment) {
       /** One; several for a format whose list has several documents. */
       urls: (value.DATASET_URL ?? [BUNDLED_DATASET]) as [string, ...string[]],
       format: value.DATASET_FORMAT,
+      authorization: value.DATASET_AUTHORIZATION,
       jsonPaths: value.DATASET_JSON ?? { items: [] },
       /** Whether it is the bundled one, which no other registry may serve. */
       isSample: value.DATASET_URL === undefined,

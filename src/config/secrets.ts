@@ -5,6 +5,7 @@ const SECRETS = [
   'ELASTICSEARCH_API_KEY',
   'ELASTICSEARCH_REBUILD_API_KEY',
   'ELASTICSEARCH_ADMIN_PASSWORD',
+  'DATASET_AUTHORIZATION',
   'KIBANA_API_KEY',
   'REBUILD_SECRET',
   'BYPASS_SECRET',
@@ -24,7 +25,9 @@ export function secretsIn(env: Environment): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
   const lists = Object.entries(URL_LISTS).map(([name, separator]) => (env[name] ?? '').split(separator));
   const urls = [...texts(URLS), ...lists.flat()];
-  const secrets = [...texts(SECRETS).flatMap(keyForms), ...urls.flatMap(urlSecrets)];
+  // Without its scheme, such as Basic, whose credentials have the form of a key.
+  const [, credentials = ''] = /^\S+ (.*)$/s.exec(env['DATASET_AUTHORIZATION'] ?? '') ?? [];
+  const secrets = [...[...texts(SECRETS), credentials].flatMap(keyForms), ...urls.flatMap(urlSecrets)];
   return [...new Set(secrets)].filter((secret) => secret !== '');
 }
 

@@ -200,9 +200,10 @@ async function downloadIfChanged(
 ): Promise<DownloadedDataset | undefined> {
   const isSameInput = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
   const { dataset_validators: known, dataset_digest: digest } = (isSameInput ? newest.meta : undefined) ?? {};
-  const { format, urls, jsonPaths: paths, downloadTimeoutSeconds } = config.dataset;
+  const { format, urls, jsonPaths: paths, authorization, downloadTimeoutSeconds } = config.dataset;
   const options = {
     timeoutMs: downloadTimeoutSeconds * 1000,
+    authorization,
     known: seen?.digest === digest ? seen?.validators : known,
   };
   const downloaded =

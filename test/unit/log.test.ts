@@ -155,4 +155,12 @@ describe('secretsIn', () => {
     expect(secretsIn({ DATASET_URL: 'https://token-hush@h/x' })).to.include('token-hush');
     expect(secretsIn({ DATASET_URL: 'not a url?k=hush,hush2' })).to.include('hush,hush2');
   });
+
+  it('finds those of every address of a list, and of an Authorization header without its scheme', () => {
+    const addresses = 'https://u:first-hush@h/a https://h/b?token=second-hush';
+    expect(secretsIn({ DATASET_URL: addresses })).to.include.members(['first-hush', 'second-hush']);
+    expect(secretsIn({ DATASET_AUTHORIZATION: 'Bearer hush.hush' })).to.include.members(['hush.hush']);
+    const basic = Buffer.from('user:basic-hush').toString('base64');
+    expect(secretsIn({ DATASET_AUTHORIZATION: `Basic ${basic}` })).to.include.members([basic, 'basic-hush']);
+  });
 });

@@ -50,6 +50,21 @@ export interface Validators {
   lastModified?: string | undefined;
 }
 
+/** A secret for one origin, which no other one may see. */
+export interface Authorization {
+  /** Such as `https://registry.example`. */
+  origin: string;
+  /** Value of the header `Authorization`. */
+  value: string;
+}
+
+/** What is sent in addition to the usual headers. */
+export interface HttpOptions {
+  known?: Validators | undefined;
+  authorization?: Authorization | undefined;
+  headers?: OutgoingHttpHeaders | undefined;
+}
+
 /** A dataset that is being transferred. */
 export interface DatasetOrigin {
   /** The consumer must destroy it, which ends the transfer. */
@@ -117,7 +132,6 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
 
 /**
  * Requests a dataset and follows redirects.
- * @param headers sent in addition to the usual ones.
  * @returns undefined if the dataset is still the known one.
  * @throws {UnavailableError} if the server is overloaded, or its headers arrive late. @throws {NotAcceptableError}
  * @throws {DatasetError} if the response is not a dataset.
@@ -125,12 +139,11 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
 export async function openHttp(
   url: string,
   timeouts: TransferTimeouts,
-  known: Validators | undefined,
-  headers: OutgoingHttpHeaders = {},
+  { known, authorization, headers }: HttpOptions,
 ): Promise<DatasetOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
-  const { body, address } = await follow(new URL(url), { ...headers, ...condition }, timeouts);
+  const { body, address } = await follow(new URL(url), { ...headers, ...condition }, timeouts, authorization);
   try {
     const { statusCode } = body;
     if (statusCode === 304 && Object.keys(condition).length > 0) {
@@ -164,10 +177,12 @@ async function follow(
   url: URL,
   headers: OutgoingHttpHeaders,
   timeouts: TransferTimeouts,
+  authorization: Authorization | undefined,
 ): Promise<{ body: IncomingMessage; address: URL }> {
   let address = url;
   for (let redirects = 0; ; redirects++) {
-    const response = await get(address, headers, timeouts);
+    const secret = authorization?.origin === address.origin ? { Authorization: authorization.value } : {};
+    const response = await get(address, { ...headers, ...secret }, timeouts);
     const { statusCode = 0 } = response;
     const { location } = response.headers;
     const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;

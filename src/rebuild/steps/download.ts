@@ -13,6 +13,7 @@ import {
   gzipDate,
   openFile,
   openHttp,
+  type Authorization,
   type DatasetOrigin,
   type Validators,
 } from '../dataset/origin.js';
@@ -57,6 +58,8 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
   timeoutMs: number;
   /** Validators of the served dataset. If they still match, nothing is downloaded. */
   known?: Validators | undefined;
+  /** Value of the header `Authorization`, only for the origin of the first address. */
+  authorization?: string | undefined;
   /** Pause before a document of a list is asked for again, in milliseconds; it doubles. */
   pauseMs?: number;
 }
@@ -75,7 +78,7 @@ export function download(
   return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, timeouts) => {
     const origin = url.startsWith('file:')
       ? await openFile(url)
-      : await openHttp(url, timeouts, options.known);
+      : await openHttp(url, timeouts, { known: options.known, authorization: forOrigin(url, options) });
     if (origin === undefined) return undefined;
     const hash = createHash('sha256');
     try {
@@ -115,9 +118,17 @@ export function downloadList(
   options: DownloadOptions,
 ): Promise<DownloadedDataset | undefined> {
   const { known, pauseMs } = options;
+  const authorization = forOrigin(urls[0], options);
   return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, timeouts) => {
     const format = FORMATS[name];
-    const documents = new Documents(urls, { timeouts, known, maxBytes, reservedBytes, pauseMs });
+    const documents = new Documents(urls, {
+      timeouts,
+      known,
+      authorization,
+      maxBytes,
+      reservedBytes,
+      pauseMs,
+    });
     const csv = new CsvWriter(format);
     const hash = createHash('sha256');
     try {
@@ -170,6 +181,10 @@ async function intoFile(
   } finally {
     clearTimeout(deadline);
   }
+}
+
+function forOrigin(url: string, { authorization: value }: DownloadOptions): Authorization | undefined {
+  return value === undefined ? undefined : { origin: new URL(url).origin, value };
 }
 
 function tooLate(timeoutMs: number): DatasetError {

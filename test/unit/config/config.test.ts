@@ -16,6 +16,7 @@ const VARIABLES: [variable: string, path: string, byDefault: unknown, text: stri
   ['REDIS_URL', 'redisUrl', undefined, 'rediss://cache:6380/1', 'rediss://cache:6380/1'],
   ['DATASET_URL', 'dataset.urls', [BUNDLED], 'https://a.example/b.csv.gz', ['https://a.example/b.csv.gz']],
   ['DATASET_FORMAT', 'dataset.format', 'csv', 'csv', 'csv'],
+  ['DATASET_AUTHORIZATION', 'dataset.authorization', undefined, 'Bearer a.b', 'Bearer a.b'],
   ['REGISTRY_SLUG', 'registry.slug', 'registry', 'pub-dev_2', 'pub-dev_2'],
   ['REGISTRY_SOURCE', 'registry.source', undefined, 'pub.dev', 'pub.dev'],
   ['PACKAGE_URL_TEMPLATE', 'dataset.packageUrlTemplate', undefined, 'https://a/{+name}', 'https://a/{+name}'],
@@ -164,6 +165,7 @@ describe('readConfig', () => {
     ],
     ELASTICSEARCH_API_KEY: ['hush\n', '\nhush', 'hush hush', 'hush\0', 'hüsh'],
     ELASTICSEARCH_REBUILD_API_KEY: ['hush\n'],
+    DATASET_AUTHORIZATION: ['hush', 'Bearer hush\n', 'Bearer  hush', 'Bearer h\u00fcsh', 'Basic hush hush'],
     REDIS_URL: [
       'localhost:6379',
       'redis:///0',

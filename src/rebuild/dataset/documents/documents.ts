@@ -6,7 +6,7 @@ import { quote } from '../../process/reason-text.js';
 import { DatasetError, UnavailableError } from '../dataset-error.js';
 import { describeFailure } from '../describe-failure.js';
 import { openNamelessFile } from '../nameless-file.js';
-import { openFile, openHttp, type DatasetOrigin, type Validators } from '../origin.js';
+import { openFile, openHttp, type Authorization, type DatasetOrigin, type Validators } from '../origin.js';
 import { chunksOf } from '../text.js';
 import { limitByFreeSpace, limitBytes, type TransferTimeouts } from '../transfer-limits.js';
 import { decompress } from './decompress.js';
@@ -28,6 +28,7 @@ export interface DocumentsOptions {
   timeouts: TransferTimeouts;
   /** Validators of the served dataset. */
   known?: Validators | undefined;
+  authorization?: Authorization | undefined;
   /** Maximum size of all documents together, and of their text, in bytes. */
   maxBytes: number;
   /** Free space reserved for others, in bytes. */
@@ -145,10 +146,12 @@ export class Documents {
   async #open(url: string, headers?: OutgoingHttpHeaders): Promise<Document> {
     this.close();
     this.#newest = this.takenAt;
-    const { timeouts, known } = this.options;
+    const { timeouts, known, authorization } = this.options;
     const isLocal = url.startsWith('file:');
     try {
-      this.#origin = isLocal ? await openFile(url) : await openHttp(url, timeouts, known, headers);
+      this.#origin = isLocal
+        ? await openFile(url)
+        : await openHttp(url, timeouts, { known, authorization, headers });
     } catch (error) {
       if (isLocal || timeouts.signal.aborted || error instanceof DatasetError) throw error;
       throw new UnavailableError(describeFailure(error as Error), undefined, { cause: error });

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { downloadList } from '../../../../../src/rebuild/steps/download.js';
+import { download, downloadList } from '../../../../../src/rebuild/steps/download.js';
 import { convert, inTurn, useListServer, withStatus, type Answer } from '../../../../support/list-server.js';
 import { tar } from '../../../../support/tar.js';
 
@@ -133,6 +133,37 @@ describe('The documents of a list', () => {
     const url = server.url.replace('//', '//user:hush@');
     expect(await convert('json', url)).to.deep.equal([{ name: 'a' }, { name: 'b' }]);
     expect(new Set(seen)).to.deep.equal(new Set([`Basic ${Buffer.from('user:hush').toString('base64')}`]));
+  });
+
+  it('are asked for with DATASET_AUTHORIZATION, which no other origin sees', async () => {
+    const seen: (string | undefined)[] = [];
+    const other = await serve((_url, { authorization }) => {
+      seen.push(authorization);
+      return 'name,url\na,https://registry.example/a\n';
+    });
+    const own = await serve((url, { authorization }) => {
+      seen.push(authorization);
+      if (url.pathname === '/list') return withStatus(302, { Location: '/again' })();
+      return withStatus(307, { Location: other.url })();
+    });
+    const authorization = 'Bearer hush-hush';
+    await convert('jsonl', `${own.origin}/list`, { authorization });
+    await (await download(`${own.origin}/list`, NEVER, { timeoutMs: 60_000, authorization }))?.close();
+    expect(seen).to.deep.equal([
+      authorization,
+      authorization,
+      undefined,
+      authorization,
+      authorization,
+      undefined,
+    ]);
+    const pages = await serve((_url, { authorization: sent, host }) => {
+      seen.push(sent);
+      return withHeaders(sent === undefined ? {} : { Link: `<http://${host}/2>; rel="next"` }, '["a"]');
+    });
+    seen.length = 0;
+    await convert('json', pages.url, { authorization });
+    expect(seen).to.deep.equal([authorization, authorization]);
   });
 
   it('are waited for as long as Retry-After says, up to five minutes', async () => {
