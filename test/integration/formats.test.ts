@@ -55,7 +55,7 @@ for (const example of ONE_EACH) {
         PACKAGE_URL_TEMPLATE: TEMPLATE,
         REBUILD_INTERVAL_SECONDS: '1',
       });
-      await waitFor(() => service.server.generations.current !== undefined, 'the first build', 30_000);
+      await waitFor(() => service.server.snapshots.current !== undefined, 'the first build', 30_000);
     });
 
     after(async () => {
@@ -103,7 +103,7 @@ describe('A list with an invalid package', function () {
     try {
       await waitFor(() => strict.server.rebuilds.lastFailure !== undefined, 'a failure', 30_000);
       expect(strict.server.rebuilds.lastFailure?.reason).to.equal('row 2: name is empty');
-      await waitFor(() => lenient.server.generations.current !== undefined, 'the first build', 30_000);
+      await waitFor(() => lenient.server.snapshots.current !== undefined, 'the first build', 30_000);
       const names = (await browseAll(lenient)) as { no: number; name: string }[];
       expect(names.map(({ no, name }) => [no, name])).to.deep.equal([
         [1, 'a'],

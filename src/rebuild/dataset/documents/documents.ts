@@ -130,7 +130,12 @@ export class Documents {
       configured.protocol === 'file:'
         ? url.href.startsWith(new URL('.', base).href)
         : [new URL(base).origin, configured.origin].includes(url.origin);
-    if (!isSameOrigin) throw new DatasetError(`the address ${quote(url.href)} has another origin`);
+    if (!isSameOrigin) {
+      // Clients of /rebuild see the message, so the address is only in the cause, for the log.
+      throw new DatasetError('an address in it leads to another origin, or out of the folder', {
+        cause: new Error(url.href),
+      });
+    }
     if (url.origin === configured.origin && url.username === '') {
       url.username = configured.username;
       url.password = configured.password;

@@ -1,4 +1,3 @@
-import { quote } from '../../process/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Document } from '../documents/document.js';
 import type { Documents } from '../documents/documents.js';
@@ -51,9 +50,10 @@ export const packagist: Format = {
 };
 
 async function readList(documents: Documents, root: Document, reference: string): Promise<NameTable> {
-  if (!URL.canParse(reference, root.url))
-    throw new DatasetError(`list: ${quote(reference)} is not an address`);
-  const document = await documents.open(new URL(reference, root.url).href, 'list', JSON_HEADERS);
+  // The list of Packagist has another origin than its repository. Only a file may name files.
+  const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
+  const url = isAbsolute ? reference : documents.resolve(reference, root);
+  const document = await documents.open(url, 'list', JSON_HEADERS);
   const { complete } = await readRepository(document, await NameTable.create());
   if (complete === undefined) throw new DatasetError('expected an array `packageNames`');
   return complete;

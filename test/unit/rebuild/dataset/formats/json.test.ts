@@ -100,7 +100,7 @@ describe('The format json', () => {
       'names a page of another origin',
       next,
       '{"i":["a"],"next":"http://127.0.0.2:1/x"}',
-      'page 1: the address "http://127.0.0.2:1/x" has another origin',
+      'page 1: an address in it leads to another origin, or out of the folder',
     ],
     ['has no address', next, '{"i":["a"],"next":"http://["}', 'page 1: "http://[" is not an address'],
     [

@@ -60,7 +60,7 @@ describe('The format packagist', () => {
     [
       'an address of another origin',
       { includes: { 'http://127.0.0.2:1/x': {} } },
-      'the address "http://127.0.0.2:1/x" has another origin',
+      'an address in it leads to another origin, or out of the folder',
     ],
     [
       'a file that is missing',
@@ -74,6 +74,11 @@ describe('The format packagist', () => {
       'nothing of a repository',
       { name: 'a/a', require: {} },
       'expected `packageNames`, or the packages.json of a Composer repository',
+    ],
+    [
+      'a list that is a file',
+      { list: 'file:///etc/hostname' },
+      'an address in it leads to another origin, or out of the folder',
     ],
     ['a list without names', { list: '/repo/packages.json' }, 'list: expected an array `packageNames`'],
   ] as const) {
