@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { firstPlausibleDate } from '../src/rebuild/dataset/origin.js';
+import { firstPlausibleDate } from '../src/rebuild/dataset/dates.js';
 import { writeDebianDataset, type DebianDatasetOptions } from './debian-dataset.js';
 import { isUrl } from './packages-file.js';
 

@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { gunzipSync } from 'node:zlib';
-import { firstPlausibleDate, gzipDate, parseHttpDate } from '../src/rebuild/dataset/origin.js';
+import { firstPlausibleDate, gzipDate, parseHttpDate } from '../src/rebuild/dataset/dates.js';
 
 // CommonJS: `import` finds its exports either under plain Node or under mocha, but not under both.
 const { XzReadableStream } = createRequire(import.meta.url)(

@@ -226,7 +226,7 @@ export function readKeysConfig(env: Environment) {
   };
 }
 
-const kibanaVariables = variables.pick({ REGISTRY_SLUG: true }).extend({
+const kibanaVariables = settings.pick({ REGISTRY_SLUG: true }).extend({
   KIBANA_URL: kibanaUrl.default('http://127.0.0.1:5601'),
   KIBANA_API_KEY: apiKey.optional(),
 });

@@ -12,7 +12,8 @@ const SECRETS = [
 ];
 
 /** Variables with a URL, whose user information and query may be secret. */
-const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL'];
+const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
+const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL', ...PROXIES];
 
 /** Variables with several such URLs, and what separates them. */
 const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: ' ' };

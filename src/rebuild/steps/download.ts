@@ -8,15 +8,9 @@ import { Documents, UnchangedError } from '../dataset/documents/documents.js';
 import { FORMATS } from '../dataset/formats/index.js';
 import { CsvWriter } from '../dataset/formats/to-csv.js';
 import { openNamelessFile } from '../dataset/nameless-file.js';
-import {
-  firstPlausibleDate,
-  gzipDate,
-  openFile,
-  openHttp,
-  type Authorization,
-  type DatasetOrigin,
-  type Validators,
-} from '../dataset/origin.js';
+import { firstPlausibleDate, gzipDate } from '../dataset/dates.js';
+import type { Authorization } from '../dataset/http-request.js';
+import { openFile, openHttp, type DatasetOrigin, type Validators } from '../dataset/origin.js';
 import { chunksOf, readText } from '../dataset/text.js';
 import {
   assertFreeSpace,

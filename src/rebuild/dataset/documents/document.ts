@@ -1,6 +1,7 @@
 import { DatasetError, UnavailableError } from '../dataset-error.js';
 import { describeFailure } from '../describe-failure.js';
-import { firstPlausibleDate, gzipDate, type DatasetOrigin } from '../origin.js';
+import { firstPlausibleDate, gzipDate } from '../dates.js';
+import type { DatasetOrigin } from '../origin.js';
 import { enforceMinimumRate, type TransferTimeouts } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
 

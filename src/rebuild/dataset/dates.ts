@@ -1,0 +1,37 @@
+/** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */
+const MAX_CLOCK_SKEW_MS = 300_000;
+/** The date format of HTTP, after the day of the week. Its two obsolete formats count as unknown. */
+const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
+
+/**
+ * Parses the date of an HTTP header.
+ * @returns an invalid date for text in another format, or for a nonexistent date such as 31 February.
+ */
+export function parseHttpDate(text = ''): Date {
+  const [, written] = IMF_FIXDATE.exec(text) ?? [];
+  const date = new Date(text);
+  return written !== undefined && date.toUTCString().endsWith(written) ? date : new Date(NaN);
+}
+
+/**
+ * Reads the date in a gzip header: bytes 4 to 7, in seconds since 1970, where 0 means unknown (RFC 1952, section 2.3).
+ * @param start at least the first eight bytes of a file.
+ * @returns undefined if the file is not gzip.
+ */
+export function gzipDate(start: Buffer): Date | undefined {
+  if (start.length < 8 || start.readUInt16BE() !== 0x1f8b) return undefined;
+  return new Date(start.readUInt32LE(4) * 1000);
+}
+
+/**
+ * Picks the first plausible date: valid, after 1970 (which file systems and servers use for "unknown"), and not in the
+ * future, apart from clock skew.
+ * @returns never later than now; undefined if no date is plausible.
+ */
+export function firstPlausibleDate(...dates: (Date | undefined)[]): Date | undefined {
+  const now = Date.now();
+  const time = dates
+    .map((date) => date?.getTime() ?? 0)
+    .find((candidate) => candidate > 0 && candidate <= now + MAX_CLOCK_SKEW_MS);
+  return time === undefined ? undefined : new Date(Math.min(time, now));
+}
