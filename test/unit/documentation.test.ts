@@ -21,8 +21,8 @@ const DOCUMENTS = [
   ...GUIDES,
 ];
 
-/** Read by Docker Compose and by Node itself. */
-const READ_BY_OTHERS = ['COMPOSE_PROFILES', 'NODE_EXTRA_CA_CERTS'];
+/** Read by Docker Compose, by Node itself, and by `proxy-from-env`. */
+const READ_BY_OTHERS = ['COMPOSE_PROFILES', 'NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
 
 /** In the usage of a command. */
 const PLACEHOLDERS = ['FILE_OR_URL'];

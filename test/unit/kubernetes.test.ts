@@ -178,7 +178,8 @@ describe('deploy/kubernetes', () => {
       'REBUILD_SECRET',
       'BYPASS_SECRET',
     ];
-    expect(references.map((one) => one.name)).to.have.members([...keys, 'DATASET_URL']);
+    const access = ['DATASET_URL', 'DATASET_AUTHORIZATION', 'HTTPS_PROXY'];
+    expect(references.map((one) => one.name)).to.have.members([...keys, ...access]);
     for (const { name, valueFrom } of references)
       expect(valueFrom?.secretKeyRef, name).to.include({ key: name, optional: true });
     expect(resources.map(({ kind }) => kind)).not.to.include('Secret');
