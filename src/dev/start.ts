@@ -9,6 +9,7 @@ import { describeCrash, endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { createRedactor } from '../redact.js';
 import { startServer, type RunningServer } from '../server.js';
+import { differingVariables } from '../rebuild/built-from.js';
 import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
 import { ProgressBar } from '../cli/progress-bar.js';
@@ -56,6 +57,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
     await server.stop();
   });
   await waitUntilReady(server, signal);
+  await reportDifferences(server, variables, addresses['ELASTICSEARCH_URL'] !== undefined);
   bar.end();
   printGreeting(server, exportOf({ ...withoutEmpty(env), ...addresses }));
 }
@@ -134,6 +136,33 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
     if (Date.now() > deadline) throw new SetupError('the snapshot was not loaded in time');
     await pause(100, undefined, { signal });
   }
+}
+
+/**
+ * Says if the served snapshot was built from another list than the one that the variables name. On an Elasticsearch of its own,
+ * that one is loaded, whatever its size.
+ */
+async function reportDifferences(
+  { snapshots, rebuilds }: RunningServer,
+  env: NodeJS.ProcessEnv,
+  isOwn: boolean,
+): Promise<void> {
+  const from = snapshots.current?.meta.built_from;
+  const config = readConfig(env);
+  const names =
+    from === undefined ? [] : differingVariables(config, from).filter((name) => env[name] !== undefined);
+  if (names.length === 0) return;
+  const is = names.length === 1 ? 'is' : 'are';
+  const differ = `The served snapshot was built before ${names.join(', ')} ${is} what it is now`;
+  if (!isOwn) {
+    print(`${differ}: npm run rebuild builds another one.`);
+    return;
+  }
+  print(`${differ}: loading it …`);
+  const started = await rebuilds.start({ force: true });
+  const outcome = started.accepted ? await started.outcome : undefined;
+  if (outcome !== undefined && 'failure' in outcome)
+    print(`It could not be loaded: ${outcome.failure.reason}`);
 }
 
 /** The line for commands in another terminal, and a remark on the variables with secrets, which it leaves out. */

@@ -17,6 +17,15 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
       'state',
     ),
     gauge('generation_packages', 'Packages of the snapshot that is served', () => meta()?.total),
+    gauge(
+      'dataset_info',
+      'Format of the dataset that is served',
+      () => {
+        const format = meta()?.built_from?.format;
+        return format === undefined ? undefined : { [format]: 1 };
+      },
+      'format',
+    ),
     gauge('generation_taken_timestamp_seconds', 'When the snapshot that is served was taken', () =>
       toSeconds(meta()?.taken_at),
     ),

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../clients/search-pool.js';
 import { DEFAULT_SLUG, type Config } from '../config/config.js';
@@ -10,6 +9,7 @@ import {
   type SnapshotMeta,
 } from '../snapshot/snapshot.js';
 import type { Logger } from '../log.js';
+import { builtFrom, isSameInput } from './built-from.js';
 import { leftovers, obsolete } from './obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
@@ -122,7 +122,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       dataset_digest: downloaded.digest,
       dataset_validators: downloaded.validators,
       mapping_version: MAPPING_VERSION,
-      built_with: builtWith(config),
+      built_from: builtFrom(config),
       has_package_no: hasPackageNo,
       is_sample: isSample,
     };
@@ -198,8 +198,9 @@ async function downloadIfChanged(
   { skipIf, seen, onSeen, signal }: RebuildOptions,
   newest: FoundIndex | undefined,
 ): Promise<DownloadedDataset | undefined> {
-  const isSameInput = skipIf === 'unchanged' && newest?.meta?.built_with === builtWith(config);
-  const { dataset_validators: known, dataset_digest: digest } = (isSameInput ? newest.meta : undefined) ?? {};
+  const meta = newest?.meta;
+  const isUnchanged = skipIf === 'unchanged' && meta !== undefined && isSameInput(config, meta);
+  const { dataset_validators: known, dataset_digest: digest } = isUnchanged ? meta : {};
   const { format, urls, jsonPaths: paths, authorization, downloadTimeoutSeconds } = config.dataset;
   const options = {
     timeoutMs: downloadTimeoutSeconds * 1000,
@@ -220,15 +221,6 @@ async function downloadIfChanged(
 /** Whether a snapshot was built from the bundled sample. Earlier releases did not record it. */
 function isOfSample({ meta }: FoundIndex, { digest }: DownloadedDataset): boolean {
   return meta?.is_sample === true || meta?.dataset_digest === digest;
-}
-
-/** Everything but the dataset that an index depends on, as SHA-256. */
-function builtWith({ dataset, index, registry }: RebuildDeps['config']): string {
-  const { packageUrlTemplate, maxBadRows, format, jsonPaths } = dataset;
-  const parts: unknown[] = [MAPPING_VERSION, packageUrlTemplate, maxBadRows, registry.source, index];
-  // Not for CSV: what an earlier release has built is still the same.
-  if (format !== 'csv') parts.push(format, jsonPaths);
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
 async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {

@@ -29,6 +29,22 @@ export const validators = z.object({
   lastModified: z.string().optional(),
 });
 
+/** What a snapshot was built from, for operators and refreshes. */
+const builtFrom = z.object({
+  /** The addresses of the dataset, without users, passwords and the values of queries. */
+  addresses: z.array(z.string()),
+  /** DATASET_FORMAT, and DATASET_JSON as it was understood. */
+  format: z.string(),
+  json: z.record(z.string(), z.unknown()).optional(),
+  package_url_template: z.string().optional(),
+  max_bad_rows: count,
+  source: z.string().optional(),
+  shards: count,
+  replicas: z.string(),
+});
+
+export type BuiltFrom = z.infer<typeof builtFrom>;
+
 /** Metadata of a snapshot, stored in the index's `_meta`. */
 const snapshotMeta = z.object({
   /** Version of the fields that the service reads. Fields only for Kibana may change without a new one. */
@@ -39,8 +55,7 @@ const snapshotMeta = z.object({
   source: z.string(),
   /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
-  /** SHA-256 of what the index depends on besides the dataset: settings and this version of the mapping. Hexadecimal. */
-  built_with: z.string().optional(),
+  built_from: builtFrom.optional().catch(undefined),
   /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),

@@ -183,6 +183,24 @@ describe('On startup,', function () {
       expect(program.stderr).to.equal('');
     });
 
+    it('says if the served snapshot was built from another list, and serves it from given addresses', async () => {
+      const env = environment();
+      const first = new SpawnedCli('dev/start', env);
+      await first.prints(/The API is at/, 30_000);
+      expect(await first.stop('SIGINT')).to.equal(0);
+      expect(first.stdout).not.to.contain('was built before');
+
+      const again = new SpawnedCli('dev/start', {
+        ...env,
+        PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
+      });
+      await again.prints(/with 2 packages/, 30_000);
+      expect(await again.stop('SIGINT')).to.equal(0);
+      expect(again.stdout).to.contain(
+        'The served snapshot was built before PACKAGE_URL_TEMPLATE is what it is now: npm run rebuild builds another one.',
+      );
+    });
+
     it('exits with one line if it cannot start', async () => {
       for (const [env, line] of [
         [{ PORT: address.port }, isTaken('PORT')],

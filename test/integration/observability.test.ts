@@ -100,6 +100,7 @@ describe('Metrics', () => {
     expect(first.sum('engine_state', { state: 'present' })).to.equal(1);
     expect(first.sum('engine_state')).to.equal(1);
     expect(first.sum('generation_packages')).to.equal(3);
+    expect(first.all('dataset_info').map(({ labels }) => labels['format'])).to.deep.equal(['csv']);
     for (const name of ['built', 'taken'])
       expect(first.sum(`generation_${name}_timestamp_seconds`), name).to.be.closeTo(now, 60);
     expect(first.sum('rebuild_phase')).to.equal(0);

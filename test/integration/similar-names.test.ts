@@ -188,7 +188,7 @@ describe('Look-alikes', function () {
     const found = await elasticsearch.indices.getMapping({ index });
     const _meta = { ...found[index]?.mappings._meta };
     delete _meta['mapping_version'];
-    delete _meta['built_with'];
+    delete _meta['built_from'];
     await elasticsearch.indices.putMapping({ index, _meta });
     const replica = await startReplica();
     const paths = ['/similar?name=redis', '/packages/redis', '/lookup?name=redis'];

@@ -1,13 +1,11 @@
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type Server } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import { download } from '../../../../src/rebuild/steps/download.js';
+import { environmentOf, newSlug, removeRegistries } from '../support/service.js';
+import { runCommand, type EndedCommand } from '../support/spawn-cli.js';
 
 const CSV = 'name,url\na,https://registry.example/a\n';
-
-const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'];
 
 /** A forward proxy that notes what it is asked for. */
 interface Proxy {
@@ -54,8 +52,9 @@ async function startProxy(): Promise<Proxy> {
   return { port, asked, authorizations, close };
 }
 
-describe('A download behind a proxy', () => {
-  const initial = Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));
+describe('A download behind a proxy', function () {
+  this.timeout(60_000);
+  const slug = newSlug();
   let proxy: Proxy;
   let origin: Server;
   let url: string;
@@ -66,54 +65,54 @@ describe('A download behind a proxy', () => {
     url = `http://127.0.0.1:${await listen(origin)}/list`;
   });
   beforeEach(() => {
-    for (const name of VARIABLES) delete process.env[name];
     proxy.asked.length = 0;
     proxy.authorizations.length = 0;
   });
-  after(() => {
-    for (const [name, value] of Object.entries(initial)) {
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
+  after(async () => {
     proxy.close();
     origin.close();
     origin.closeAllConnections();
+    await removeRegistries([slug]);
   });
 
-  const fetched = async (from = url) => {
-    const { signal } = new AbortController();
-    const dataset = await download(from, signal, { timeoutMs: 5000 });
-    if (dataset === undefined) throw new Error('nothing was downloaded');
-    return text(dataset.read()).finally(() => dataset.close());
-  };
+  /** Runs the command, which reaches Elasticsearch and Redis without the proxy. */
+  const rebuilt = (env: Record<string, string>): Promise<EndedCommand> =>
+    runCommand('cli/rebuild', { ...environmentOf(slug), DATASET_URL: url, ...env });
 
   it('asks it for the whole address, with its user and password', async () => {
-    process.env['HTTP_PROXY'] = `http://user:change-me@127.0.0.1:${proxy.port}`;
-    expect(await fetched()).to.equal(CSV);
+    const { code, stderr } = await rebuilt({ HTTP_PROXY: `http://user:change-me@127.0.0.1:${proxy.port}` });
+    expect(code, stderr).to.equal(0);
     expect(proxy.asked).to.deep.equal([`GET ${url}`]);
-    expect(proxy.authorizations).to.deep.equal([`Basic ${Buffer.from('user:change-me').toString('base64')}`]);
+    const credentials = Buffer.from('user:change-me').toString('base64');
+    expect(proxy.authorizations).to.deep.equal([`Basic ${credentials}`]);
   });
 
-  it('opens a tunnel for https, and fails if there is none behind it', async () => {
-    process.env['HTTPS_PROXY'] = `http://127.0.0.1:${proxy.port}`;
-    const failure = await fetched(url.replace('http:', 'https:')).catch((error: unknown) => error);
+  it('opens a tunnel for https', async () => {
+    const { code, stderr } = await rebuilt({
+      DATASET_URL: url.replace('http:', 'https:'),
+      HTTPS_PROXY: `http://127.0.0.1:${proxy.port}`,
+    });
     // The origin speaks no TLS.
-    expect(String(failure)).to.contain('the dataset could not be downloaded');
+    expect(code).to.equal(1);
+    expect(stderr).to.contain('the dataset could not be downloaded');
     expect(proxy.asked).to.deep.equal([`CONNECT ${new URL(url).host}`]);
   });
 
   it('does not use it for hosts in NO_PROXY', async () => {
-    process.env['HTTP_PROXY'] = `http://127.0.0.1:${proxy.port}`;
-    process.env['NO_PROXY'] = 'registry.example,127.0.0.1';
-    expect(await fetched()).to.equal(CSV);
+    const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'registry.example,127.0.0.1' };
+    const { code, stderr } = await rebuilt(env);
+    expect(code, stderr).to.equal(0);
     expect(proxy.asked).to.deep.equal([]);
   });
 
-  it('fails with a reason if its address is malformed', async () => {
-    process.env['HTTP_PROXY'] = 'socks5://127.0.0.1:1080';
-    const failure = await fetched().catch((error: unknown) => error);
-    expect(failure)
-      .to.have.property('message')
-      .that.equals('the proxy in HTTPS_PROXY or HTTP_PROXY is not an http(s) address');
+  it('fails with a reason if the proxy cannot be used, and shows no password', async () => {
+    const malformed = await rebuilt({ HTTP_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' });
+    expect(malformed).to.include({
+      code: 1,
+      stderr: 'the rebuild failed: the proxy in HTTPS_PROXY or HTTP_PROXY is not an http(s) address\n',
+    });
+    const absent = await rebuilt({ HTTP_PROXY: 'http://user:hush-proxy@127.0.0.1:1' });
+    expect(absent.code).to.equal(1);
+    expect(absent.stderr).to.contain('ECONNREFUSED').and.not.to.contain('hush-proxy');
   });
 });

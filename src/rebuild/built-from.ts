@@ -1,0 +1,58 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../config/config.js';
+import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/snapshot.js';
+
+/** The part of the configuration that a snapshot depends on. */
+type Inputs = Pick<Config, 'dataset' | 'index' | 'registry'>;
+
+/** What a rebuild with this configuration builds from. */
+export function builtFrom({ dataset, index, registry }: Inputs): BuiltFrom {
+  return {
+    addresses: dataset.urls.map(withoutSecrets),
+    format: dataset.format,
+    json: dataset.format === 'json' ? { ...dataset.jsonPaths } : undefined,
+    package_url_template: dataset.packageUrlTemplate,
+    max_bad_rows: dataset.maxBadRows,
+    source: registry.source,
+    shards: index.shards,
+    replicas: index.replicas,
+  };
+}
+
+/**
+ * Whether a rebuild of the same packages would build the same snapshot. The addresses do not matter: a dataset that has moved has
+ * not changed.
+ */
+export function isSameInput(config: Inputs, { built_from: from, mapping_version }: SnapshotMeta): boolean {
+  if (from === undefined || mapping_version !== MAPPING_VERSION) return false;
+  return isDeepStrictEqual(stored({ ...builtFrom(config), addresses: from.addresses }), stored(from));
+}
+
+/** As Elasticsearch stores it: without undefined members. */
+function stored(from: BuiltFrom): BuiltFrom {
+  return JSON.parse(JSON.stringify(from)) as BuiltFrom;
+}
+
+/** The variables that say which packages a snapshot has, and how the configuration differs from those it was built from. */
+export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
+  const now = stored(builtFrom(config));
+  const compared = {
+    DATASET_URL: 'addresses',
+    DATASET_FORMAT: 'format',
+    DATASET_JSON: 'json',
+    PACKAGE_URL_TEMPLATE: 'package_url_template',
+  } as const;
+  return Object.entries(compared)
+    .filter(([, member]) => !isDeepStrictEqual(now[member], stored(from)[member]))
+    .map(([name]) => name);
+}
+
+/** An address without user, password and the values of its query, any of which may be secret. */
+function withoutSecrets(address: string): string {
+  const url = new URL(address);
+  url.username = '';
+  url.password = '';
+  const query = [...url.searchParams.keys()].map((key) => `${encodeURIComponent(key)}=…`).join('&');
+  url.search = '';
+  return query === '' ? url.href : `${url.href}?${query}`;
+}

@@ -1,0 +1,74 @@
+import { expect } from 'chai';
+import { readConfig } from '../../../src/config/config.js';
+import { builtFrom, differingVariables, isSameInput } from '../../../src/rebuild/built-from.js';
+import { MAPPING_VERSION, type SnapshotMeta } from '../../../src/snapshot/snapshot.js';
+
+const ENV = {
+  ELASTICSEARCH_URL: 'http://127.0.0.1:9200',
+  DATASET_URL: 'https://reader:hush@registry.example/a%20list?token=hush&page=1',
+  DATASET_FORMAT: 'json',
+  DATASET_JSON: 'items=packages name=id',
+  PACKAGE_URL_TEMPLATE: 'https://registry.example/{name}',
+};
+
+const configOf = (changes: Record<string, string> = {}) => readConfig({ ...ENV, ...changes });
+
+/** The metadata of a snapshot, as it is read from Elasticsearch. */
+function metaOf(changes?: Record<string, string>): SnapshotMeta {
+  const meta = { mapping_version: MAPPING_VERSION, built_from: builtFrom(configOf(changes)) };
+  return JSON.parse(JSON.stringify(meta)) as SnapshotMeta;
+}
+
+describe('What a snapshot was built from', () => {
+  it('has addresses, format and options, without secrets', () => {
+    expect(metaOf().built_from).to.deep.equal({
+      addresses: ['https://registry.example/a%20list?token=…&page=…'],
+      format: 'json',
+      json: { items: ['packages'], name: ['id'] },
+      package_url_template: 'https://registry.example/{name}',
+      max_bad_rows: 0,
+      shards: 1,
+      replicas: '0-1',
+    });
+  });
+
+  it('is the same for a refresh if only the address has changed', () => {
+    expect(isSameInput(configOf(), metaOf())).to.equal(true);
+    expect(isSameInput(configOf({ DATASET_URL: 'https://other.example/' }), metaOf())).to.equal(true);
+    for (const [name, value] of [
+      ['DATASET_JSON', 'items=packages name=title'],
+      ['PACKAGE_URL_TEMPLATE', 'https://other.example/{name}'],
+      ['DATASET_MAX_BAD_ROWS', '1'],
+      ['REGISTRY_SOURCE', 'other.example'],
+      ['INDEX_SHARDS', '2'],
+      ['INDEX_REPLICAS', '0'],
+    ] as const)
+      expect(isSameInput(configOf({ [name]: value }), metaOf()), name).to.equal(false);
+  });
+
+  it('is not the same if the snapshot does not say it, or has another mapping', () => {
+    const { built_from, ...without } = metaOf();
+    expect(built_from).not.to.equal(undefined);
+    expect(isSameInput(configOf(), without)).to.equal(false);
+    const earlier = { ...metaOf(), mapping_version: MAPPING_VERSION - 1 };
+    expect(isSameInput(configOf(), earlier)).to.equal(false);
+  });
+
+  it('names the variables that now lead to another list', () => {
+    const from = metaOf().built_from ?? expect.fail('it is missing');
+    const names = (changes: Record<string, string>) => differingVariables(configOf(changes), from);
+    expect(names({})).to.deep.equal([]);
+    expect(
+      names({ DATASET_URL: 'https://new:hush2@registry.example/a%20list?token=hush2&page=1' }),
+    ).to.deep.equal([]);
+    expect(names({ DATASET_URL: 'https://other.example/' })).to.deep.equal(['DATASET_URL']);
+    expect(names({ DATASET_FORMAT: 'jsonl', DATASET_JSON: '' })).to.deep.equal([
+      'DATASET_FORMAT',
+      'DATASET_JSON',
+    ]);
+    expect(names({ PACKAGE_URL_TEMPLATE: 'https://x.example/{name}' })).to.deep.equal([
+      'PACKAGE_URL_TEMPLATE',
+    ]);
+    expect(names({ INDEX_SHARDS: '2' })).to.deep.equal([]);
+  });
+});
