@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { createServer, request, type IncomingMessage, type Server } from 'node:http';
+import { createServer, request, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { expect } from 'chai';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { environmentOf, newSlug, removeRegistries } from '../support/service.js';
 import { runCommand, type EndedCommand } from '../support/spawn-cli.js';
 
@@ -12,13 +13,9 @@ interface Proxy {
   port: number;
   asked: string[];
   authorizations: (string | undefined)[];
+  /** Whether it opens the tunnels that it is asked for. */
+  opensTunnels: boolean;
   close(): void;
-}
-
-async function listen(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
 }
 
 async function startProxy(): Promise<Proxy> {
@@ -37,6 +34,7 @@ async function startProxy(): Promise<Proxy> {
   });
   server.on('connect', (incoming, socket) => {
     note(incoming);
+    if (!proxy.opensTunnels) return;
     const [host = '', port] = (incoming.url ?? '').split(':');
     const target = connect(Number(port), host, () => {
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -44,25 +42,28 @@ async function startProxy(): Promise<Proxy> {
     });
     for (const one of [target, socket]) one.on('error', () => undefined);
   });
-  const port = await listen(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
   const close = () => {
     server.close();
     server.closeAllConnections();
   };
-  return { port, asked, authorizations, close };
+  const proxy: Proxy = { port, asked, authorizations, opensTunnels: true, close };
+  return proxy;
 }
 
 describe('A download behind a proxy', function () {
   this.timeout(60_000);
   const slug = newSlug();
   let proxy: Proxy;
-  let origin: Server;
+  let origin: DatasetServer;
   let url: string;
 
   before(async () => {
     proxy = await startProxy();
-    origin = createServer((_request, response) => response.end(CSV));
-    url = `http://127.0.0.1:${await listen(origin)}/list`;
+    origin = await datasetServer((_request, response) => response.end(CSV));
+    ({ url } = origin);
   });
   beforeEach(() => {
     proxy.asked.length = 0;
@@ -70,8 +71,7 @@ describe('A download behind a proxy', function () {
   });
   after(async () => {
     proxy.close();
-    origin.close();
-    origin.closeAllConnections();
+    await origin.close();
     await removeRegistries([slug]);
   });
 
@@ -96,6 +96,19 @@ describe('A download behind a proxy', function () {
     expect(code).to.equal(1);
     expect(stderr).to.contain('the dataset could not be downloaded');
     expect(proxy.asked).to.deep.equal([`CONNECT ${new URL(url).host}`]);
+  });
+
+  it('ends at its deadline if the proxy opens no tunnel', async () => {
+    proxy.opensTunnels = false;
+    const began = performance.now();
+    const { code, stderr } = await rebuilt({
+      DATASET_URL: url.replace('http:', 'https:'),
+      HTTPS_PROXY: `http://127.0.0.1:${proxy.port}`,
+      DATASET_DOWNLOAD_TIMEOUT_SECONDS: '1',
+    });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain('could not be downloaded within 1 s');
+    expect(performance.now() - began).to.be.below(15_000);
   });
 
   it('does not use it for hosts in NO_PROXY', async () => {

@@ -43,7 +43,7 @@ export interface Authorization {
  * Requests `url` and follows redirects, without reading their bodies.
  * @returns the first response that is not a redirect, and its address. @throws {DatasetError} if there are too many.
  */
-export async function requestFollowing(
+export async function requestWithRedirects(
   url: URL,
   headers: OutgoingHttpHeaders,
   timeouts: TransferTimeouts,
@@ -81,9 +81,10 @@ async function get(
   { windowMs, signal }: TransferTimeouts,
 ): Promise<IncomingMessage> {
   const send = address.protocol === 'https:' ? requestHttps : requestHttp;
+  const failed = new AbortController();
   const options = {
     headers: { ...HEADERS, ...headers },
-    agent: agentFor(address),
+    agent: agentFor(address, failed.signal),
     // Node would give up on each address of a host after 250 ms.
     autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
   };
@@ -111,16 +112,22 @@ async function get(
     return await withTimeout(responded, windowMs, signal, tooLate);
   } catch (error) {
     request.destroy();
+    // The request does not have the connection to a proxy before that has opened a tunnel.
+    failed.abort();
     throw error;
   }
 }
 
-/** The agent for the proxy of an address, by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; false without a proxy. */
-function agentFor(address: URL): Agent | false {
+/**
+ * The agent for the proxy of an address, by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; false without a proxy.
+ * @param signal closes its connection when it aborts.
+ */
+function agentFor(address: URL, signal: AbortSignal): Agent | false {
   const proxy = getProxyForUrl(address);
   if (proxy === '') return false;
   if (!URL.canParse(proxy) || !/^https?:/.test(proxy)) {
     throw new DatasetError('the proxy in HTTPS_PROXY or HTTP_PROXY is not an http(s) address');
   }
-  return address.protocol === 'https:' ? new HttpsProxyAgent(proxy) : new HttpProxyAgent(proxy);
+  const ProxyAgent = address.protocol === 'https:' ? HttpsProxyAgent : HttpProxyAgent;
+  return new ProxyAgent(proxy, { signal });
 }

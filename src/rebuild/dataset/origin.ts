@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { DatasetError, NotAcceptableError, UnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
-import { requestFollowing, type Authorization } from './http-request.js';
+import { requestWithRedirects, type Authorization } from './http-request.js';
 import { quote } from '../process/reason-text.js';
 import type { TransferTimeouts } from './transfer-limits.js';
 
@@ -111,7 +111,7 @@ export async function openHttp(
 ): Promise<DatasetOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
   const condition = known?.origin === origin ? conditions(known) : {};
-  const { body, address } = await requestFollowing(
+  const { body, address } = await requestWithRedirects(
     new URL(url),
     { ...headers, ...condition },
     timeouts,
