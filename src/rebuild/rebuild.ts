@@ -26,6 +26,7 @@ import type { Built } from './process/outcome.js';
 import type { Progress } from './process/progress.js';
 import { recordChanges } from './steps/record-changes.js';
 import { NUMBER_COLUMN, readRows, type Row } from './dataset/rows.js';
+import { untilAborted } from './dataset/transfer-limits.js';
 import { assertNotShrunk, verify } from './steps/verify.js';
 
 export interface RebuildDeps {
@@ -221,13 +222,6 @@ async function downloadIfChanged(
 /** Whether a snapshot was built from the bundled sample. Earlier releases did not record it. */
 function isOfSample({ meta }: FoundIndex, { digest }: DownloadedDataset): boolean {
   return meta?.is_sample === true || meta?.dataset_digest === digest;
-}
-
-async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
-  for await (const item of source) {
-    signal.throwIfAborted();
-    yield item;
-  }
 }
 
 /** @throws {Error} if a setting of the index would keep the flip from moving its alias. */

@@ -82,6 +82,14 @@ export async function* enforceMinimumRate(
   }
 }
 
+/** Passes items on, also those that nothing has to be waited for. @throws the reason of `signal` if it aborts. */
+export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  for await (const item of source) {
+    signal.throwIfAborted();
+    yield item;
+  }
+}
+
 /** Passes chunks on. @throws {DatasetError} beyond `maxBytes`. */
 export async function* limitBytes(maxBytes: number, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let bytes = 0;

@@ -17,6 +17,7 @@ import {
   enforceMinimumRate,
   limitByFreeSpace,
   limitBytes,
+  untilAborted,
   type TransferTimeouts,
 } from '../dataset/transfer-limits.js';
 
@@ -126,7 +127,8 @@ export function downloadList(
     const csv = new CsvWriter(format);
     const hash = createHash('sha256');
     try {
-      const chunks = csv.write(format.read(documents, paths));
+      // Packages that were joined are written after the last transfer.
+      const chunks = untilAborted(csv.write(format.read(documents, paths)), timeouts.signal);
       await writeFile(file, hashed(limitByFreeSpace(chunks, tmpdir(), reservedBytes), hash));
       if (csv.rows === 0) throw new DatasetError('the list has no packages');
     } catch (error) {

@@ -24,8 +24,9 @@ export class CopyReader {
   /** The record that is being read, and which of its fields. */
   #record: string[] = [];
   #field = 0;
-  /** The pieces of that field, if it is wanted. */
+  /** The pieces of that field, if it is wanted, and their size: each doubled quote is a piece. */
   #pieces: Buffer[] = [];
+  #bytes = 0;
   #isQuoted = false;
   /** Whether the last byte was a quote that ended a quoted text. Another one makes both a quote in the text. */
   #isAfterQuote = false;
@@ -62,8 +63,8 @@ export class CopyReader {
     this.#isAfterQuote = false;
     if (this.#width !== undefined && this.#indexes[this.#field] === undefined) return;
     this.#pieces.push(text);
-    const size = this.#pieces.reduce((bytes, piece) => bytes + piece.length, 0);
-    if (size > MAX_VALUE_BYTES)
+    this.#bytes += text.length;
+    if (this.#bytes > MAX_VALUE_BYTES)
       throw new DatasetError(`record ${this.#count + 1}: longer than ${MAX_VALUE_BYTES} bytes`);
   }
 
@@ -86,6 +87,7 @@ export class CopyReader {
       if (!isUtf8(bytes)) throw new DatasetError(`record ${this.#count + 1}: not valid UTF-8`);
       this.#record[index] = bytes.toString();
       this.#pieces = [];
+      this.#bytes = 0;
     }
     this.#field++;
   }

@@ -9,7 +9,7 @@ import { openNamelessFile } from '../nameless-file.js';
 import type { Authorization } from '../http-request.js';
 import { openFile, openHttp, type DatasetOrigin, type Validators } from '../origin.js';
 import { chunksOf } from '../text.js';
-import { limitByFreeSpace, limitBytes, type TransferTimeouts } from '../transfer-limits.js';
+import { limitByFreeSpace, limitBytes, untilAborted, type TransferTimeouts } from '../transfer-limits.js';
 import { decompress } from './decompress.js';
 import { Document, InterruptedError, type Sizes } from './document.js';
 
@@ -116,7 +116,8 @@ export class Documents {
 
   /** The text of a stored document, decompressed. Can be read again. */
   textOf(file: FileHandle): AsyncIterable<Buffer> {
-    return limitBytes(this.options.maxBytes, decompress(chunksOf(file)));
+    const { maxBytes, timeouts } = this.options;
+    return limitBytes(maxBytes, untilAborted(decompress(chunksOf(file)), timeouts.signal));
   }
 
   /**

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { Documents } from '../../../../../src/rebuild/dataset/documents/documents.js';
 import { download, downloadList } from '../../../../../src/rebuild/steps/download.js';
 import { convert, inTurn, useListServer, withStatus, type Answer } from '../../../../support/list-server.js';
 import { tar } from '../../../../support/tar.js';
@@ -194,6 +195,18 @@ describe('The documents of a list', () => {
     setTimeout(() => stop.abort(new Error('stopped')), 50);
     const outcome = await running.catch((error: unknown) => (error as Error).message);
     expect(outcome).to.equal('stopped');
+  });
+
+  it('are not read on when the rebuild is stopped, once they are stored', async () => {
+    const { url } = await serve(() => withHeaders({}, 'a\nb\n'));
+    const stopping = new AbortController();
+    const timeouts = { windowMs: 60_000, signal: stopping.signal };
+    const documents = new Documents([url], { timeouts, maxBytes: 1000, reservedBytes: 0 });
+    const file = await documents.store(await documents.open(url));
+    expect(await text(documents.textOf(file))).to.equal('a\nb\n');
+    stopping.abort();
+    const read = text(documents.textOf(file)).finally(() => file.close());
+    expect(await read.catch((error: unknown) => error)).to.have.property('name', 'AbortError');
   });
 
   it('are limited together, compressed and as text', async () => {
