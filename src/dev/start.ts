@@ -57,7 +57,13 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
     await server.stop();
   });
   await waitUntilReady(server, signal);
-  await reportDifferences(server, variables, addresses['ELASTICSEARCH_URL'] !== undefined);
+  const differing = variablesOfAnotherList(server, config, variables);
+  if (differing !== '') {
+    const isOwn = addresses['ELASTICSEARCH_URL'] !== undefined;
+    const loads = isOwn ? 'loading the new one …' : 'npm run rebuild builds a new one.';
+    print(`The served snapshot was built with another ${differing}: ${loads}`);
+    if (isOwn) await loadAgain(server, signal);
+  }
   bar.end();
   printGreeting(server, exportOf({ ...withoutEmpty(env), ...addresses }));
 }
@@ -138,31 +144,28 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
   }
 }
 
-/**
- * Says if the served snapshot was built from another list than the one that the variables name. On an Elasticsearch of its own,
- * that one is loaded, whatever its size.
- */
-async function reportDifferences(
-  { snapshots, rebuilds }: RunningServer,
+/** The variables, if they are set, that lead to another list than the one that the served snapshot was built from. */
+function variablesOfAnotherList(
+  { snapshots }: RunningServer,
+  config: Config,
   env: NodeJS.ProcessEnv,
-  isOwn: boolean,
-): Promise<void> {
+): string {
   const from = snapshots.current?.meta.built_from;
-  const config = readConfig(env);
-  const names =
-    from === undefined ? [] : differingVariables(config, from).filter((name) => env[name] !== undefined);
-  if (names.length === 0) return;
-  const is = names.length === 1 ? 'is' : 'are';
-  const differ = `The served snapshot was built before ${names.join(', ')} ${is} what it is now`;
-  if (!isOwn) {
-    print(`${differ}: npm run rebuild builds another one.`);
-    return;
-  }
-  print(`${differ}: loading it …`);
+  if (from === undefined) return '';
+  return differingVariables(config, from)
+    .filter((name) => env[name] !== undefined)
+    .join(', ');
+}
+
+/** Loads the dataset, whatever its size. After a failure, what was served before is served. */
+async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
   const started = await rebuilds.start({ force: true });
-  const outcome = started.accepted ? await started.outcome : undefined;
-  if (outcome !== undefined && 'failure' in outcome)
-    print(`It could not be loaded: ${outcome.failure.reason}`);
+  if (!started.accepted) return;
+  signal.throwIfAborted();
+  // A load may take an hour. Stopping the server stops it.
+  const outcome = await Promise.race([started.outcome, once(signal, 'abort')]);
+  signal.throwIfAborted();
+  if ('failure' in outcome) print(`It could not be loaded: ${outcome.failure.reason}`);
 }
 
 /** The line for commands in another terminal, and a remark on the variables with secrets, which it leaves out. */

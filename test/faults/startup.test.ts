@@ -188,7 +188,7 @@ describe('On startup,', function () {
       const first = new SpawnedCli('dev/start', env);
       await first.prints(/The API is at/, 30_000);
       expect(await first.stop('SIGINT')).to.equal(0);
-      expect(first.stdout).not.to.contain('was built before');
+      expect(first.stdout).not.to.contain('was built with another');
 
       const again = new SpawnedCli('dev/start', {
         ...env,
@@ -197,7 +197,7 @@ describe('On startup,', function () {
       await again.prints(/with 2 packages/, 30_000);
       expect(await again.stop('SIGINT')).to.equal(0);
       expect(again.stdout).to.contain(
-        'The served snapshot was built before PACKAGE_URL_TEMPLATE is what it is now: npm run rebuild builds another one.',
+        'The served snapshot was built with another PACKAGE_URL_TEMPLATE: npm run rebuild builds a new one.',
       );
     });
 
