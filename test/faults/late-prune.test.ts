@@ -3,30 +3,21 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { flip } from '../../src/rebuild/steps/flip.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
-import { discard, listIndices, prune } from '../../src/rebuild/steps/prune.js';
-import { isSnapshotOf, newIndexName, previousAliasOf } from '../../src/snapshot/index-names.js';
+import { discard, prune } from '../../src/rebuild/steps/prune.js';
+import { newIndexName } from '../../src/snapshot/index-names.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { isBulk, isFlip } from '../support/engine-proxy.js';
 import { useProxiedService } from '../support/proxied-service.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
-import { REBUILD, request, type Service } from '../support/service.js';
+import { REBUILD, request } from '../support/service.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
+import { keptIndices } from '../support/served-index.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
 import { rebuildsOf } from '../support/rebuild-processes.js';
 
 const PACKAGES = bundledPackages().slice(0, 400);
-
-/** The indices behind the alias and the alias of the previous snapshot. */
-async function served({ elasticsearch, alias }: Service): Promise<(string | undefined)[]> {
-  const indices = [...(await listIndices(elasticsearch, alias))].filter(([index]) =>
-    isSnapshotOf(alias, index),
-  );
-  return [alias, previousAliasOf(alias)].map(
-    (name) => indices.find(([, names]) => names.includes(name))?.[0],
-  );
-}
 
 describe('A process that is suspended until its lock expires', function () {
   this.timeout(120_000);
@@ -62,10 +53,10 @@ describe('A process that is suspended until its lock expires', function () {
     await begin();
     await hold.arrived;
     signal(sleeper, 'SIGSTOP');
-    const before = await served(service);
+    const before = await keptIndices(service);
     await endLock(service);
     expect((await service.rebuild()).status).to.equal(202);
-    const afterwards = await served(service);
+    const afterwards = await keptIndices(service);
     expect(await service.indices()).to.have.members(afterwards);
     signal(sleeper, 'SIGCONT');
     hold.release();
@@ -74,7 +65,7 @@ describe('A process that is suspended until its lock expires', function () {
 
   /** Asserts that the sleeper has changed nothing after it was resumed. */
   async function expectUnchanged(afterwards: (string | undefined)[]): Promise<void> {
-    expect(await served(suite.service)).to.deep.equal(afterwards);
+    expect(await keptIndices(suite.service)).to.deep.equal(afterwards);
     expect(await suite.service.indices()).to.have.members(afterwards);
   }
 
@@ -126,7 +117,7 @@ describe('A discarded index', function () {
 
   it('cannot go live by a late flip', async () => {
     const { alias, elasticsearch } = suite.service;
-    const before = await served(suite.service);
+    const before = await keptIndices(suite.service);
     const indices = await suite.service.indices();
     const index = await create();
     const viaProxy = new Client({ node: suite.proxy.url });
@@ -139,14 +130,14 @@ describe('A discarded index', function () {
     deletion.release();
     await discarded;
     await viaProxy.close();
-    expect(await served(suite.service)).to.deep.equal(before);
+    expect(await keptIndices(suite.service)).to.deep.equal(before);
     expect(await suite.service.indices()).to.deep.equal(indices);
   });
 
   it('is not deleted by a process whose snapshot is no longer served', async () => {
     const { alias, elasticsearch } = suite.service;
     await suite.publish(packages);
-    const [, previous = ''] = await served(suite.service);
+    const [, previous = ''] = await keptIndices(suite.service);
     const index = await create();
     await prune(elasticsearch, alias, [index], { ...STEP, served: previous });
     expect(await suite.service.indices()).to.include(index);
@@ -155,31 +146,31 @@ describe('A discarded index', function () {
 
   it('is kept if it is live because only the response to its flip was lost', async () => {
     const { alias, elasticsearch } = suite.service;
-    const [current] = await served(suite.service);
+    const [current] = await keptIndices(suite.service);
     const index = await create();
     await flip(elasticsearch, alias, { from: current, to: index }, STEP);
     await discard(elasticsearch, index);
-    expect(await served(suite.service)).to.deep.equal([index, current]);
+    expect(await keptIndices(suite.service)).to.deep.equal([index, current]);
     // Replaces the empty index.
     await suite.publish(packages);
   });
 
   it('is served if only the response to its flip was late: what is served decides', async () => {
     const { alias } = suite.service;
-    const [current] = await served(suite.service);
+    const [current] = await keptIndices(suite.service);
     const index = await create();
     const impatient = new Client({ node: suite.proxy.url, requestTimeout: 500, maxRetries: 0 });
     const late = suite.proxy.hold('after', isFlip);
     await flip(impatient, alias, { from: current, to: index }, STEP);
     late.release();
     await impatient.close();
-    expect(await served(suite.service)).to.deep.equal([index, current]);
+    expect(await keptIndices(suite.service)).to.deep.equal([index, current]);
     await suite.publish(packages);
   });
 
   it('may be served or not if Elasticsearch stops responding, which the error says', async () => {
     const { alias, elasticsearch } = suite.service;
-    const before = await served(suite.service);
+    const before = await keptIndices(suite.service);
     const index = await create();
     const impatient = new Client({ node: suite.proxy.url, requestTimeout: 300, maxRetries: 0 });
     const hang = suite.proxy.hang();
@@ -189,17 +180,17 @@ describe('A discarded index', function () {
     hang.release();
     await impatient.close();
     await discard(elasticsearch, index);
-    expect(await served(suite.service)).to.deep.equal(before);
+    expect(await keptIndices(suite.service)).to.deep.equal(before);
   });
 
   it('is never the previous snapshot, even if the current index was deleted by hand', async () => {
     const { elasticsearch, server } = suite.service;
     await suite.publish(packages);
-    const [current = '', previous] = await served(suite.service);
+    const [current = '', previous] = await keptIndices(suite.service);
     await elasticsearch.indices.delete({ index: current });
     // The next check finds no index, and a cold start builds one.
     await waitFor(() => server.rebuilds.counts.rebuilt > 0, 'a cold start', 20_000);
-    const [rebuilt, kept] = await served(suite.service);
+    const [rebuilt, kept] = await keptIndices(suite.service);
     expect(rebuilt).not.to.equal(current);
     expect(kept).to.equal(previous);
     expect((await suite.service.get('/search?q=alpha')).body.count).to.equal(1);

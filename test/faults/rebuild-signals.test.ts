@@ -1,6 +1,4 @@
 import { expect } from 'chai';
-import { listIndices } from '../../src/rebuild/steps/prune.js';
-import { isSnapshotOf, previousAliasOf } from '../../src/snapshot/index-names.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { toCsv } from '../support/datasets.js';
 import { EngineProxy, isBulk, isCreation, isFlip, isMerge, type Matches } from '../support/engine-proxy.js';
@@ -8,6 +6,7 @@ import { engines } from '../support/engines.js';
 import { isRunning, rebuildsOf } from '../support/rebuild-processes.js';
 import { endLock, spawnReplica } from '../support/replicas.js';
 import { REBUILD, request, SHARED_PACKAGES, useService } from '../support/service.js';
+import { keptIndices } from '../support/served-index.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -111,23 +110,12 @@ describe('A rebuild, at every step,', function () {
     return { begun, release: () => hold?.release() };
   }
 
-  /** The current and the previous index. */
-  async function served(): Promise<(string | undefined)[]> {
-    const { elasticsearch, alias } = suite.service;
-    const indices = [...(await listIndices(elasticsearch, alias))].filter(([index]) =>
-      isSnapshotOf(alias, index),
-    );
-    return [alias, previousAliasOf(alias)].map(
-      (name) => indices.find(([, names]) => names.includes(name))?.[0],
-    );
-  }
-
   /** Lets another replica rebuild after the end of the lock. @returns what is served then. */
   async function rebuildElsewhere(step: string): Promise<(string | undefined)[]> {
     await endLock(suite.service);
     expect((await suite.service.rebuild('&force=true')).status, step).to.equal(202);
     expect(suite.service.server.rebuilds.lastFailure, step).to.equal(undefined);
-    const now = await served();
+    const now = await keptIndices(suite.service);
     expect(await suite.service.indices(), `${step}: nothing is left`).to.have.members(now);
     return now;
   }
@@ -151,14 +139,14 @@ describe('A rebuild, at every step,', function () {
     it(`leaves nothing that the next one does not remove if it is killed, started by ${name}`, async () => {
       for (const point of [...BEFORE_FLIP, ...AFTER_FLIP]) {
         const [step] = point;
-        const [before] = await served();
+        const [before] = await keptIndices(suite.service);
         const { begun, release } = await rebuildUntil(point, begin);
         process.kill(begun.pid, 'SIGKILL');
         const succeeded = await begun.end();
         release();
         const hasFlipped = AFTER_FLIP.includes(point);
         expect(succeeded, step).to.be.oneOf([hasFlipped, undefined]);
-        const [now] = await served();
+        const [now] = await keptIndices(suite.service);
         expect(now === before, `${step}: the same is served`).to.equal(!hasFlipped);
         const [, previous] = await rebuildElsewhere(step);
         expect(previous, step).to.equal(now);
@@ -175,7 +163,7 @@ describe('A rebuild, at every step,', function () {
         release();
         csv = toCsv(NEW);
         expect(await begun.end(), step).to.equal(AFTER_FLIP.includes(point));
-        expect(await served(), step).to.deep.equal(now);
+        expect(await keptIndices(suite.service), step).to.deep.equal(now);
         expect(await suite.service.indices(), `${step}: nothing is left`).to.have.members(now);
       }
     });
