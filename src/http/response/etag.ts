@@ -11,11 +11,11 @@ export const FORMAT_VERSION = 4;
 /**
  * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same
  * format. Weak, because it covers all encodings.
- * @param snapshot its index name, which begins with the registry's slug: two registries never share a tag.
+ * @param index the name of its index, which begins with the registry's slug: two registries never share a tag.
  * @param request the normalised request.
  */
-export function etagOf(snapshot: string, request: string, format = FORMAT_VERSION): string {
-  return `W/"${hash('sha1', `${format} ${snapshot} ${request}`, 'base64url')}"`;
+export function etagOf(index: string, request: string, format = FORMAT_VERSION): string {
+  return `W/"${hash('sha1', `${format} ${index} ${request}`, 'base64url')}"`;
 }
 
 /** The tag of a response that is the same for all snapshots. */

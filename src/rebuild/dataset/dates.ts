@@ -1,3 +1,5 @@
+import { isGzip } from './gunzip.js';
+
 /** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
 /** The date format of HTTP, after the day of the week. Its two obsolete formats count as unknown. */
@@ -19,7 +21,7 @@ export function parseHttpDate(text = ''): Date {
  * @returns undefined if the file is not gzip.
  */
 export function gzipDate(start: Buffer): Date | undefined {
-  if (start.length < 8 || start.readUInt16BE() !== 0x1f8b) return undefined;
+  if (start.length < 8 || !isGzip(start)) return undefined;
   return new Date(start.readUInt32LE(4) * 1000);
 }
 
