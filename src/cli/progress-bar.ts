@@ -3,14 +3,21 @@ import type { ProgressReport } from '../rebuild/process/progress.js';
 
 const MEGABYTE = 1_000_000;
 
-/** What a bar shows in a long phase. */
+/** What is shown of a long phase. */
 interface Quantity {
   done: number;
-  total: number;
+  /** Undefined if it is unknown. */
+  total?: number;
   unit: string;
 }
 
-/** Shows the progress of a rebuild: one line per phase; on a terminal, a bar for loading. */
+/** What a bar shows: a phase of a rebuild, or of another command. */
+type Report = Omit<ProgressReport, 'phase' | 'startedAt'> & { phase: string };
+
+/** Phases whose rows are counted on a terminal. */
+const COUNTED = ['loading', 'writing'];
+
+/** Shows the progress of a command: one line per phase; on a terminal, a bar for a long one. */
 export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
@@ -21,11 +28,12 @@ export class ProgressBar {
   constructor(
     private readonly terminal: NodeJS.WriteStream,
     signal: AbortSignal,
+    private readonly what = 'Snapshot',
   ) {
     signal.addEventListener('abort', () => this.close());
   }
 
-  readonly show = (report: ProgressReport): void => {
+  readonly show = (report: Report): void => {
     // A rebuild that is being stopped still reports. A bar would keep the process alive.
     if (this.#isClosed) return;
     if (report.phase !== this.#phase) this.#enter(report.phase);
@@ -51,17 +59,20 @@ export class ProgressBar {
     this.#phase = phase;
     this.#phaseBegan = Date.now();
     this.end();
-    if (phase !== 'loading' || !this.terminal.isTTY) this.terminal.write(`Snapshot: ${phase} …\n`);
+    if (!COUNTED.includes(phase) || !this.terminal.isTTY) this.terminal.write(`${this.what}: ${phase} …\n`);
   }
 
   #start(phase: string, { total, unit }: Quantity): SingleBar {
     const bar = new SingleBar({
       stream: this.terminal,
-      format: `Snapshot: ${phase} {bar} {percentage}% | {value} of {total} ${unit}{speed}`,
+      format:
+        total === undefined
+          ? `${this.what}: ${phase} {value} ${unit}{speed}`
+          : `${this.what}: ${phase} {bar} {percentage}% | {value} of {total} ${unit}{speed}`,
       barsize: 30,
       gracefulExit: false,
     });
-    bar.start(total, 0, { speed: '' });
+    bar.start(total ?? 0, 0, { speed: '' });
     return bar;
   }
 }
@@ -70,13 +81,19 @@ export class ProgressBar {
 function speedOf({ done, total }: Quantity, ms: number): string {
   const rate = (done * 1000) / Math.max(1, ms);
   if (rate < 0.5) return '';
+  const speed = ` | ${Math.round(rate).toLocaleString('en')}/s`;
+  if (total === undefined) return speed;
   const left = Math.ceil((total - done) / rate);
   const time = left < 60 ? `${left} s` : `${Math.ceil(left / 60)} min`;
-  return ` | ${Math.round(rate).toLocaleString('en')}/s | ${time} left`;
+  return `${speed} | ${time} left`;
 }
 
-function quantityOf({ phase, rows, total, bytes = 0, totalBytes = 0 }: ProgressReport): Quantity | undefined {
-  if (phase === 'loading') return total === undefined ? undefined : { done: rows, total, unit: 'packages' };
+function quantityOf({ phase, rows, total, bytes = 0, totalBytes = 0 }: Report): Quantity | undefined {
+  if (COUNTED.includes(phase))
+    return total === undefined ? undefined : { done: rows, total, unit: 'packages' };
+  // A small download takes almost no time.
+  if (phase === 'downloading')
+    return bytes < MEGABYTE ? undefined : { done: Math.round(bytes / MEGABYTE), unit: 'MB' };
   // Merging a small index takes almost no time.
   if (totalBytes < 100 * MEGABYTE) return undefined;
   return { done: Math.round(bytes / MEGABYTE), total: Math.round(totalBytes / MEGABYTE), unit: 'MB' };

@@ -59,13 +59,8 @@ const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-al
 /** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
-const settings = z.object({
-  PORT: wholeNumber(0, 65535).default(3000),
-  HOST: host.default('127.0.0.1'),
-  ELASTICSEARCH_URL: nodeUrls,
-  ELASTICSEARCH_API_KEY: apiKey.optional(),
-  ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
-  REDIS_URL: redisUrl.optional(),
+/** How the list of packages is read. */
+const datasetSettings = z.object({
   DATASET_URL: datasetUrls.optional(),
   DATASET_FORMAT: z.enum(DATASET_FORMATS, `must be one of ${DATASET_FORMATS.join(', ')}`).default('csv'),
   DATASET_JSON: jsonPaths.optional(),
@@ -73,6 +68,20 @@ const settings = z.object({
     .string()
     .regex(/^[\x21-\x7e]+ [\x21-\x7e]+$/, 'must be a scheme and credentials, such as Bearer <token>')
     .optional(),
+  PACKAGE_URL_TEMPLATE: urlTemplate.optional(),
+  DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
+  DATASET_DOWNLOAD_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(3600),
+});
+
+type DatasetSettings = z.infer<typeof datasetSettings>;
+
+const settings = datasetSettings.extend({
+  PORT: wholeNumber(0, 65535).default(3000),
+  HOST: host.default('127.0.0.1'),
+  ELASTICSEARCH_URL: nodeUrls,
+  ELASTICSEARCH_API_KEY: apiKey.optional(),
+  ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
+  REDIS_URL: redisUrl.optional(),
   REGISTRY_SLUG: z
     .string()
     .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
@@ -85,7 +94,6 @@ const settings = z.object({
     .string()
     .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must be one line without control characters')
     .optional(),
-  PACKAGE_URL_TEMPLATE: urlTemplate.optional(),
   REBUILD_SECRET: secret.optional(),
   BYPASS_SECRET: secret.optional(),
   TRUSTED_PROXIES: ipRanges.default([]),
@@ -105,8 +113,6 @@ const settings = z.object({
   REBUILD_INTERVAL_SECONDS: wholeNumber(0, 2_000_000).default(0),
   REBUILD_MAX_SHRINK_PERCENT: wholeNumber(0, 100).default(10),
   CHANGES_RETENTION: wholeNumber(0, 100).default(30),
-  DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
-  DATASET_DOWNLOAD_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(3600),
   METRICS_PORT: wholeNumber(0, 65535).optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
@@ -119,24 +125,30 @@ function ofVariable(name: string, error: string) {
   return { path: [name], error, when: () => true };
 }
 
-const variables = settings
-  .refine(
-    ({ DATASET_FORMAT, DATASET_URL }) => !isConverted(DATASET_FORMAT) || DATASET_URL !== undefined,
-    ofVariable('DATASET_URL', 'must be set with this DATASET_FORMAT'),
-  )
-  .refine(
-    ({ DATASET_FORMAT, DATASET_URL }) => DATASET_FORMAT === 'debian' || !((DATASET_URL?.length ?? 0) > 1),
-    ofVariable('DATASET_URL', 'must be one address, unless DATASET_FORMAT is debian'),
-  )
-  .refine(
-    ({ DATASET_FORMAT, DATASET_JSON }) => DATASET_FORMAT === 'json' || DATASET_JSON === undefined,
-    ofVariable('DATASET_JSON', 'must be set only with DATASET_FORMAT=json'),
-  )
-  .refine(
-    ({ DATASET_FORMAT, PACKAGE_URL_TEMPLATE }) =>
-      !isConverted(DATASET_FORMAT) || DATASET_FORMAT === 'jsonl' || PACKAGE_URL_TEMPLATE !== undefined,
-    ofVariable('PACKAGE_URL_TEMPLATE', 'must be set with this DATASET_FORMAT, whose packages have no url'),
-  );
+/** Adds the rules about several variables of the dataset. */
+function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
+  return schema
+    .refine(
+      ({ DATASET_FORMAT, DATASET_URL }) => !isConverted(DATASET_FORMAT) || DATASET_URL !== undefined,
+      ofVariable('DATASET_URL', 'must be set with this DATASET_FORMAT'),
+    )
+    .refine(
+      ({ DATASET_FORMAT, DATASET_URL }) => DATASET_FORMAT === 'debian' || !((DATASET_URL?.length ?? 0) > 1),
+      ofVariable('DATASET_URL', 'must be one address, unless DATASET_FORMAT is debian'),
+    )
+    .refine(
+      ({ DATASET_FORMAT, DATASET_JSON }) => DATASET_FORMAT === 'json' || DATASET_JSON === undefined,
+      ofVariable('DATASET_JSON', 'must be set only with DATASET_FORMAT=json'),
+    )
+    .refine(
+      ({ DATASET_FORMAT, PACKAGE_URL_TEMPLATE }) =>
+        !isConverted(DATASET_FORMAT) || DATASET_FORMAT === 'jsonl' || PACKAGE_URL_TEMPLATE !== undefined,
+      ofVariable('PACKAGE_URL_TEMPLATE', 'must be set with this DATASET_FORMAT, whose packages have no url'),
+    );
+}
+
+const variables = withDatasetRules(settings);
+const datasetVariables = withDatasetRules(datasetSettings);
 
 /** The variables that are not empty: an empty one counts as absent. */
 export function withoutEmpty(env: Environment): Environment {
@@ -177,18 +189,7 @@ export function readConfig(env: Environment) {
     },
     redisUrl: value.REDIS_URL,
     registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
-    dataset: {
-      /** One; several for a format whose list has several documents. */
-      urls: (value.DATASET_URL ?? [BUNDLED_DATASET]) as [string, ...string[]],
-      format: value.DATASET_FORMAT,
-      authorization: value.DATASET_AUTHORIZATION,
-      jsonPaths: value.DATASET_JSON ?? { items: [] },
-      /** Whether it is the bundled one, which no other registry may serve. */
-      isSample: value.DATASET_URL === undefined,
-      packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
-      maxBadRows: value.DATASET_MAX_BAD_ROWS,
-      downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,
-    },
+    dataset: datasetConfig(value),
     index: { shards: value.INDEX_SHARDS, replicas: value.INDEX_REPLICAS },
     rebuild: {
       secret: value.REBUILD_SECRET,
@@ -204,6 +205,32 @@ export function readConfig(env: Environment) {
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,
   };
+}
+
+function datasetConfig(value: DatasetSettings) {
+  return {
+    /** One; several for a format whose list has several documents. */
+    urls: (value.DATASET_URL ?? [BUNDLED_DATASET]) as [string, ...string[]],
+    format: value.DATASET_FORMAT,
+    authorization: value.DATASET_AUTHORIZATION,
+    jsonPaths: value.DATASET_JSON ?? { items: [] },
+    /** Whether it is the bundled one, which no other registry may serve. */
+    isSample: value.DATASET_URL === undefined,
+    packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
+    maxBadRows: value.DATASET_MAX_BAD_ROWS,
+    downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,
+  };
+}
+
+/** How the list of packages is read. */
+export type DatasetConfig = ReturnType<typeof datasetConfig>;
+
+/**
+ * Reads the configuration of `npm run dataset`, which needs no engine.
+ * @throws {ConfigError} like `readConfig`.
+ */
+export function readDatasetConfig(env: Environment): DatasetConfig {
+  return datasetConfig(read(datasetVariables, env));
 }
 
 const keysVariables = settings.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: true }).extend({

@@ -65,7 +65,11 @@ export function ofRebuilds(rebuilds: RebuildService): Collector[] {
       'Expected rows of the running rebuild, once known',
       () => progress()?.total,
     ),
-    gauge('rebuild_bytes', 'Bytes merged or copied by the running rebuild', () => progress()?.bytes),
+    gauge(
+      'rebuild_bytes',
+      'Bytes received, merged or copied by the running rebuild',
+      () => progress()?.bytes,
+    ),
     gauge('rebuild_bytes_expected', 'Approximate bytes to merge or copy', () => progress()?.totalBytes),
     gauge(
       'rebuild_memory_bytes',

@@ -16,7 +16,7 @@ import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { validateDataset, type ValidatedDataset } from './steps/check.js';
 import { DatasetError } from './dataset/dataset-error.js';
 import type { Validators } from './dataset/origin.js';
-import { download, downloadList, type DownloadedDataset } from './steps/download.js';
+import { downloadDataset, type DownloadedDataset } from './steps/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf } from '../snapshot/index-names.js';
@@ -111,9 +111,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     progress.enter('checking');
     const onRows = (count: number) => progress.count(count);
     const { maxBadRows, format } = config.dataset;
-    // A converted list has one line for each package, after a header that its document does not have.
-    const placeOf = format === 'csv' ? undefined : (line: number) => `row ${line - 1}`;
-    const dataset = await validateDataset(rows, { maxBadRows, log, onRows, placeOf });
+    const dataset = await validateDataset(rows, { format, maxBadRows, log, onRows });
     if (!options.force) assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
     const meta: SnapshotMeta = {
       schema_version: 1,
@@ -196,22 +194,16 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
 /** @returns undefined if `skipIf` is `unchanged`, and a rebuild would build the newest snapshot again. */
 async function downloadIfChanged(
   { config }: RebuildDeps,
-  { skipIf, seen, onSeen, signal }: RebuildOptions,
+  { skipIf, seen, onSeen, progress, signal }: RebuildOptions,
   newest: FoundIndex | undefined,
 ): Promise<DownloadedDataset | undefined> {
   const meta = newest?.meta;
   const isUnchanged = skipIf === 'unchanged' && meta !== undefined && isSameInput(config, meta);
   const { dataset_validators: known, dataset_digest: digest } = isUnchanged ? meta : {};
-  const { format, urls, jsonPaths: paths, authorization, downloadTimeoutSeconds } = config.dataset;
-  const options = {
-    timeoutMs: downloadTimeoutSeconds * 1000,
-    authorization,
+  const downloaded = await downloadDataset(config.dataset, signal, {
     known: seen?.digest === digest ? seen?.validators : known,
-  };
-  const downloaded =
-    format === 'csv'
-      ? await download(urls[0], signal, options)
-      : await downloadList({ format, urls, paths }, signal, options);
+    onBytes: (bytes) => progress.countBytes(bytes),
+  });
   if (downloaded === undefined || downloaded.digest !== digest) return downloaded;
   const { validators } = downloaded;
   onSeen?.({ digest, validators });

@@ -22,7 +22,7 @@ const progressMembers = {
   rows: z.int().nonnegative(),
   total_rows: z.int().nonnegative().nullable(),
   bytes: z.int().nonnegative().nullable().meta({
-    description: 'Bytes merged or copied so far; null in all other phases.',
+    description: 'Bytes received, merged or copied so far; null in all other phases.',
   }),
   total_bytes: z.int().nonnegative().nullable().meta({ description: 'The approximate total.' }),
   started_at: z.iso.datetime(),

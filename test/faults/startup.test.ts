@@ -220,7 +220,7 @@ describe('On startup,', function () {
         ],
         [
           { DATASET_URL: 'file:///no/such/file.csv' },
-          /^the snapshot could not be loaded: there is no file at the path in DATASET_URL or --dataset$/,
+          /^the snapshot could not be loaded: there is no file at the path of the dataset$/,
         ],
       ] as [Environment, RegExp][]) {
         const { code, stderr } = await runCommand('dev/start', { ...environment(), ...env });

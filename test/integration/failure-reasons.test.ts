@@ -35,7 +35,7 @@ describe('The reason of a failed rebuild', function () {
 
   it('does not contain the path of a dataset file, unlike the log', async () => {
     const shown = await failureWith('file:///nowhere/private/names.csv');
-    expect(shown).to.contain('there is no file at the path in DATASET_URL or --dataset');
+    expect(shown).to.contain('there is no file at the path of the dataset');
     expect(shown).not.to.contain('private');
     expect(JSON.stringify(logLines)).to.contain('/nowhere/private/names.csv');
   });

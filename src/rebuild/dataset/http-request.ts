@@ -11,7 +11,7 @@ import { HttpsProxyAgent } from 'https-proxy-agent';
 import { getProxyForUrl } from 'proxy-from-env';
 import { PROJECT_FOLDER } from '../../project-folder.js';
 import { DatasetError, UnavailableError } from './dataset-error.js';
-import { withTimeout, type TransferTimeouts } from './transfer-limits.js';
+import { withTimeout, type Transfer } from './transfer-limits.js';
 
 /** Maximum number of redirects: enough for the chains of download sites. */
 const MAX_REDIRECTS = 5;
@@ -46,13 +46,13 @@ export interface Authorization {
 export async function requestWithRedirects(
   url: URL,
   headers: OutgoingHttpHeaders,
-  timeouts: TransferTimeouts,
+  transfer: Transfer,
   authorization: Authorization | undefined,
 ): Promise<{ body: IncomingMessage; address: URL }> {
   let address = url;
   for (let redirects = 0; ; redirects++) {
     const secret = authorization?.origin === address.origin ? { Authorization: authorization.value } : {};
-    const response = await get(address, { ...headers, ...secret }, timeouts);
+    const response = await get(address, { ...headers, ...secret }, transfer);
     const { statusCode = 0 } = response;
     const { location } = response.headers;
     const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;
@@ -78,7 +78,7 @@ export async function requestWithRedirects(
 async function get(
   address: URL,
   headers: OutgoingHttpHeaders,
-  { windowMs, signal }: TransferTimeouts,
+  { windowMs, signal }: Transfer,
 ): Promise<IncomingMessage> {
   const send = address.protocol === 'https:' ? requestHttps : requestHttp;
   const failed = new AbortController();

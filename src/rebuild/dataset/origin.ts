@@ -7,7 +7,7 @@ import { DatasetError, NotAcceptableError, UnavailableError } from './dataset-er
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
 import { quote } from '../process/reason-text.js';
-import type { TransferTimeouts } from './transfer-limits.js';
+import type { Transfer } from './transfer-limits.js';
 
 /**
  * Values of `Content-Encoding` that change the bytes and cannot be read. gzip is recognised by its first bytes, whatever the
@@ -61,17 +61,17 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   // Clients of /rebuild see these messages, so the path is only in the cause, for the log.
   const found = await stat(path).catch((cause: unknown) => {
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
-    throw new DatasetError('there is no file at the path in DATASET_URL or --dataset', { cause });
+    throw new DatasetError('there is no file at the path of the dataset', { cause });
   });
   if (found.isDirectory()) {
     const cause = new Error(path);
-    throw new DatasetError('the path in DATASET_URL or --dataset is a folder: name the file in it', {
+    throw new DatasetError('the path of the dataset is a folder: name the file in it', {
       cause,
     });
   }
   // Opening a pipe that has no writer blocks a thread of the process forever.
   if (found.isFIFO()) {
-    throw new DatasetError('the path in DATASET_URL or --dataset is a pipe: name a file', {
+    throw new DatasetError('the path of the dataset is a pipe: name a file', {
       cause: new Error(path),
     });
   }
@@ -85,7 +85,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   const assertUnchanged = async () => {
     const now = await file.stat();
     if (now.mtimeMs !== mtimeMs || now.size !== size) {
-      throw new DatasetError('the file at the path in DATASET_URL or --dataset changed while it was read');
+      throw new DatasetError('the file at the path of the dataset changed while it was read');
     }
   };
   return {
@@ -106,7 +106,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
  */
 export async function openHttp(
   url: string,
-  timeouts: TransferTimeouts,
+  transfer: Transfer,
   { known, authorization, headers }: HttpOptions,
 ): Promise<DatasetOrigin | undefined> {
   const origin = createHash('sha256').update(url).digest('hex');
@@ -114,7 +114,7 @@ export async function openHttp(
   const { body, address } = await requestWithRedirects(
     new URL(url),
     { ...headers, ...condition },
-    timeouts,
+    transfer,
     authorization,
   );
   try {

@@ -16,12 +16,14 @@ const SPACE_CHECK_BYTES = 2 ** 20;
 /** Maximum age of such a check, in milliseconds, for a slow transfer to a disk that other processes fill. */
 const SPACE_CHECK_MS = 1000;
 
-/** How long to wait for an origin. */
-export interface TransferTimeouts {
+/** How long to wait for an origin, and who counts what it sends. */
+export interface Transfer {
   /** Timeout of one wait, or of `MIN_BYTES_PER_WINDOW`, in milliseconds. */
   windowMs: number;
   /** Ends every wait. */
   signal: AbortSignal;
+  /** Called with the size of each chunk that has arrived, in bytes. */
+  onBytes?: ((bytes: number) => void) | undefined;
 }
 
 /**
@@ -59,7 +61,7 @@ export async function withTimeout<T>(
  */
 export async function* enforceMinimumRate(
   source: Readable,
-  { windowMs, signal }: TransferTimeouts,
+  { windowMs, signal, onBytes }: Transfer,
 ): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   const tooSlow = () =>
@@ -74,6 +76,7 @@ export async function* enforceMinimumRate(
     if (next.done === true) return;
     leftMs -= performance.now() - asked;
     missing -= next.value.length;
+    onBytes?.(next.value.length);
     if (missing <= 0) {
       missing = MIN_BYTES_PER_WINDOW;
       leftMs = windowMs;

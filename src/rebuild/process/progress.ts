@@ -24,9 +24,9 @@ export interface ProgressReport {
   rows: number;
   /** Expected number of rows, once that is known. */
   total?: number | undefined;
-  /** Bytes merged or copied so far, in the phases `merging` and `replicating`. */
+  /** Bytes received, merged or copied so far, in the phases `downloading`, `merging` and `replicating`. */
   bytes?: number | undefined;
-  /** Expected number of bytes, roughly. */
+  /** Expected number of bytes, roughly; unknown for a download. */
   totalBytes?: number | undefined;
   /** ISO 8601. */
   startedAt: string;
@@ -60,7 +60,7 @@ export class Progress {
     this.listener(this.#report);
   }
 
-  countBytes(bytes: number, totalBytes: number): void {
+  countBytes(bytes: number, totalBytes?: number): void {
     this.#report = { ...this.#report, bytes, totalBytes };
     this.listener(this.#report);
   }

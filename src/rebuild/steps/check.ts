@@ -1,3 +1,4 @@
+import { isConverted, type DatasetFormat } from '../../config/dataset-format.js';
 import type { PackageEntry } from '../../snapshot/package-document.js';
 import type { Logger } from '../../log.js';
 import { BadRows, type SkippedRows } from '../dataset/bad-rows.js';
@@ -25,8 +26,8 @@ interface ValidationOptions {
   log: Logger;
   /** Called with the number of rows read so far. */
   onRows: (rows: number) => void;
-  /** Where the row on a line is, for messages; by default `line 2`. */
-  placeOf?: ((line: number) => string) | undefined;
+  /** Decides how messages name a row: a converted list has a line for each package, after a header that its document lacks. */
+  format?: DatasetFormat | undefined;
 }
 
 /**
@@ -43,8 +44,9 @@ const MAX_REPEATED = 100_000;
  */
 export async function validateDataset(
   rows: () => AsyncIterable<Row[]>,
-  { maxBadRows, log, onRows, placeOf }: ValidationOptions,
+  { maxBadRows, log, onRows, format = 'csv' }: ValidationOptions,
 ): Promise<ValidatedDataset> {
+  const placeOf = isConverted(format) ? (line: number) => `row ${line - 1}` : undefined;
   const badRows = new BadRows(maxBadRows, log, placeOf);
   const hashOf = await createNameHash();
   const nameHashes = new NumberList();

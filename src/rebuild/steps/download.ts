@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { writeFile, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import type { DatasetConfig } from '../../config/config.js';
 import type { JsonPaths } from '../../config/json-paths.js';
 import { DatasetError } from '../dataset/dataset-error.js';
 import { describeFailure } from '../dataset/describe-failure.js';
@@ -18,7 +19,7 @@ import {
   limitByFreeSpace,
   limitBytes,
   untilAborted,
-  type TransferTimeouts,
+  type Transfer,
 } from '../dataset/transfer-limits.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
@@ -57,6 +58,24 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
   authorization?: string | undefined;
   /** Pause before a document of a list is asked for again, in milliseconds; it doubles. */
   pauseMs?: number;
+  /** Called with the number of bytes that have arrived so far. */
+  onBytes?: ((bytes: number) => void) | undefined;
+}
+
+/**
+ * Fetches the configured dataset, and converts it to CSV meanwhile if it is a list in another format.
+ * @returns undefined if the dataset is unchanged, according to its origin.
+ * @throws {DatasetError} with the reason.
+ */
+export function downloadDataset(
+  { format, urls, jsonPaths: paths, authorization, downloadTimeoutSeconds }: DatasetConfig,
+  signal: AbortSignal,
+  given: Pick<DownloadOptions, 'known' | 'onBytes'>,
+): Promise<DownloadedDataset | undefined> {
+  const options = { timeoutMs: downloadTimeoutSeconds * 1000, authorization, ...given };
+  return format === 'csv'
+    ? download(urls[0], signal, options)
+    : downloadList({ format, urls, paths }, signal, options);
 }
 
 /**
@@ -70,14 +89,14 @@ export function download(
   signal: AbortSignal,
   options: DownloadOptions,
 ): Promise<DownloadedDataset | undefined> {
-  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, timeouts) => {
+  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, transfer) => {
     const origin = url.startsWith('file:')
       ? await openFile(url)
-      : await openHttp(url, timeouts, { known: options.known, authorization: forOrigin(url, options) });
+      : await openHttp(url, transfer, { known: options.known, authorization: forOrigin(url, options) });
     if (origin === undefined) return undefined;
     const hash = createHash('sha256');
     try {
-      let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, timeouts));
+      let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, transfer));
       if (origin.bytes === undefined) chunks = limitByFreeSpace(chunks, tmpdir(), reservedBytes);
       else await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes);
       await writeFile(file, hashed(chunks, hash));
@@ -114,10 +133,10 @@ export function downloadList(
 ): Promise<DownloadedDataset | undefined> {
   const { known, pauseMs } = options;
   const authorization = forOrigin(urls[0], options);
-  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, timeouts) => {
+  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, transfer) => {
     const format = FORMATS[name];
     const documents = new Documents(urls, {
-      timeouts,
+      transfer,
       known,
       authorization,
       maxBytes,
@@ -128,7 +147,7 @@ export function downloadList(
     const hash = createHash('sha256');
     try {
       // Packages that were joined are written after the last transfer.
-      const chunks = untilAborted(csv.write(format.read(documents, paths)), timeouts.signal);
+      const chunks = untilAborted(csv.write(format.read(documents, paths)), transfer.signal);
       await writeFile(file, hashed(limitByFreeSpace(chunks, tmpdir(), reservedBytes), hash));
       if (csv.rows === 0) throw new DatasetError('the list has no packages');
     } catch (error) {
@@ -151,20 +170,25 @@ export function downloadList(
 /** Runs a download with its bounds. @param fill returns undefined if the dataset is unchanged. */
 async function intoFile(
   signal: AbortSignal,
-  { timeoutMs, ...bounds }: DownloadOptions,
+  { timeoutMs, onBytes, ...bounds }: DownloadOptions,
   fill: (
     file: FileHandle,
     limits: typeof DOWNLOAD_LIMITS,
-    timeouts: TransferTimeouts,
+    transfer: Transfer,
   ) => Promise<Omit<DownloadedDataset, 'close'> | undefined>,
 ): Promise<DownloadedDataset | undefined> {
   const limits = { ...DOWNLOAD_LIMITS, ...bounds };
   const file = await openNamelessFile();
   const late = new AbortController();
   const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
-  const timeouts = { windowMs: limits.windowMs, signal: AbortSignal.any([signal, late.signal]) };
+  let arrived = 0;
+  const transfer = {
+    windowMs: limits.windowMs,
+    signal: AbortSignal.any([signal, late.signal]),
+    onBytes: (bytes: number) => onBytes?.((arrived += bytes)),
+  };
   try {
-    const filled = await fill(file, limits, timeouts);
+    const filled = await fill(file, limits, transfer);
     if (filled !== undefined) return { ...filled, close: () => file.close() };
     await file.close();
     return undefined;

@@ -2,7 +2,7 @@ import { DatasetError, UnavailableError } from '../dataset-error.js';
 import { describeFailure } from '../describe-failure.js';
 import { firstPlausibleDate, gzipDate } from '../dates.js';
 import type { DatasetOrigin } from '../origin.js';
-import { enforceMinimumRate, type TransferTimeouts } from '../transfer-limits.js';
+import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
 
 /** Bytes of a gzip header up to the end of its date. */
@@ -27,7 +27,7 @@ export class Document {
 
   constructor(
     private readonly origin: DatasetOrigin,
-    private readonly timeouts: TransferTimeouts,
+    private readonly transfer: Transfer,
     private readonly sizes: Sizes,
   ) {}
 
@@ -49,7 +49,7 @@ export class Document {
 
   /** Its bytes as they are sent. @throws {InterruptedError} */
   async *bytes(): AsyncGenerator<Buffer> {
-    const source = enforceMinimumRate(this.origin.body, this.timeouts);
+    const source = enforceMinimumRate(this.origin.body, this.transfer);
     try {
       const { start, chunks } = await peek(source, GZIP_DATE_BYTES);
       this.#gzipDate = gzipDate(start);
@@ -59,7 +59,7 @@ export class Document {
       }
       await this.origin.assertUnchanged?.();
     } catch (error) {
-      if (this.timeouts.signal.aborted) throw error;
+      if (this.transfer.signal.aborted) throw error;
       if (error instanceof DatasetError && !(error instanceof UnavailableError)) throw error;
       const reason = error instanceof DatasetError ? error.message : describeFailure(error as Error);
       throw new InterruptedError(reason, undefined, { cause: error });

@@ -9,7 +9,7 @@ import { openNamelessFile } from '../nameless-file.js';
 import type { Authorization } from '../http-request.js';
 import { openFile, openHttp, type DatasetOrigin, type Validators } from '../origin.js';
 import { chunksOf } from '../text.js';
-import { limitByFreeSpace, limitBytes, untilAborted, type TransferTimeouts } from '../transfer-limits.js';
+import { limitByFreeSpace, limitBytes, untilAborted, type Transfer } from '../transfer-limits.js';
 import { decompress } from './decompress.js';
 import { Document, InterruptedError, type Sizes } from './document.js';
 
@@ -26,7 +26,7 @@ export class UnchangedError extends Error {
 }
 
 export interface DocumentsOptions {
-  timeouts: TransferTimeouts;
+  transfer: Transfer;
   /** Validators of the served dataset. */
   known?: Validators | undefined;
   authorization?: Authorization | undefined;
@@ -116,8 +116,8 @@ export class Documents {
 
   /** The text of a stored document, decompressed. Can be read again. */
   textOf(file: FileHandle): AsyncIterable<Buffer> {
-    const { maxBytes, timeouts } = this.options;
-    return limitBytes(maxBytes, untilAborted(decompress(chunksOf(file)), timeouts.signal));
+    const { maxBytes, transfer } = this.options;
+    return limitBytes(maxBytes, untilAborted(decompress(chunksOf(file)), transfer.signal));
   }
 
   /**
@@ -153,19 +153,19 @@ export class Documents {
   async #open(url: string, headers?: OutgoingHttpHeaders): Promise<Document> {
     this.close();
     this.#newest = this.takenAt;
-    const { timeouts, known, authorization } = this.options;
+    const { transfer, known, authorization } = this.options;
     const isLocal = url.startsWith('file:');
     try {
       this.#origin = isLocal
         ? await openFile(url)
-        : await openHttp(url, timeouts, { known, authorization, headers });
+        : await openHttp(url, transfer, { known, authorization, headers });
     } catch (error) {
-      if (isLocal || timeouts.signal.aborted || error instanceof DatasetError) throw error;
+      if (isLocal || transfer.signal.aborted || error instanceof DatasetError) throw error;
       throw new UnavailableError(describeFailure(error as Error), undefined, { cause: error });
     }
     if (this.#origin === undefined) throw new UnchangedError('the document has not changed');
     this.#opened++;
-    this.#document = new Document(this.#origin, timeouts, this.#sizes);
+    this.#document = new Document(this.#origin, transfer, this.#sizes);
     return this.#document;
   }
 
@@ -174,8 +174,8 @@ export class Documents {
     if (!(error instanceof UnavailableError) || attempt === ATTEMPTS) throw error;
     const { retryAfterSeconds = 0 } = error;
     if (retryAfterSeconds > MAX_RETRY_AFTER_SECONDS) throw error;
-    const { timeouts, pauseMs = PAUSE_MS } = this.options;
+    const { transfer, pauseMs = PAUSE_MS } = this.options;
     const ms = Math.max(retryAfterSeconds * 1000, pauseMs * 2 ** (attempt - 1));
-    await pause(ms, undefined, { signal: timeouts.signal });
+    await pause(ms, undefined, { signal: transfer.signal });
   }
 }

@@ -184,7 +184,7 @@ describe('download', () => {
       const url = await fileOf(LONG_CSV);
       const writing = setInterval(() => appendFileSync(fileURLToPath(url), 'a,https://registry.example/a\n'));
       const outcome = await outcomeOf(url).finally(() => clearInterval(writing));
-      expect(outcome).to.equal('the file at the path in DATASET_URL or --dataset changed while it was read');
+      expect(outcome).to.equal('the file at the path of the dataset changed while it was read');
     });
 
     it('reads the file that it opened to its end, even if another one takes its name', async () => {
@@ -206,9 +206,9 @@ describe('download', () => {
       const server = createServer().listen(fileURLToPath(socket));
       await once(server, 'listening');
       for (const [url, reason] of [
-        [`${folder}missing`, 'there is no file at the path in DATASET_URL or --dataset'],
-        [folder, 'the path in DATASET_URL or --dataset is a folder: name the file in it'],
-        [pipe, 'the path in DATASET_URL or --dataset is a pipe: name a file'],
+        [`${folder}missing`, 'there is no file at the path of the dataset'],
+        [folder, 'the path of the dataset is a folder: name the file in it'],
+        [pipe, 'the path of the dataset is a pipe: name a file'],
         [socket, `${FAILED} ENXIO: no such device or address, open '(address hidden)'`],
         ['http://127.0.0.1:1/', `${FAILED} connect ECONNREFUSED (address hidden)`],
       ] as const) {

@@ -115,9 +115,7 @@ describe('The documents of a list', () => {
         /^an address in it leads to another origin, or out of the folder$/,
       );
       expect(await convert('npm', url('_all_docs'))).to.deep.equal([{ name: 'a' }, { name: 'b' }]);
-      expect(await convert('lines', url('missing'))).to.equal(
-        'there is no file at the path in DATASET_URL or --dataset',
-      );
+      expect(await convert('lines', url('missing'))).to.equal('there is no file at the path of the dataset');
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -200,8 +198,8 @@ describe('The documents of a list', () => {
   it('are not read on when the rebuild is stopped, once they are stored', async () => {
     const { url } = await serve(() => withHeaders({}, 'a\nb\n'));
     const stopping = new AbortController();
-    const timeouts = { windowMs: 60_000, signal: stopping.signal };
-    const documents = new Documents([url], { timeouts, maxBytes: 1000, reservedBytes: 0 });
+    const transfer = { windowMs: 60_000, signal: stopping.signal };
+    const documents = new Documents([url], { transfer, maxBytes: 1000, reservedBytes: 0 });
     const file = await documents.store(await documents.open(url));
     expect(await text(documents.textOf(file))).to.equal('a\nb\n');
     stopping.abort();
