@@ -46,7 +46,6 @@ export default tseslint.config(
       'test/soak/*.ts',
       'test/browser/browser.ts',
       'bench/*.ts',
-      'datasets/debian.ts',
       'test/images/offline.ts',
     ],
     rules: { 'no-restricted-properties': 'off' },

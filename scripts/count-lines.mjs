@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 
-const folders = process.argv.length > 2 ? process.argv.slice(2) : ['src', 'datasets'];
+const folders = process.argv.length > 2 ? process.argv.slice(2) : ['src'];
 const files = folders.flatMap((folder) =>
   readdirSync(folder, { recursive: true })
     .filter((file) => /\.(ts|mjs)$/.test(file))

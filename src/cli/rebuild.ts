@@ -1,5 +1,3 @@
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { datasetUrl } from '../config/addresses.js';
@@ -10,6 +8,7 @@ import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { jsonText } from '../json-text.js';
 import { seenDataset } from '../rebuild/process/status-store.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
+import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 
 /**
@@ -49,12 +48,6 @@ function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | un
   }
 }
 
-/** A path is relative to the folder where npm was called. */
-function urlOf(dataset: string): string {
-  if (/^(file:|[\w+.-]+:\/\/)/i.test(dataset)) return dataset;
-  return pathToFileURL(resolve(process.env['INIT_CWD'] ?? '.', dataset)).href;
-}
-
 async function rebuild({ rebuildContext, signal }: CommandContext, options: StartOptions): Promise<Exit> {
   const bar = new ProgressBar(process.stdout, signal);
   const progress = new Progress(new Date(), bar.show);
@@ -73,12 +66,8 @@ async function rebuild({ rebuildContext, signal }: CommandContext, options: Star
     const { failure, details } = outcome;
     throw new Error(`the rebuild failed: ${failure.reason}${details === '' ? '' : ` (${details})`}`);
   }
-  const { index, skipped = { count: 0, first: [] } } = outcome;
-  if (skipped.count > 0) {
-    const shown = skipped.first.length < skipped.count ? `, the first ${skipped.first.length} of them` : '';
-    const rows = skipped.count === 1 ? '1 invalid row was' : `${skipped.count} invalid rows were`;
-    console.error([`${rows} skipped${shown}:`, ...skipped.first].join('\n'));
-  }
+  const { index, skipped } = outcome;
+  if (skipped !== undefined) printSkipped(skipped);
   console.log(index === undefined ? 'Nothing has changed.' : `Serving ${index} now.`);
   return EXIT.done;
 }

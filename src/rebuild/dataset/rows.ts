@@ -36,6 +36,9 @@ const STRAY_QUOTE = 'there may be a stray quote in this line';
 /** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
 const IS_HTTP = /^https?:\/\//i;
 
+/** Characters of names that `encodeURIComponent` encodes although a path may contain them (RFC 3986, section 3.3): `/`, `@`, `+`. */
+const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
+
 /** URL parsers resolve these segments, even written as `%2E`: the link would lead to another page. */
 const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
 
@@ -163,7 +166,7 @@ class RowParser {
   #fromTemplate(name: string): string | undefined {
     return this.urlTemplate
       ?.replaceAll('{name}', () => encodeURIComponent(name))
-      .replaceAll('{+name}', () => encodeURIComponent(name).replaceAll('%2F', '/').replaceAll('%40', '@'));
+      .replaceAll('{+name}', () => encodeURIComponent(name).replaceAll(ALLOWED_IN_PATH, decodeURIComponent));
   }
 }
 

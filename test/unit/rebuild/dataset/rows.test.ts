@@ -81,6 +81,7 @@ describe('readRows', () => {
     ['日本🚀', '{name}', '%E6%97%A5%E6%9C%AC%F0%9F%9A%80'],
     ['a\0,"\t\\', '{name}', 'a%00%2C%22%09%5C'],
     ['@babel/core/x', 'p/{+name}', 'p/@babel/core/x'],
+    ['g++&=;', 'p/{+name}', 'p/g++%26%3D%3B'],
     ['@a b/c?d', 'p/{+name}', 'p/@a%20b/c%3Fd'],
     ['a/b', '{name}/{+name}?q={name}&r={+name}#{other}', 'a%2Fb/a/b?q=a%2Fb&r=a/b#{other}'],
   ];
@@ -88,7 +89,8 @@ describe('readRows', () => {
   links.push(['..', '?name={name}', '?name=..'], ['..', '#/{+name}', '#/..'], ['..', 'of-{name}', 'of-..']);
   // Names that look like a template, a replacement pattern or an escape sequence.
   for (const name of ['{name}', '{+name}', '$&', '$1', "$'", '$$', '%40', '%2F']) {
-    for (const path of ['{name}', '{+name}']) links.push([name, path, encodeURIComponent(name)]);
+    const encoded = encodeURIComponent(name);
+    links.push([name, '{name}', encoded], [name, '{+name}', encoded.replace('%2B', '+')]);
   }
   for (const [name, path, link] of links) {
     it(`makes the URL of ${JSON.stringify(name)} from ${path}`, async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { compareVersions } from '../../../src/rebuild/dataset/formats/debian-version.js';
+import { compareVersions } from '../../../../../src/rebuild/dataset/formats/debian-version.js';
 
 describe('compareVersions', () => {
   // Each order is that of `dpkg --compare-versions`.

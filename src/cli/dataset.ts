@@ -1,0 +1,162 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
+import { createLogger } from '../log.js';
+import { assignNumbers, readNumbers, writeDataset } from '../rebuild/dataset/dataset-file.js';
+import type { SkippedRows } from '../rebuild/dataset/bad-rows.js';
+import { firstPlausibleDate } from '../rebuild/dataset/dates.js';
+import { NUMBER_COLUMN, readRows } from '../rebuild/dataset/rows.js';
+import { untilAborted } from '../rebuild/dataset/transfer-limits.js';
+import { validateDataset } from '../rebuild/steps/check.js';
+import { downloadDataset, type DownloadedDataset } from '../rebuild/steps/download.js';
+import type { PackageEntry } from '../snapshot/package-document.js';
+import { EXIT, exitWith, type Exit } from './command.js';
+import { pathOf, printSkipped, urlOf } from './dataset-input.js';
+import { ProgressBar } from './progress-bar.js';
+import { onStopSignal } from './signals.js';
+
+/**
+ * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without Elasticsearch.
+ * Exit codes: 0 done, 1 failed, 2 misused, 130 stopped. Nothing is written unless the whole list is valid.
+ */
+
+const USAGE = `usage: npm run dataset -- --output FILE.csv.gz [--format FORMAT] [--url FILE_OR_URL …] [--template TEMPLATE]
+  [--json PATHS] [--numbers-of EARLIER.csv.gz] [--date ISO_DATE]
+--format, --url, --template and --json stand for DATASET_FORMAT, DATASET_URL, PACKAGE_URL_TEMPLATE and DATASET_JSON.`;
+
+const ISO_DATE = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
+
+interface Options {
+  /** Path of the file to write. */
+  output: string;
+  /** Path of an earlier dataset, whose names keep their numbers. */
+  earlier: string | undefined;
+  /** Date of the dataset; by default that of the list. */
+  date: Date | undefined;
+}
+
+/** @returns undefined if they are invalid, after printing why. The environment has what stands for a variable. */
+function readArguments(): { env: NodeJS.ProcessEnv; options: Options } | undefined {
+  try {
+    const { values } = parseArgs({
+      options: {
+        format: { type: 'string' },
+        url: { type: 'string', multiple: true },
+        template: { type: 'string' },
+        json: { type: 'string' },
+        output: { type: 'string' },
+        'numbers-of': { type: 'string' },
+        date: { type: 'string' },
+      },
+    });
+    const { format, url, template, json, output, 'numbers-of': earlier, date } = values;
+    if (output?.endsWith('.gz') !== true) throw new Error('--output must be a file that ends with .gz');
+    return {
+      env: {
+        ...process.env,
+        ...(format === undefined ? {} : { DATASET_FORMAT: format }),
+        ...(url === undefined ? {} : { DATASET_URL: url.map(urlOf).join(' ') }),
+        ...(template === undefined ? {} : { PACKAGE_URL_TEMPLATE: template }),
+        ...(json === undefined ? {} : { DATASET_JSON: json }),
+      },
+      options: {
+        output: pathOf(output),
+        earlier: earlier === undefined ? undefined : pathOf(earlier),
+        date: date === undefined ? undefined : parseDate(date),
+      },
+    };
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${USAGE}`);
+    process.exitCode = EXIT.misused;
+    return undefined;
+  }
+}
+
+function parseDate(text: string): Date {
+  const date = ISO_DATE.safeParse(text).success ? firstPlausibleDate(new Date(text)) : undefined;
+  if (date === undefined) {
+    throw new Error(
+      '--date must be an ISO 8601 date after 1970 and not in the future, such as 2026-01-31T12:00:00Z',
+    );
+  }
+  return date;
+}
+
+async function write(
+  dataset: DatasetConfig,
+  { output, earlier, date }: Options,
+  signal: AbortSignal,
+): Promise<Exit> {
+  const bar = new ProgressBar(process.stdout, signal, 'Dataset');
+  try {
+    const numbers = earlier === undefined ? undefined : await readNumbers(earlier);
+    bar.show({ phase: 'downloading', rows: 0 });
+    const onBytes = (bytes: number) => bar.show({ phase: 'downloading', rows: 0, bytes });
+    // Without the validators of an earlier one, it is never unchanged.
+    const downloaded = (await downloadDataset(dataset, signal, { onBytes })) as DownloadedDataset;
+    bar.show({ phase: 'checking', rows: 0 });
+    const list = await readList(downloaded, dataset, signal).finally(() => downloaded.close());
+    if (!list.isNumbered) assignNumbers(list.packages, numbers ?? new Map());
+    else if (numbers !== undefined)
+      throw new Error('the list has numbers of its own: leave out --numbers-of');
+    const total = list.packages.length;
+    bar.show({ phase: 'writing', rows: 0, total });
+    const takenAt = date ?? downloaded.takenAt;
+    const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total });
+    await writeDataset(output, list.packages, { date: takenAt, signal, onRows });
+    bar.end();
+    printSkipped(list.skipped);
+    console.log(`Wrote ${total} packages of ${takenAt.toISOString()} to ${output}.`);
+    return EXIT.done;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    console.error('stopped; nothing was written');
+    return EXIT.stopped;
+  } finally {
+    bar.end();
+  }
+}
+
+interface List {
+  packages: PackageEntry[];
+  /** Whether the numbers are its own, instead of positions. */
+  isNumbered: boolean;
+  skipped: SkippedRows;
+}
+
+/** Checks and reads all packages of a list. They are held in memory: 1.1 GB for five million without versions. */
+async function readList(
+  downloaded: DownloadedDataset,
+  { format, packageUrlTemplate, maxBadRows }: DatasetConfig,
+  signal: AbortSignal,
+): Promise<List> {
+  let isNumbered = false;
+  const onHeader = (columns: readonly string[]) => (isNumbered = columns.includes(NUMBER_COLUMN));
+  const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
+  const log = createLogger('fatal', false);
+  const { skipped, duplicateLines } = await validateDataset(rows, {
+    format,
+    maxBadRows,
+    log,
+    onRows: () => undefined,
+  });
+  const packages: PackageEntry[] = [];
+  for await (const batch of rows()) {
+    for (const row of batch) {
+      if ('entry' in row && !duplicateLines.has(row.line)) packages.push(row.entry);
+    }
+  }
+  return { packages, isNumbered, skipped };
+}
+
+const given = readArguments();
+if (given !== undefined) {
+  const { env, options } = given;
+  await exitWith(env, () => {
+    const dataset = readDatasetConfig(env);
+    if (dataset.isSample) throw new ConfigError(`--url is missing\n${USAGE}`);
+    const stopping = new AbortController();
+    const forget = onStopSignal(() => stopping.abort());
+    return write(dataset, options, stopping.signal).finally(forget);
+  });
+}
