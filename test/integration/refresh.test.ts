@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { loadingAliasOf, newIndexName } from '../../src/snapshot/index-names.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
-import { startService, useService } from '../support/service.js';
+import { listServer, type Answer } from '../support/list-server.js';
+import { startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 import { STEP } from '../support/step.js';
@@ -95,3 +97,64 @@ describe('A periodic refresh after a rollback', function () {
     expect((await service.indices()).sort()).to.deep.equal(rebuilt);
   });
 });
+
+/** Lists that say nothing new on each request: one by its validator, one in pages whose bytes are others each time. */
+const UNCHANGED: Record<string, (names: string[], url: URL, condition: string | undefined) => Answer> = {
+  lines: (names, _url, condition) => (response) => {
+    const etag = `"${names.join('-')}"`;
+    response.writeHead(condition === etag ? 304 : 200, { ETag: etag });
+    response.end(condition === etag ? '' : `${names.join('\n')}\n`);
+  },
+  npm: (names, { searchParams }) => {
+    const start = JSON.parse(searchParams.get('startkey') ?? '""') as string;
+    const rows = names.filter((name) => name >= start).map((id) => ({ id, value: { rev: randomUUID() } }));
+    return JSON.stringify({ rows: rows.slice(0, 2) });
+  },
+};
+
+for (const [format, answer] of Object.entries(UNCHANGED)) {
+  describe(`Three replicas that refresh a list of the format ${format}`, function () {
+    this.timeout(60_000);
+    const INTERVAL_SECONDS = 2;
+
+    it('ask for it once in each interval, build nothing until it changes, and then serve what one of them built', async () => {
+      let names = ['alpha', 'beta', 'gamma'];
+      const asked: number[] = [];
+      const origin = await listServer((url, { 'if-none-match': condition }) => {
+        if (!url.searchParams.has('startkey')) asked.push(performance.now());
+        return answer(names, url, condition);
+      });
+      const env = {
+        DATASET_URL: `${origin.origin}/list`,
+        DATASET_FORMAT: format,
+        PACKAGE_URL_TEMPLATE: 'https://registry.example/{+name}',
+        REBUILD_INTERVAL_SECONDS: String(INTERVAL_SECONDS),
+      };
+      const first = await startService(env);
+      await waitFor(() => first.server.snapshots.current !== undefined, 'the first build', 30_000);
+      const replicas = [first, await startService(env, first.slug), await startService(env, first.slug)];
+      const count = (outcome: 'rebuilt' | 'unchanged' | 'failed') =>
+        replicas.reduce((sum, { server }) => sum + server.rebuilds.counts[outcome], 0);
+      const namesOf = async (replica: Service) =>
+        ((await replica.get('/browse')).body.results as { name: string }[]).map(({ name }) => name);
+
+      await waitFor(() => count('unchanged') > 3, 'refreshes', 30_000);
+      expect(count('rebuilt')).to.equal(1);
+      expect(await first.indices()).to.have.length(1);
+      // The first request is that of the build. A refresh may start half an interval late, and the next one in time.
+      const [, start = 0, ...later] = asked;
+      const intervals = ((later.at(-1) ?? 0) - start) / (INTERVAL_SECONDS * 1000);
+      expect(later.length, 'requests').to.be.at.most(intervals + 0.5);
+
+      names = ['alpha', 'beta', 'delta'];
+      for (const replica of replicas) {
+        const isServed = async () => (await namesOf(replica)).join() === names.join();
+        await waitFor(isServed, 'the changed list', 30_000);
+      }
+      expect({ rebuilt: count('rebuilt'), failed: count('failed') }).to.deep.equal({ rebuilt: 2, failed: 0 });
+      for (const replica of replicas.slice(1)) await replica.stop();
+      await first.end();
+      await origin.close();
+    });
+  });
+}

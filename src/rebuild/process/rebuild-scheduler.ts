@@ -23,7 +23,7 @@ export class RebuildScheduler {
 
   /**
    * Builds while there is no complete index (a cold start), with backoff after failures. Unless
-   * `intervalSeconds` is 0, also rebuilds at that interval if the dataset has changed.
+   * `intervalSeconds` is 0, also rebuilds at that interval if the dataset has changed; of several replicas, one does.
    */
   start(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;
@@ -38,7 +38,9 @@ export class RebuildScheduler {
 
     if (intervalSeconds === 0) return;
     const refresh = async () => {
-      await this.#attempt({ force: false, skipIf: 'unchanged' });
+      if (await this.rebuilds.claimsRefresh(intervalSeconds)) {
+        await this.#attempt({ force: false, skipIf: 'unchanged' });
+      }
       this.#after(intervalSeconds * 1000, refresh);
     };
     this.#after(intervalSeconds * 1000, refresh);

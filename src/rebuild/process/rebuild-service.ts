@@ -96,6 +96,12 @@ export class RebuildService {
     return { failure: isOver ? undefined : failure, succeededAt };
   }
 
+  /** Whether the refresh of this interval is for this process to start: of several replicas, one asks for the dataset. */
+  async claimsRefresh(intervalSeconds: number): Promise<boolean> {
+    // If Redis does not respond, the start fails with that reason.
+    return (await this.context.status?.claimRefresh(intervalSeconds)) ?? true;
+  }
+
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
    * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.

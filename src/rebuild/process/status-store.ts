@@ -51,7 +51,7 @@ export const seenDataset: z.ZodType<SeenDataset> = z.object({
 });
 
 /** The last part of a key on Redis. */
-type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset';
+type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset' | `refresh-${number}`;
 
 /**
  * Shares the progress of the running rebuild, the results of the last ones and the validators of the dataset among all
@@ -105,6 +105,18 @@ export class StatusStore {
   /** When a rebuild last succeeded (ISO 8601). */
   async lastSuccess(): Promise<string | undefined> {
     return (await this.#read('last-success', success))?.at;
+  }
+
+  /**
+   * Whether a refresh is the caller's: the first one that asks has it until the interval is over. After a change of the interval,
+   * the claim of the old one does not count.
+   * @returns undefined if Redis does not respond.
+   */
+  claimRefresh(intervalSeconds: number): Promise<boolean | undefined> {
+    const key = this.#key(`refresh-${intervalSeconds}`);
+    return this.#try(
+      async () => (await this.redis.set(key, shared({}), 'EX', intervalSeconds, 'NX')) !== null,
+    );
   }
 
   /** Stores what the dataset's server said of a dataset that was not built. */
