@@ -6,7 +6,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ['*.js', 'scripts/*.mjs', 'test/support/*.cjs'] },
+        projectService: { allowDefaultProject: ['*.js', '{examples,scripts}/*.mjs', 'test/support/*.cjs'] },
       },
     },
     rules: {
