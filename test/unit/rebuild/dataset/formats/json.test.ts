@@ -1,6 +1,10 @@
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import type { JsonPaths } from '../../../../../src/config/json-paths.js';
+import { Document } from '../../../../../src/rebuild/dataset/documents/document.js';
+import { Documents } from '../../../../../src/rebuild/dataset/documents/documents.js';
+import { json } from '../../../../../src/rebuild/dataset/formats/json.js';
 import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../../support/list-server.js';
 
 describe('The format json', () => {
@@ -89,6 +93,29 @@ describe('The format json', () => {
   });
 
   const next = { items: ['i'], next: { path: ['next'], parameter: undefined } };
+
+  it('may have 100,000 pages, and is rejected at the next one', async function () {
+    this.timeout(60_000);
+    const transfer = { windowMs: 60_000, signal: new AbortController().signal };
+    let opened = 0;
+    /** Pages without a server, whose requests would take a minute. */
+    class Pages extends Documents {
+      override open(url: string): Promise<Document> {
+        const body = Readable.from([Buffer.from(`{"i":["${++opened}"],"next":"?${opened}"}`)]);
+        const origin = { body, address: url, bytes: undefined, validators: undefined };
+        return Promise.resolve(new Document(origin, transfer, { max: 1000, bytes: 0, textBytes: 0 }));
+      }
+    }
+    const pages = new Pages(['http://127.0.0.1/list'], { transfer, maxBytes: 1000, reservedBytes: 0 });
+    const failure = await json
+      .read(pages, next)
+      [Symbol.asyncIterator]()
+      .next()
+      .catch((error: unknown) => error);
+    expect(failure).to.include({ name: 'DatasetError', message: 'there are more than 100000 pages' });
+    expect(opened).to.equal(100_000);
+  });
+
   for (const [what, paths, body, reason] of [
     [
       'names itself as the next one',
