@@ -1,6 +1,6 @@
 import { checkElasticsearch } from '../clients/connection-check.js';
 import { secretsIn } from '../config/secrets.js';
-import { ConfigError, readConfig } from '../config/config.js';
+import { ConfigError, DEFAULT_SLUG, readConfig } from '../config/config.js';
 import { endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
@@ -11,6 +11,9 @@ import { onStopSignal } from './signals.js';
 /** Exit codes. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
+
+/** Otherwise a command without the variables of its server would begin another registry. */
+const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
 /** The context of a command that changes the data of a registry. */
 export interface CommandContext {
@@ -74,6 +77,7 @@ export function runCommand(
     try {
       await snapshots.refresh();
       if (snapshots.state === 'unreachable') throw new Error(snapshots.stateReason);
+      if (snapshots.state === 'absent' && env['REGISTRY_SLUG'] === undefined) throw new ConfigError(NO_SLUG);
       return await command({ rebuildContext, signal: stopping.signal });
     } finally {
       forget();

@@ -1,12 +1,15 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { datasetUrl } from '../config/addresses.js';
+import { ConfigError } from '../config/config.js';
+import { differingVariables } from '../rebuild/built-from.js';
 import { rebuildForServer } from '../rebuild/process/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
 import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { jsonText } from '../json-text.js';
 import { seenDataset } from '../rebuild/process/status-store.js';
+import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
@@ -48,6 +51,25 @@ function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | un
   }
 }
 
+/**
+ * In a terminal, variables of the server may be missing. One that is set is meant, also if it is empty; another format may need
+ * none of the others.
+ * @throws {ConfigError} naming variables that the served snapshot was built with and that are not set.
+ */
+function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {
+  const { built_from: from, is_sample: isSample } = snapshots.current?.meta ?? {};
+  const differing = from === undefined ? [] : differingVariables(config, from);
+  if (env['DATASET_FORMAT'] !== undefined && differing.includes('DATASET_FORMAT')) return;
+  // The address of the sample is a path in the clone that built it.
+  const unset = differing.filter(
+    (name) => env[name] === undefined && (name !== 'DATASET_URL' || isSample !== true),
+  );
+  if (unset.length === 0) return;
+  throw new ConfigError(
+    `${unset.join(', ')} must be set: as for the server, whose snapshot was built with other values, or to nothing`,
+  );
+}
+
 async function rebuild({ rebuildContext, signal }: CommandContext, options: StartOptions): Promise<Exit> {
   const bar = new ProgressBar(process.stdout, signal);
   const progress = new Progress(new Date(), bar.show);
@@ -76,8 +98,12 @@ async function main(): Promise<void> {
   const given = readArguments();
   if (given === undefined) return;
   const { env, options } = given;
-  if (process.send === undefined) await runCommand(env, (context) => rebuild(context, options));
-  else await rebuildForServer(env, options);
+  if (process.send === undefined) {
+    await runCommand(env, (context) => {
+      assertComplete(context.rebuildContext, env);
+      return rebuild(context, options);
+    });
+  } else await rebuildForServer(env, options);
 }
 
 void main();

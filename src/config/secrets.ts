@@ -11,8 +11,12 @@ const SECRETS = [
   'BYPASS_SECRET',
 ];
 
+/** Variables with the address of a proxy for downloads. */
+export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => [
+  name,
+  name.toLowerCase(),
+]);
 /** Variables with a URL, whose user information and query may be secret. */
-const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
 const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL', ...PROXIES];
 
 /** Variables with several such URLs, and what separates them. */

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import { setImmediate, setTimeout as pause } from 'node:timers/promises';
 import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../clients/connection-check.js';
-import { secretsIn } from '../config/secrets.js';
+import { PROXIES, secretsIn } from '../config/secrets.js';
 import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../config/config.js';
 import { describeCrash, endOnCrash } from '../uncaught-errors.js';
 import { createLogger } from '../log.js';
@@ -25,6 +25,9 @@ import { describeFileError, findPaths } from './paths.js';
 const HEAP = '1g';
 /** How long the first load may take to begin. The load itself fails if it makes no progress. */
 const LOAD_START_TIMEOUT_MS = 15 * 60_000;
+
+/** Variables that Node and downloads read, in addition to those of the service. */
+const READ_BY_OTHERS = [...PROXIES, 'NO_PROXY', 'no_proxy', 'NODE_EXTRA_CA_CERTS'];
 
 const print = (line: string) => console.log(line);
 
@@ -170,7 +173,8 @@ async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Prom
 
 /** The line for commands in another terminal, and a remark on the variables with secrets, which it leaves out. */
 function exportOf(env: NodeJS.ProcessEnv): string {
-  const given = VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const names = [...VARIABLES, ...READ_BY_OTHERS];
+  const given = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
   const isSecret = ([name, value]: readonly [string, string]) => secretsIn({ [name]: value }).length > 0;
   const quoted = (value: string) =>
     /^[\w./:@%+,=-]+$/.test(value) ? value : `'${value.replaceAll("'", `'\\''`)}'`;

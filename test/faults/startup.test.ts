@@ -8,9 +8,11 @@ import getPort from 'get-port';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { listServer, LOGIN_PAGE } from '../support/list-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
+import { keepSecret } from '../support/secret-scanner.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
@@ -181,6 +183,72 @@ describe('On startup,', function () {
       await proxy.close();
       expect(program.stdout).to.contain('Stopping');
       expect(program.stderr).to.equal('');
+    });
+
+    it('prints every variable that the other commands need, and they name those that are missing', async () => {
+      const authorization = keepSecret('Bearer hush-at-startup');
+      const origin = await listServer((_url, headers) =>
+        headers.authorization === authorization ? '{"all":[{"id":"a"},{"id":"b"}]}' : LOGIN_PAGE,
+      );
+      const shown: Environment = {
+        ...environment(),
+        DATASET_URL: `${origin.origin}/list`,
+        DATASET_FORMAT: 'json',
+        DATASET_JSON: 'items=all name=id',
+        PACKAGE_URL_TEMPLATE: 'https://registry.example/{+name}',
+        HTTP_PROXY: 'http://127.0.0.1:1',
+        NO_PROXY: '127.0.0.1',
+      };
+      const given = { ...shown, DATASET_AUTHORIZATION: authorization };
+      const program = new SpawnedCli('dev/start', given);
+      const [, line = '', hidden] = await program.prints(/(export .*)\n {2}# as here: (.*)\n/, 30_000);
+      expect(hidden).to.equal('DATASET_AUTHORIZATION');
+      const printed = await runCommand('', {}, [], () => ['sh', '-c', `${line}; env`]);
+      const exported = Object.fromEntries(
+        printed.stdout
+          .split('\n')
+          .map((one) => [one.slice(0, one.indexOf('=')), one.slice(one.indexOf('=') + 1)] as const)
+          .filter(([name]) => name in shown),
+      );
+      expect(exported).to.deep.equal(shown);
+
+      const rebuild = (env: Environment) => runCommand('cli/rebuild', env);
+      const without = (...names: string[]) =>
+        Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name)));
+      expect(await rebuild(given)).to.include({ code: 0, stderr: '' });
+      const must =
+        'must be set: as for the server, whose snapshot was built with other values, or to nothing\n';
+      for (const [env, code, stderr] of [
+        [without('DATASET_JSON'), 2, `DATASET_JSON ${must}`],
+        [
+          without('DATASET_FORMAT', 'DATASET_JSON', 'PACKAGE_URL_TEMPLATE'),
+          2,
+          `DATASET_FORMAT, DATASET_JSON, PACKAGE_URL_TEMPLATE ${must}`,
+        ],
+        [
+          without('DATASET_URL', 'DATASET_FORMAT', 'DATASET_JSON'),
+          2,
+          `DATASET_URL, DATASET_FORMAT, DATASET_JSON ${must}`,
+        ],
+        [without('DATASET_AUTHORIZATION'), 1, /expected JSON, but this is an HTML or XML page\n$/],
+        // Another list is meant if its format is given.
+        [
+          {
+            ...without('DATASET_JSON', 'PACKAGE_URL_TEMPLATE'),
+            DATASET_FORMAT: 'csv',
+            DATASET_URL: dataset.url,
+          },
+          0,
+          '',
+        ],
+      ] as [Environment, number, string | RegExp][]) {
+        const ended = await rebuild(env);
+        if (typeof stderr === 'string') expect(ended.stderr).to.equal(stderr);
+        else expect(ended.stderr).to.match(stderr);
+        expect(ended.code, ended.stderr).to.equal(code);
+      }
+      expect(await program.stop('SIGINT')).to.equal(0);
+      await origin.close();
     });
 
     it('says if the served snapshot was built from another list, and serves it from given addresses', async () => {

@@ -1,4 +1,5 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +7,7 @@ import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
+import { withNodes } from '../support/node-servers.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 import { environmentOf, newSlug, useService, type Service } from '../support/service.js';
 
@@ -129,6 +131,26 @@ describe('The command line', function () {
     expect(unknown.stderr).to.contain('usage: npm run --silent keys').and.not.contain('change-me');
     const stderr = 'ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n';
     expect(incomplete).to.include({ code: 2, stderr });
+  });
+
+  it('begins no registry of the default name if REGISTRY_SLUG was left out', async () => {
+    // Without any index, unlike the Elasticsearch of this run, perhaps.
+    const listener: RequestListener = ({ url }, response) => {
+      response.setHeader('Content-Type', 'application/json');
+      if (url === '/') response.end('{"version":{"number":"9.0.0"}}');
+      else response.writeHead(404).end('{"error":{"type":"index_not_found_exception"},"status":404}');
+    };
+    await withNodes([listener], async ([ELASTICSEARCH_URL = '']) => {
+      for (const command of ['cli/rebuild', 'cli/rollback']) {
+        const { code, stderr } = await runCommand(command, { ELASTICSEARCH_URL });
+        expect(code, stderr).to.equal(2);
+        expect(stderr).to.match(
+          /\nREGISTRY_SLUG must be set to that of the server, since the registry "registry" has no snapshot yet\n$/,
+        );
+      }
+      const named = await runCommand('cli/rollback', { ELASTICSEARCH_URL, REGISTRY_SLUG: 'registry' });
+      expect(named.stderr).to.match(/\nno snapshot is served yet\n$/);
+    });
   });
 
   it('does not wait for another rebuild, and stops on SIGTERM without leftovers', async () => {
