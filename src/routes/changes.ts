@@ -38,7 +38,7 @@ export const changesOperation: Operation = {
   description:
     'Net changes, at most one for each name, in name order. Applied to the packages of `from`, they give ' +
     'those of `to`. A page may have fewer results than `limit` although more follow: check `Link`. The ' +
-    'result for a removed package has its last entry. Without a `package_no` column in the dataset, `no` is a position, and ' +
+    'result for a removed package has its last entry. If the dataset has no package numbers, `no` is a position, and ' +
     'differences in it are not changes.',
   params: changesParams,
   responses: {
