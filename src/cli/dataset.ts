@@ -1,3 +1,5 @@
+import { access, constants } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
@@ -87,6 +89,8 @@ async function write(
   { output, earlier, date }: Options,
   signal: AbortSignal,
 ): Promise<Exit> {
+  // Now, and not after an hour of downloading.
+  await access(dirname(output), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
   try {
     const numbers = earlier === undefined ? undefined : await readNumbers(earlier);

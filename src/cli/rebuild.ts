@@ -66,7 +66,7 @@ function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.Proce
   );
   if (unset.length === 0) return;
   throw new ConfigError(
-    `${unset.join(', ')} must be set: as for the server, whose snapshot was built with other values, or to nothing`,
+    `${unset.join(', ')} must be set as for the server, whose snapshot was built with it, or to nothing to build without it`,
   );
 }
 

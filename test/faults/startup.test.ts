@@ -217,7 +217,7 @@ describe('On startup,', function () {
         Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name)));
       expect(await rebuild(given)).to.include({ code: 0, stderr: '' });
       const must =
-        'must be set: as for the server, whose snapshot was built with other values, or to nothing\n';
+        'must be set as for the server, whose snapshot was built with it, or to nothing to build without it\n';
       for (const [env, code, stderr] of [
         [without('DATASET_JSON'), 2, `DATASET_JSON ${must}`],
         [

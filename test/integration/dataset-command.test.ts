@@ -158,6 +158,16 @@ describe('npm run dataset', function () {
     expect(await readFile(join(folder, 'out.gz'), 'utf8')).to.equal('old');
   });
 
+  it('asks no server if the file cannot be written', async () => {
+    const { origin, requests } = await serve(() => 'a\n');
+    const { code, stderr } = await run(
+      `--format lines --url ${origin}/list --template https://a.example/{name} --output missing/out.gz`,
+    );
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^ENOENT: no such file or directory, access '.+\/missing'\n$/);
+    expect(requests).to.deep.equal([]);
+  });
+
   it('exits with 130 if it is stopped, and writes nothing', async () => {
     const { origin } = await serve(
       () => (response) => trickled('a\n', 4096, 100)(undefined as never, response),

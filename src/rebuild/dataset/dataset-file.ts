@@ -85,7 +85,8 @@ export async function writeDataset(
   options: WriteOptions,
 ): Promise<void> {
   packages.sort((a, b) => a.no - b.no);
-  const partial = `${path}.partial`;
+  // Another run may write to the same path.
+  const partial = `${path}.${process.pid}.partial`;
   const file = await open(partial, 'w');
   try {
     await writeGzip(file, packages, options).finally(() => file.close());
