@@ -27,8 +27,6 @@ export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buf
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('Z_')) throw error;
     throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
-  } finally {
-    decompressed.destroy();
   }
 }
 
