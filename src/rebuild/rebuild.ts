@@ -25,7 +25,7 @@ import { merge } from './steps/merge.js';
 import type { Built } from './process/outcome.js';
 import type { Progress } from './process/progress.js';
 import { recordChanges } from './steps/record-changes.js';
-import { NUMBER_COLUMN, readRows, type Row } from './dataset/rows.js';
+import { NUMBER_COLUMN, readRows, WEIGHT_COLUMN, type Row } from './dataset/rows.js';
 import { untilAborted } from './dataset/transfer-limits.js';
 import { assertNotShrunk, verify } from './steps/verify.js';
 
@@ -103,8 +103,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const existing = served ?? previous;
     if (isSample && existing !== undefined && !isOfSample(existing, downloaded))
       throw new DatasetError(NO_DATASET);
-    let hasPackageNo = false;
-    const onHeader = (columns: readonly string[]) => (hasPackageNo = columns.includes(NUMBER_COLUMN));
+    let columns: readonly string[] = [];
+    const onHeader = (header: readonly string[]) => (columns = header);
     const { packageUrlTemplate } = config.dataset;
     const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
 
@@ -122,7 +122,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       dataset_validators: downloaded.validators,
       mapping_version: MAPPING_VERSION,
       built_from: builtFrom(config),
-      has_package_no: hasPackageNo,
+      has_package_no: columns.includes(NUMBER_COLUMN),
+      has_weights: columns.includes(WEIGHT_COLUMN),
       is_sample: isSample,
     };
     assertReadable(meta);

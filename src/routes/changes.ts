@@ -48,7 +48,9 @@ export const changesOperation: Operation = {
         from: snapshotId,
         to: snapshotId,
         count: z.int().min(0).max(MAX_LIMIT),
-        results: z.array(z.strictObject({ change: z.enum(CHANGES), ...packageSchema.shape })).max(MAX_LIMIT),
+        results: z
+          .array(z.strictObject({ change: z.enum(CHANGES), ...packageSchema.omit({ weight: true }).shape }))
+          .max(MAX_LIMIT),
       }),
       example: {
         from: '20260101t030405z-0123abcd',

@@ -62,6 +62,17 @@ export const exactName = z
   }, `must have 1 to ${MAX_NAME_BYTES} bytes`)
   .meta({ minLength: 1, maxLength: MAX_NAME_BYTES });
 
+/** The query parameter `sort`. @param within what entries have in common that are sorted by it. */
+export function sortParam(within: string) {
+  return z
+    .enum(['name', 'weight'], 'must be name or weight')
+    .optional()
+    .meta({
+      default: 'name',
+      description: `The order within one ${within}: by name, or by weight, highest first, then by name. Without weights, both are equal.`,
+    });
+}
+
 /** Headers of a 200 that is read from one snapshot. */
 export const SNAPSHOT_HEADERS = { 'X-Snapshot': 'The id of the snapshot that served the response.' };
 
@@ -80,6 +91,11 @@ export const packageSchema = z.strictObject({
   version: z.string().min(1),
   // As in the dataset: URLs that browsers accept (WHATWG) may contain characters that `format: uri` forbids.
   url: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
+  weight: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Such as downloads; only if the dataset has weights.' }),
 });
 
 export const PACKAGE_EXAMPLE = {

@@ -16,6 +16,7 @@ import {
   READ_PROBLEMS,
   SNAPSHOT_HEADERS,
   snapshotParam,
+  sortParam,
   trimmedText,
 } from './schemas.js';
 
@@ -29,9 +30,10 @@ export const searchParams = z.object({
     examples: ['redis'],
   }),
   limit: limitParam(250),
+  sort: sortParam('rank'),
   snapshot: snapshotParam,
   after: z.string().optional().meta({
-    description: 'The cursor in the `next` link of the previous page, for the same `q`.',
+    description: 'The cursor in the `next` link of the previous page, for the same `q` and `sort`.',
   }),
 });
 
@@ -39,7 +41,7 @@ export const searchOperation: Operation = {
   summary: 'Packages whose name contains the query',
   description:
     '`rank` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it. Results are ' +
-    'sorted by rank, then in name order.',
+    'sorted by rank, then by weight if `sort` is `weight`, then in name order.',
   params: searchParams,
   responses: {
     200: {
@@ -60,27 +62,32 @@ export const searchOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/** `GET /search?q=&limit=`: names that contain the query, by rank and name. */
+/** `GET /search?q=&limit=&sort=`: names that contain the query, by rank, and by name or weight. */
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
   return {
     parse(ctx) {
-      const { q, limit, snapshot, after: cursor } = parse(ctx.querystring);
-      const after = cursor === undefined ? undefined : decodeCursor(q, cursor);
+      const { q, limit, sort, snapshot, after: cursor } = parse(ctx.querystring);
+      const after = cursor === undefined ? undefined : decodeCursor(q, cursor, sort === 'weight');
       if (cursor !== undefined && after === undefined) {
-        throw invalidParameter('after', 'must be from a next link with the same q');
+        throw invalidParameter('after', 'must be from a next link with the same q and sort');
       }
-      return { q, limit, snapshot, cursor, after };
+      return { q, limit, sort, snapshot, cursor, after };
     },
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
-    key: ({ q, limit, cursor }) =>
-      cursor === undefined ? `search ${limit} ${q}` : `search after ${cursor} ${limit} ${q}`,
-    async search({ q, limit, after }, snapshot, requestId) {
-      const results = await catalog.search(snapshot, { q, limit, after }, requestId);
+    key: ({ q, limit, sort, cursor }) => {
+      const order = sort === 'weight' ? 'weight ' : '';
+      return `search ${order}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
+    },
+    async search({ q, limit, sort, after }, snapshot, requestId) {
+      const byWeight = sort === 'weight';
+      const results = await catalog.search(snapshot, { q, limit, after, byWeight }, requestId);
       const { groups, count, truncated } = results;
       const body = writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups);
       if (!truncated) return bodyResponse(body);
-      const next = { q, limit, snapshot: snapshot.id, after: encodeCursor(q, cursorAfter(results)) };
+      const order = byWeight ? { sort } : {};
+      const cursor = encodeCursor(q, cursorAfter(results, byWeight));
+      const next = { q, limit, ...order, snapshot: snapshot.id, after: cursor };
       return bodyResponse(body, { 'X-Results-Truncated': 'true', ...linkHeader({ next }) });
     },
   };

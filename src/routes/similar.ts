@@ -12,6 +12,7 @@ import {
   READ_PROBLEMS,
   SNAPSHOT_HEADERS,
   snapshotParam,
+  sortParam,
   trimmedText,
 } from './schemas.js';
 
@@ -29,6 +30,7 @@ const similarParams = z.object({
     examples: ['redis-redisaerch'],
   }),
   limit: limitParam(10, MAX_RESULTS),
+  sort: sortParam('distance'),
   snapshot: snapshotParam,
 });
 
@@ -41,7 +43,8 @@ export const similarOperation: Operation = {
   params: similarParams,
   responses: {
     200: {
-      description: 'The nearest names, sorted by distance, then in name order; never the name itself.',
+      description:
+        'The nearest names, sorted by distance, then in the requested order; never the name itself.',
       schema: z.strictObject({
         name: z.string(),
         count: z.int().min(0).max(MAX_RESULTS),
@@ -54,15 +57,16 @@ export const similarOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/** `GET /similar?name=&limit=`: names that are easily mistaken for a name. */
+/** `GET /similar?name=&limit=&sort=`: names that are easily mistaken for a name. */
 export function similar(catalog: Catalog): SnapshotRead<z.output<typeof similarParams>> {
   const parse = memoizedParser(similarParams);
   return {
     parse: (ctx) => parse(ctx.querystring),
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
-    key: ({ name, limit }) => `similar ${limit} ${name}`,
-    async search({ name, limit }, snapshot, requestId) {
-      const { groups, count, truncated } = await catalog.similar(snapshot, name, limit, requestId);
+    key: ({ name, limit, sort }) => `similar ${sort === 'weight' ? 'weight ' : ''}${limit} ${name}`,
+    async search({ name, limit, sort }, snapshot, requestId) {
+      const query = { name, limit, byWeight: sort === 'weight' };
+      const { groups, count, truncated } = await catalog.similar(snapshot, query, requestId);
       const body = writeResponseBody(`{"name":${JSON.stringify(name)},"count":${count},"results":[`, groups);
       return bodyResponse(body, truncated ? { 'X-Results-Truncated': 'true' } : {});
     },

@@ -22,7 +22,15 @@ export function statsOperation(slug: string): Operation {
     responses: {
       200: {
         description: 'The current snapshot.',
-        schema: z.strictObject({ [total]: z.int().nonnegative(), source: z.string(), note: z.string() }),
+        schema: z.strictObject({
+          [total]: z.int().nonnegative(),
+          source: z.string(),
+          note: z.string(),
+          has_weights: z
+            .literal(true)
+            .optional()
+            .meta({ description: 'Present if every package has a `weight`.' }),
+        }),
         example: {
           [total]: 63666,
           source: 'tracker.debian.org',
@@ -52,7 +60,7 @@ function totalOf(slug: string): string {
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {
     const { index, id, meta } = snapshots.served();
-    const { total, source, taken_at } = meta;
+    const { total, source, taken_at, has_weights } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
     const etag = etagOf(index, `stats ${note}`);
@@ -64,7 +72,8 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
       ...changesHeader(meta),
     };
     if (matches(req.headers['if-none-match'], etag)) return notModified(headers);
-    return jsonResponse({ [totalOf(slug)]: total, source, note }, headers);
+    const stats = { [totalOf(slug)]: total, source, note, ...(has_weights && { has_weights }) };
+    return jsonResponse(stats, headers);
   };
 }
 

@@ -126,15 +126,21 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names of a snapshot that contain `q`, by rank and name.
+   * At most `limit` names of a snapshot that contain `q`, by rank, then by weight if it has weights, then by name.
    * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
-    const { index, shards } = snapshot;
+    const { index, shards, meta } = snapshot;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { q, limit } = query;
+    const byWeight = query.byWeight === true && meta.has_weights;
     return this.runner.run({ requestId, index, q, limit }, () =>
-      searchTierByTier(run, shards, query, this.predictor.firstTierSuffices(snapshot, q, limit)),
+      searchTierByTier(
+        run,
+        shards,
+        { ...query, byWeight },
+        this.predictor.firstTierSuffices(snapshot, q, limit),
+      ),
     );
   }
 
@@ -158,13 +164,18 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names that are easily mistaken for `name`, which need not exist, by distance and name.
+   * At most `limit` names that are easily mistaken for `name`, which need not exist, by distance, then by weight if the
+   * snapshot has weights, then by name.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
-  async similar(snapshot: Snapshot, name: string, limit: number, requestId: string): Promise<SimilarResults> {
+  async similar(
+    snapshot: Snapshot,
+    { name, limit, byWeight }: { name: string; limit: number; byWeight: boolean },
+    requestId: string,
+  ): Promise<SimilarResults> {
     assertMapping(snapshot, FOLD_VERSION);
-    const { index, shards } = snapshot;
-    const bodies = similarNames(name, maxDistance(name), limit + 1, shards);
+    const { index, shards, meta } = snapshot;
+    const bodies = similarNames(name, maxDistance(name), limit + 1, shards, byWeight && meta.has_weights);
     const hits = await this.runner.run(
       { requestId, index, limit, name },
       () => runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),

@@ -2,9 +2,12 @@ import { hash } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
-const TIERS = ['startsWith', 'containsElsewhere'] as const;
+const TIERS = ['startsWith', 'containsElsewhere', 'equals'] as const;
 
-/** The two parts of the matches of a query: names that start with it, and names that contain it elsewhere. */
+/**
+ * The parts of the matches of a query: names that start with it, and names that contain it elsewhere. By weight, those that
+ * equal it are a part of their own.
+ */
 type Tier = (typeof TIERS)[number];
 
 /**
@@ -16,32 +19,48 @@ export interface Cursor {
   tier: Tier;
   /** Name of the last entry. */
   name: string;
+  /** Its weight, in the order of weights. */
+  weight?: number;
 }
 
 /** Bytes of the digest of the query that a cursor belongs to. */
 const QUERY_BYTES = 6;
 const HEAD_BYTES = 1 + QUERY_BYTES;
 
+/** Bytes of a weight, as a double. */
+const WEIGHT_BYTES = 8;
+
+/** Added to the tier if a weight follows the head. */
+const HAS_WEIGHT = 0x80;
+
 /** Length of the longest cursor, in characters. */
-export const MAX_CURSOR_LENGTH = Math.ceil(((HEAD_BYTES + MAX_NAME_BYTES) * 4) / 3);
+export const MAX_CURSOR_LENGTH = Math.ceil(((HEAD_BYTES + WEIGHT_BYTES + MAX_NAME_BYTES) * 4) / 3);
 
 /** Encodes a cursor for clients, in base64url. */
-export function encodeCursor(q: string, { tier, name }: Cursor): string {
-  const head = Buffer.concat([Buffer.of(TIERS.indexOf(tier)), digestOf(q)]);
-  return Buffer.concat([head, Buffer.from(name)]).toString('base64url');
+export function encodeCursor(q: string, { tier, name, weight }: Cursor): string {
+  const number = Buffer.alloc(weight === undefined ? 0 : WEIGHT_BYTES);
+  if (weight !== undefined) number.writeDoubleBE(weight);
+  const first = TIERS.indexOf(tier) + (weight === undefined ? 0 : HAS_WEIGHT);
+  return Buffer.concat([Buffer.of(first), digestOf(q), number, Buffer.from(name)]).toString('base64url');
 }
 
-/** Decodes a cursor. @returns undefined if it was not made by `encodeCursor` for the query `q`. */
-export function decodeCursor(q: string, text: string): Cursor | undefined {
+/**
+ * Decodes a cursor.
+ * @param byWeight whether it is of the order of weights.
+ * @returns undefined if it was not made by `encodeCursor` for the query `q` in this order.
+ */
+export function decodeCursor(q: string, text: string, byWeight = false): Cursor | undefined {
   if (text.length > MAX_CURSOR_LENGTH) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   // Decoding ignores invalid characters.
   if (bytes.toString('base64url') !== text) return undefined;
-  const tier = TIERS[bytes[0] ?? TIERS.length];
-  const name = bytes.subarray(HEAD_BYTES);
+  const tier = TIERS[(bytes[0] ?? TIERS.length) - (byWeight ? HAS_WEIGHT : 0)];
+  const name = bytes.subarray(HEAD_BYTES + (byWeight ? WEIGHT_BYTES : 0));
   if (tier === undefined || name.length === 0 || !isUtf8(name)) return undefined;
   if (!bytes.subarray(1, HEAD_BYTES).equals(digestOf(q))) return undefined;
-  return { tier, name: name.toString() };
+  if (!byWeight) return { tier, name: name.toString() };
+  const weight = bytes.readDoubleBE(HEAD_BYTES);
+  return Number.isSafeInteger(weight) && weight >= 0 ? { tier, name: name.toString(), weight } : undefined;
 }
 
 function digestOf(q: string): Buffer {

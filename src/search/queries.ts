@@ -6,6 +6,7 @@ import {
   allOf,
   inNameOrder,
   namesAfter,
+  namesUpTo,
   ONLY_ENTRY,
   SHARD_TIMEOUT,
   type Query,
@@ -19,6 +20,9 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /** The lower-cased name. */
 export const LOWERCASE = 'name.lowercase';
+
+/** Highest weight first. Weights are indexed, so that a search skips those that are lower than its hits. */
+const BY_WEIGHT: Query = { weight: 'desc' };
 
 /** A suffix that sorts after every possible continuation of a name. */
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
@@ -36,9 +40,7 @@ export function searchTiers(
   shards: number,
   after?: Cursor,
 ): [startsWith: SearchBody, containsElsewhere: SearchBody] {
-  // A range on the sort fields of the index is found by binary search, whatever its size. A `prefix` visits
-  // every name.
-  const startsWith = { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
+  const startsWith = namesStartingWith(q);
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
   const tier = inNameOrder(size, shards);
@@ -49,6 +51,45 @@ export function searchTiers(
     { ...tier, query: { bool: { ...first, should: equals } } },
     { ...tier, query: { bool: second } },
   ];
+}
+
+/**
+ * The three tiers of a search by weight, which can be sent together: names that equal `q`, those that start with it, and
+ * those that contain it elsewhere. Each is sorted by weight, then by name.
+ * @param size how many hits each tier may return.
+ * @param shards of the index, each of one segment.
+ * @param after the end of the previous page: hits of its tier follow it.
+ */
+export function searchTiersByWeight(
+  q: string,
+  size: number,
+  shards: number,
+  after?: Cursor,
+): [equals: SearchBody, startsWith: SearchBody, containsElsewhere: SearchBody] {
+  const equals = { range: { 'name.lowercase': { gte: q, lte: q, _name: EXACT } } };
+  const startsWith = namesStartingWith(q);
+  const tier = inNameOrder(size, shards, BY_WEIGHT);
+  const afterPage = (name: Cursor['tier']) => (after?.tier === name ? lighterThan(after) : {});
+  const bodyOf = (...parts: Parameters<typeof allOf>) => ({ ...tier, query: { bool: allOf(...parts) } });
+  return [
+    bodyOf({ filter: [equals] }, afterPage('equals')),
+    bodyOf({ filter: [startsWith], must_not: [equals] }, afterPage('startsWith')),
+    bodyOf({ filter: [contains(q)], must_not: [startsWith] }, afterPage('containsElsewhere')),
+  ];
+}
+
+/** Names after an entry in the order of weights. */
+function lighterThan({ weight, name }: Cursor): Parameters<typeof allOf>[0] {
+  const sameWeight = allOf({ filter: [{ term: { weight } }] }, namesUpTo(name));
+  return { filter: [{ range: { weight: { lte: weight } } }], must_not: [{ bool: sameWeight }] };
+}
+
+/**
+ * Names that start with `q`. A range on the sort fields of the index is found by binary search, whatever its size. A `prefix`
+ * visits every name.
+ */
+function namesStartingWith(q: string): Query {
+  return { range: { 'name.lowercase': { gte: q, lt: q + LAST } } };
 }
 
 /**
@@ -94,14 +135,20 @@ export function packagesNamed(names: readonly string[]): SearchBody {
 }
 
 /**
- * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order. The index
+ * The look-alikes of a name, one search for each distance from 0 to `distance`, each in name order or by weight. The index
  * folds the name in the same way as stored names. The expansion into terms is unlimited: with the default
  * rewrite, `fuzzy` would miss names.
  */
-export function similarNames(name: string, distance: number, size: number, shards: number): SearchBody[] {
+export function similarNames(
+  name: string,
+  distance: number,
+  size: number,
+  shards: number,
+  byWeight = false,
+): SearchBody[] {
   const itself = { term: { name } };
   return Array.from({ length: distance + 1 }, (_, edits) => ({
-    ...inNameOrder(size, shards),
+    ...inNameOrder(size, shards, ...(byWeight ? [BY_WEIGHT] : [])),
     query: {
       bool: {
         filter: withinDistance(name, edits),

@@ -2,7 +2,7 @@ import type { SearchBody } from '../clients/msearch.js';
 import type { Hits } from '../clients/msearch-response.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
-import { searchTiers } from './queries.js';
+import { searchTiers, searchTiersByWeight } from './queries.js';
 
 /** The results of a search: entries by rank, best first. */
 export interface SearchResults {
@@ -11,8 +11,6 @@ export interface SearchResults {
   /** Whether more names match than were requested. */
   truncated: boolean;
 }
-
-const NONE: Hits = { entries: [], exact: 0 };
 
 /** Runs searches concurrently and returns the hits of each. */
 export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
@@ -23,36 +21,41 @@ export interface TieredQuery {
   limit: number;
   /** The end of the previous page. */
   after?: Cursor | undefined;
+  /** Whether entries of one rank are sorted by weight. The snapshot must have weights. */
+  byWeight?: boolean;
 }
 
 /**
- * Searches one index. A first page requests both tiers together, unless the first tier is likely to fill it. A
- * later page begins with the tier of its cursor. If the first tier was requested alone and does not fill the page,
- * the second is requested, too.
- * @param firstTierSuffices whether the first tier is likely to fill a first page.
+ * Searches one index. A first page requests all tiers together, unless names that start with the query are likely to fill it. A
+ * later page begins with the tier of its cursor. If the last tier was not requested and the others do not fill the page,
+ * it is requested, too.
+ * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
  */
 export async function searchTierByTier(
   run: RunSearches,
   shards: number,
-  { q, limit, after }: TieredQuery,
+  { q, limit, after, byWeight = false }: TieredQuery,
   firstTierSuffices = false,
 ): Promise<SearchResults> {
   // One extra hit shows whether there are more, without counting every match.
-  const [first, second] = searchTiers(q, limit + 1, shards, after);
-  if (after?.tier === 'containsElsewhere') {
-    const [elsewhere] = await run([second]);
-    return combine(NONE, elsewhere, limit);
-  }
-  const firstAlone = after !== undefined || firstTierSuffices;
-  const [startsWith, beside] = (await run(firstAlone ? [first] : [first, second])) as [Hits, Hits?];
-  const full = startsWith.entries.length > limit;
-  const elsewhere = firstAlone && !full ? (await run([second]))[0] : beside;
-  return combine(startsWith, elsewhere, limit);
+  const tiers: SearchBody[] = (byWeight ? searchTiersByWeight : searchTiers)(q, limit + 1, shards, after);
+  const last = tiers.pop() as SearchBody;
+  if (after?.tier === 'containsElsewhere') return combine([], (await run([last]))[0], limit);
+  // Exact names come before all others.
+  if (byWeight && after?.tier === 'startsWith') tiers.shift();
+  const withoutLast = after !== undefined || firstTierSuffices;
+  const starting = await run(withoutLast ? tiers : [...tiers, last]);
+  const beside = withoutLast ? undefined : starting.pop();
+  const found = starting.reduce((sum, { entries }) => sum + entries.length, 0);
+  const elsewhere = withoutLast && found <= limit ? (await run([last]))[0] : beside;
+  return combine(starting, elsewhere, limit);
 }
 
-/** The first `limit` entries of both tiers. */
-function combine({ entries: starting, exact }: Hits, elsewhere: Hits = NONE, limit: number): SearchResults {
-  const others = elsewhere.entries;
+/** The first `limit` entries of all tiers. @param startsWith the tiers of names that start with the query. */
+function combine(startsWith: readonly Hits[], elsewhere: Hits | undefined, limit: number): SearchResults {
+  const starting = startsWith.flatMap(({ entries }) => entries);
+  const exact = startsWith.reduce((sum, hits) => sum + hits.exact, 0);
+  const others = elsewhere?.entries ?? [];
   const found = starting.length + others.length;
   const groups: EntryGroup[] = [
     { member: 'rank0', entries: starting.slice(0, Math.min(exact, limit)) },
@@ -62,9 +65,12 @@ function combine({ entries: starting, exact }: Hits, elsewhere: Hits = NONE, lim
   return { groups, count: Math.min(found, limit), truncated: found > limit };
 }
 
-/** The cursor after the last entry of results that have one. */
-export function cursorAfter({ groups }: SearchResults): Cursor {
+/** The cursor after the last entry of results that have one, in the order in which they were requested. */
+export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor {
   const { entries, member } = groups.findLast((group) => group.entries.length > 0) as EntryGroup;
+  const { name, weight } = decodeEntry(entries.at(-1) as string);
   const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';
-  return { tier, name: decodeEntry(entries.at(-1) as string).name };
+  if (!byWeight) return { tier, name };
+  // In a snapshot without weights, the order is that of names.
+  return { tier: member === 'rank0' && weight !== undefined ? 'equals' : tier, name, weight: weight ?? 0 };
 }

@@ -23,12 +23,12 @@ export const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fi
 
 export type Query = Record<string, unknown>;
 
-/** A search in name order without a total count. */
-export function inNameOrder(size: number, shards: number): SearchBody {
+/** A search in name order without a total count. @param first sorts before the name. */
+export function inNameOrder(size: number, shards: number, ...first: Query[]): SearchBody {
   return {
     ...ONLY_ENTRY,
     size,
-    sort: shards === 1 ? INDEX_ORDER : BY_NAME,
+    sort: [...first, ...(shards === 1 ? INDEX_ORDER : BY_NAME)],
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
@@ -62,7 +62,7 @@ export function namesAfter(name: string | undefined): Clauses {
 }
 
 /** Names up to `name` in name order; all without it. */
-function namesUpTo(name: string | undefined): Clauses {
+export function namesUpTo(name: string | undefined): Clauses {
   if (name === undefined) return {};
   return {
     filter: [{ range: { 'name.lowercase': { lte: name } } }],

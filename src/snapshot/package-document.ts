@@ -4,6 +4,8 @@ export interface PackageEntry {
   name: string;
   version: string;
   url: string;
+  /** Such as downloads, from 0; only in snapshots with weights. */
+  weight?: number;
 }
 
 /** Maximum length of a name, in UTF-8 bytes. */
@@ -17,8 +19,8 @@ export const MAX_NAME_BYTES = 512;
 const BASE64_BYTES = 3;
 
 /** The JSON of an entry without its braces, members in the order of the contract. */
-export function entryMembers({ no, name, version, url }: PackageEntry): string {
-  return JSON.stringify({ no, name, version, url }).slice(1, -1);
+export function entryMembers({ no, name, version, url, weight }: PackageEntry): string {
+  return JSON.stringify({ no, name, version, url, weight }).slice(1, -1);
 }
 
 /**

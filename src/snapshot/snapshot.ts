@@ -65,6 +65,8 @@ const snapshotMeta = z.object({
   mapping_version: z.int().default(1),
   /** Whether the dataset has the column `package_no`. Otherwise a different number is not a change. */
   has_package_no: z.boolean().default(true),
+  /** Whether every package has a weight. Older snapshots have none. */
+  has_weights: z.boolean().default(false),
   /** Undefined if the snapshot was not compared with the previous one. */
   lineage: lineage.optional().catch(undefined),
 });
@@ -74,7 +76,7 @@ const snapshotMeta = z.object({
  * needs: the next refresh then builds, even if the dataset has not changed. Older snapshots are served
  * without the feature, see `assertMapping`.
  */
-export const MAPPING_VERSION = 2;
+export const MAPPING_VERSION = 3;
 
 /** The first version with `name.fold`. */
 export const FOLD_VERSION = 2;

@@ -47,6 +47,7 @@ describe('A step that outlasts the request timeout', function () {
       dataset_digest: '',
       mapping_version: MAPPING_VERSION,
       has_package_no: true,
+      has_weights: false,
     };
     await createIndex(client, 'packages', { index, shards: 1, meta }, step);
     // A segment each.

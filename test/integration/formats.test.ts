@@ -20,7 +20,9 @@ function jsonText({ items, name, version, weight, next }: JsonPaths): string {
 
 /** The entries that a service must have. */
 function entriesOf({ expected, document }: ListExample) {
-  const entries = expected(document).map((row, i) => ({
+  const rows = expected(document);
+  const hasWeights = rows.some(({ weight }) => weight !== undefined);
+  const entries = rows.map((row, i) => ({
     no: Number(row['package_no'] ?? i + 1),
     name: row['name'] ?? '',
     version: row['version'] === undefined || row['version'] === '' ? 'latest' : row['version'],
@@ -30,6 +32,7 @@ function entriesOf({ expected, document }: ListExample) {
         .replace(/%2F/g, '/')
         .replace(/%40/g, '@'),
     ),
+    ...(hasWeights && { weight: Number(row['weight']) }),
   }));
   return entries.sort((a, b) => a.no - b.no);
 }

@@ -22,6 +22,7 @@ describe('A new index', () => {
     dataset_digest: '',
     mapping_version: MAPPING_VERSION,
     has_package_no: true,
+    has_weights: false,
   };
   const step = { ...STEP, onBytes: () => undefined };
   let client: Client;

@@ -27,12 +27,14 @@ export function packagesNamed(names: readonly string[]): PackageEntry[] {
   }));
 }
 
+/** A dataset; with the column `weight` if the first package has one. */
 export function toCsv(packages: readonly PackageEntry[]): string {
   const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const rows = packages.map(({ no, name, version, url }) =>
-    [String(no), name, version, url].map(quoted).join(','),
+  const hasWeights = packages[0]?.weight !== undefined;
+  const rows = packages.map(({ no, name, version, url, weight }) =>
+    [String(no), name, version, url, ...(hasWeights ? [String(weight)] : [])].map(quoted).join(','),
   );
-  return ['package_no,name,version,url', ...rows, ''].join('\n');
+  return [`package_no,name,version,url${hasWeights ? ',weight' : ''}`, ...rows, ''].join('\n');
 }
 
 /** A dataset in a temporary file that a test can change. */

@@ -9,7 +9,10 @@ export type Row = { line: number; entry: PackageEntry } | { line: number; reason
 /** The column of the package number. Without it, numbers are positions. */
 export const NUMBER_COLUMN = 'package_no';
 
-const COLUMNS = [NUMBER_COLUMN, 'name', 'version', 'url'];
+/** The column of the weight, such as downloads. Without it, packages have none. */
+export const WEIGHT_COLUMN = 'weight';
+
+const COLUMNS = [NUMBER_COLUMN, 'name', 'version', 'url', WEIGHT_COLUMN];
 
 /** What editors and spreadsheets add to a column without showing it. */
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
@@ -76,6 +79,7 @@ class RowParser {
   readonly #name: number;
   readonly #version: number | undefined;
   readonly #url: number | undefined;
+  readonly #weight: number | undefined;
   /** Rows seen so far: the package number if there is no such column. */
   #position = 0;
 
@@ -104,6 +108,7 @@ class RowParser {
     this.#no = column(NUMBER_COLUMN);
     this.#version = column('version');
     this.#url = column('url');
+    this.#weight = column(WEIGHT_COLUMN);
     if (this.#url === undefined && urlTemplate === undefined) {
       throw new DatasetError(
         'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}',
@@ -154,7 +159,15 @@ class RowParser {
         reason: `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(url)}`,
       };
     }
-    return { line, entry: { no, name, version, url } };
+    if (this.#weight === undefined) return { line, entry: { no, name, version, url } };
+    const weight = wholeNumber(text(this.#weight) || '0');
+    if (weight === undefined) {
+      return {
+        line,
+        reason: `weight ${quote(text(this.#weight))} is not a number from 0 to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`,
+      };
+    }
+    return { line, entry: { no, name, version, url, weight } };
   }
 
   /** A row that could not be parsed still counts as a position. */
@@ -183,7 +196,13 @@ function isLonger(text: string, bytes: number): boolean {
 }
 
 function positiveInteger(text: string): number | undefined {
-  if (!/^[1-9]\d*$/.test(text)) return undefined;
+  const value = wholeNumber(text);
+  return value === 0 ? undefined : value;
+}
+
+/** A number from 0 in digits without leading zeros, if it is exact. */
+function wholeNumber(text: string): number | undefined {
+  if (!/^(0|[1-9]\d*)$/.test(text)) return undefined;
   const value = Number(text);
   return Number.isSafeInteger(value) ? value : undefined;
 }

@@ -28,14 +28,16 @@ type Source = Pick<Snapshot, 'index' | 'shards'>;
 interface CompareOptions extends RetryOptions {
   /** Whether a different package number is a change. */
   hasPackageNo: boolean;
+  /** Whether either snapshot has weights. A different weight is no change. */
+  hasWeights: boolean;
   /** Called with the number of packages of the new snapshot that were compared. */
   onRows: (rows: number) => void;
 }
 
 /**
  * Yields the differences between two snapshots, page by page of the new one. Memory is bounded to a few
- * pages of each. Entries are compared in encoded form and decoded only if they differ. Only Elasticsearch
- * compares names, so that their order has one definition.
+ * pages of each. Entries are compared in encoded form, or as JSON without the members that do not count, and decoded
+ * only if they differ. Only Elasticsearch compares names, so that their order has one definition.
  * @param pool must have a long timeout.
  */
 export async function* compare(
@@ -44,8 +46,9 @@ export async function* compare(
   newer: Source,
   options: CompareOptions,
 ): AsyncGenerator<Difference[]> {
-  const { hasPackageNo, onRows } = options;
-  const keyOf = hasPackageNo ? (entry: string) => entry : withoutNumber;
+  const { hasPackageNo, hasWeights, onRows } = options;
+  const isWholeEntry = hasPackageNo && !hasWeights;
+  const keyOf = (entry: string) => (isWholeEntry ? entry : comparedMembers(entry, hasPackageNo));
   const oldPages = new PageReader(pool, older, options);
   const newPages = new PageReader(pool, newer, options);
   let compared = 0;
@@ -162,8 +165,9 @@ function nameOf(encoded: string | undefined): string {
   return decodeEntry(encoded ?? '').name;
 }
 
-/** The JSON of an entry without its number. */
-function withoutNumber(encoded: string): string {
+/** The JSON of the members of an entry that count as a change, without parsing it. Within values, quotes are escaped. */
+function comparedMembers(encoded: string, hasPackageNo: boolean): string {
   const text = Buffer.from(encoded, 'base64').toString('latin1');
-  return text.slice(text.indexOf(','));
+  const weight = text.lastIndexOf(',"weight":');
+  return text.slice(text.indexOf(hasPackageNo ? '"' : ','), weight === -1 ? undefined : weight);
 }

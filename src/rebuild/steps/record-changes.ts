@@ -163,7 +163,9 @@ async function writeChanges(
     bytes = 0;
   };
   const { has_package_no: hasPackageNo } = meta;
-  for await (const differences of compare(exportPool, served, created, { ...options, hasPackageNo })) {
+  const hasWeights = served.meta.has_weights || meta.has_weights;
+  const compared = compare(exportPool, served, created, { ...options, hasPackageNo, hasWeights });
+  for await (const differences of compared) {
     for (const difference of differences) {
       counts[kindOf(difference)]++;
       const action = indexAction({ snapshot, ...difference }, meta.taken_at);
