@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { Catalog } from './search/catalog.js';
+import { SnapshotExports } from './search/export.js';
 import { SearchRunner } from './search/search-runner.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
+import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
 import { readNameSample } from './search/name-sample.js';
 import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './clients/search-pool.js';
@@ -36,6 +38,9 @@ const SIMILAR_PER_NODE = 1;
 
 /** Maximum number of queued look-alike searches: about half a second of work. */
 const MAX_WAITING_SIMILAR = 32;
+
+/** Maximum number of exports at a time: each occupies one processor of Elasticsearch if its client reads fast. */
+const MAX_EXPORTS = 2;
 
 /**
  * Deadline of a stop, in milliseconds: process managers usually kill a process ten seconds after SIGTERM.
@@ -96,7 +101,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
     { name: 'reading', client: context.reader, apiKey },
     { name: 'rebuilding', client: rebuildContext.client, apiKey: rebuildApiKey },
   ];
-  const { server, metricsServer, pool } = createServers(
+  const { server, metricsServer, pools } = createServers(
     context,
     { rebuilds, keys },
     options,
@@ -110,7 +115,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
     snapshots.stop();
     // The last request may have started a rebuild.
     await rebuilds.stop();
-    await Promise.all([rebuildContext.close(), pool.close(), metricsServer?.stop()]);
+    await Promise.all([rebuildContext.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
     return true;
   };
   const stop = () => Promise.race([end(), pause(STOP_MS, false, { ref: false })]);
@@ -159,6 +164,10 @@ function createServers(
   const { slug } = config.registry;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, { onSearch: metrics?.observeSearch });
+  const exportPool = new SearchPool(
+    { nodes, apiKey },
+    { onSearch: metrics?.observeSearch, timeoutMs: EXPORT_TIMEOUT_MS },
+  );
   const limiters = {
     search: new ConcurrencyLimiter({
       running: CONNECTIONS_PER_NODE * nodes.length,
@@ -169,6 +178,11 @@ function createServers(
       waiting: MAX_WAITING_SIMILAR,
     }),
   };
+  const exports = new SnapshotExports(
+    exportPool,
+    new ConcurrencyLimiter({ running: MAX_EXPORTS, waiting: 0 }),
+    log,
+  );
   const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
@@ -178,6 +192,7 @@ function createServers(
     stopping,
     onResponse: metrics?.observeRequest,
     catalog: new Catalog(pool, snapshots, predictor, new SearchRunner(limiters, snapshots, log)),
+    exports,
     cache,
     snapshots,
     rebuilds,
@@ -191,6 +206,8 @@ function createServers(
     timeouts,
   );
   const { connections } = server;
-  metrics?.register(collectors({ connections, limiters, cache, rateLimiter, snapshots, rebuilds, keys }));
-  return { server, metricsServer: metrics && createMetricsServer(metrics, log), pool };
+  metrics?.register(
+    collectors({ connections, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }),
+  );
+  return { server, metricsServer: metrics && createMetricsServer(metrics, log), pools: [pool, exportPool] };
 }

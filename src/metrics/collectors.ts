@@ -1,6 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { expirationOfKey } from '../clients/api-keys.js';
 import { probeWrites } from '../clients/redis.js';
+import type { SnapshotExports } from '../search/export.js';
 import type { SearchLimiters } from '../search/search-runner.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
@@ -14,6 +15,7 @@ import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
 export interface Watched {
   connections: Connections;
   limiters: SearchLimiters;
+  exports: Pick<SnapshotExports, 'limiter' | 'outcomes'>;
   cache: ResponseCache;
   rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
   snapshots: SnapshotWatcher;
@@ -27,6 +29,7 @@ export function collectors(watched: Watched): Collector[] {
   return [
     ...ofConnections(watched.connections),
     ...ofSearches(watched.limiters),
+    ...ofExports(watched.exports),
     ...ofCache(watched.cache),
     ...ofLimits(watched.rateLimiter),
     ...ofSnapshot(watched.snapshots),
@@ -59,6 +62,21 @@ function ofSearches({ search, similar }: SearchLimiters): Collector[] {
       'similar_refused_total',
       'Look-alike searches rejected because the queue was full',
       () => similar.refused,
+    ),
+  ];
+}
+
+function ofExports({ limiter, outcomes }: Watched['exports']): Collector[] {
+  return [
+    gauge('exports_running', 'Exports that are being sent', () => limiter.running),
+    counter('exports_refused_total', 'Exports rejected because others were running', [], () => [
+      [limiter.refused],
+    ]),
+    counter(
+      'exports_total',
+      'Exports that have ended: completed, or cut off because a page could not be read (cut_off)',
+      ['outcome'],
+      () => tally(outcomes),
     ),
   ];
 }

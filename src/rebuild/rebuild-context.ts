@@ -3,12 +3,10 @@ import { createRebuildClient } from '../clients/elasticsearch.js';
 import { SearchPool } from '../clients/search-pool.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../log.js';
+import { EXPORT_TIMEOUT_MS } from '../snapshot/name-order.js';
 import { createServiceContext, type ServiceContext } from '../service-context.js';
 import { RebuildLock } from './process/lock.js';
 import { StatusStore } from './process/status-store.js';
-
-/** Timeout of reading one page of a whole snapshot, in milliseconds: above the timeout in the query. */
-const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Everything that rebuilds and rollbacks need, for the server and the commands. */
 export interface RebuildContext extends ServiceContext {

@@ -2,6 +2,7 @@ import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
+import type { SnapshotExports } from '../search/export.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
@@ -21,6 +22,7 @@ import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation } from './debug-ip.js';
+import { exportCost, exportOperation, exportSnapshot } from './export.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
 import { lookup, lookupCost, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
@@ -36,6 +38,7 @@ import { stats, statsOperation } from './stats.js';
 export interface RouteDeps {
   config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit' | 'changesRetention'>;
   catalog: Catalog;
+  exports: SnapshotExports;
   snapshots: SnapshotWatcher;
   rebuilds: RebuildService;
   /** Counts requests and wrong secrets. */
@@ -57,7 +60,7 @@ interface Endpoint extends DescribedEndpoint {
 
 /** Registers all endpoints, with their rate limits and cross-origin access. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, snapshots, rebuilds, rateLimiter, tokens, cache } = deps;
+  const { config, catalog, exports, snapshots, rebuilds, rateLimiter, tokens, cache } = deps;
   const { slug } = config.registry;
   const read = snapshotReader(catalog, cache);
   const reading = createRateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
@@ -81,6 +84,12 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     '/packages/{name}': ofSnapshot(packageOperation, packageByName(catalog)),
     '/lookup': ofSnapshot(lookupOperation, lookup(catalog), lookupCost),
     '/similar': ofSnapshot(similarOperation, similar(catalog), SIMILAR_COST),
+    '/export': {
+      operation: exportOperation,
+      handler: exportSnapshot(catalog, exports, slug),
+      limit: reading,
+      cost: exportCost(config.rateLimit.points),
+    },
     ...(config.changesRetention > 0 && {
       '/changes': ofSnapshot(changesOperation, changes(catalog)),
       '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug)),

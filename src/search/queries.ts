@@ -4,6 +4,7 @@ import type { SearchBody } from '../clients/msearch.js';
 import { EXACT } from '../clients/msearch-response.js';
 import {
   allOf,
+  EXPORT_TIMEOUT,
   inNameOrder,
   namesAfter,
   namesUpTo,
@@ -190,6 +191,11 @@ export function browsePage(from: number, size: number): SearchBody {
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
+}
+
+/** The same for reading a whole snapshot, which may take longer. */
+export function exportPage(from: number, size: number): SearchBody {
+  return { ...browsePage(from, size), timeout: EXPORT_TIMEOUT };
 }
 
 /**

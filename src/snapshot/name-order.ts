@@ -16,7 +16,10 @@ const INDEX_ORDER = ['_doc'];
 export const SHARD_TIMEOUT = '2s';
 
 /** The same for a page of a whole snapshot. */
-const EXPORT_TIMEOUT = '25s';
+export const EXPORT_TIMEOUT = '25s';
+
+/** Timeout of reading such a page, in milliseconds: above the timeout in the query. */
+export const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Fetches only the encoded entry from doc values: fetching is most of the cost of a search. */
 export const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };

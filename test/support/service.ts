@@ -323,8 +323,8 @@ async function removeRegistry(slug: string, client: Client): Promise<void> {
 export async function request(url: string, init?: RequestInit): Promise<TestResponse> {
   const response = await fetch(url, init);
   const text = await response.text();
-  const isXml = response.headers.get('Content-Type')?.includes('xml') ?? false;
-  const body = text === '' ? undefined : isXml ? text : (JSON.parse(text) as unknown);
+  const isJson = /[/+]json\b/.test(response.headers.get('Content-Type') ?? '');
+  const body = text === '' ? undefined : isJson ? (JSON.parse(text) as unknown) : text;
   const token = (body as { bypass_token?: string } | undefined)?.bypass_token;
   if (token !== undefined) keepSecret(token);
   searchForSecrets('responses', `${text}\n${JSON.stringify([...response.headers])}`, token);

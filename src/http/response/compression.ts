@@ -27,9 +27,13 @@ const compressors: Record<Encoding, (body: Buffer, level: number) => Promise<Buf
 /**
  * The encoding with the highest weight (RFC 9110, section 12.5.3).
  * @param accepted the header `Accept-Encoding`.
+ * @param encodings the available ones, the best first.
  * @returns undefined for a response that is not compressed.
  */
-export function encodingFor(accepted: string | undefined): Encoding | undefined {
+export function encodingFor(
+  accepted: string | undefined,
+  encodings: readonly Encoding[] = ENCODINGS,
+): Encoding | undefined {
   if (!accepted) return undefined;
   const weights = new Map<string, number>();
   for (const item of accepted.toLowerCase().split(',')) {
@@ -39,7 +43,7 @@ export function encodingFor(accepted: string | undefined): Encoding | undefined 
   const weightOf = (name: string) => weights.get(name) ?? weights.get('*') ?? 0;
   let best: Encoding | undefined;
   let bestWeight = weights.get('identity') ?? 0;
-  for (const encoding of ENCODINGS) {
+  for (const encoding of encodings) {
     const weight = weightOf(encoding);
     if (weight > bestWeight) [best, bestWeight] = [encoding, weight];
   }

@@ -7,6 +7,7 @@ import { LockUnavailableError } from '../../rebuild/process/lock.js';
 import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
 import { NoChainError } from '../../snapshot/chains.js';
 import { EarlierMappingError } from '../../snapshot/snapshot.js';
+import { TooManyExportsError } from '../../search/export.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError } from '../../snapshot/snapshot-watcher.js';
 import { Problem, retryAfter } from './problem.js';
@@ -36,6 +37,10 @@ export function toProblem(error: unknown): Problem {
   if (error instanceof OverloadedError) {
     const detail = 'too many searches at the moment';
     return new Problem('search_unavailable', { detail, headers: retryAfter(1), cause: error });
+  }
+  if (error instanceof TooManyExportsError) {
+    const detail = 'too many exports at the moment';
+    return new Problem('search_unavailable', { detail, headers: retryAfter(10), cause: error });
   }
   if (error instanceof LockUnavailableError) {
     const detail = `no rebuild can start: ${error.message}`;

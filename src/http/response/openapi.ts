@@ -10,6 +10,8 @@ export interface ResponseDescription {
   /** Schema of the body. */
   schema: z.ZodType;
   example: unknown;
+  /** Other content types of the same schema, and their examples. */
+  otherTypes?: Record<string, unknown>;
   /** Descriptions of its special headers, by name. */
   headers?: Record<string, string>;
 }
@@ -103,12 +105,12 @@ function describe(path: string, { operation, limit }: DescribedEndpoint): Json {
     {
       description: response.description,
       headers: describeHeaders({ ...headers, ...response.headers }),
-      content: {
-        [response.contentType ?? 'application/json']: {
-          schema: jsonSchema(response.schema),
-          example: response.example,
-        },
-      },
+      content: Object.fromEntries(
+        Object.entries({
+          [response.contentType ?? 'application/json']: response.example,
+          ...response.otherTypes,
+        }).map(([type, example]) => [type, { schema: jsonSchema(response.schema), example }]),
+      ),
     },
   ]);
   return {

@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 /** Names and values of headers. Each header has one spelling in the whole program, so that records can be merged. */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
@@ -5,8 +7,10 @@ export type ResponseHeaders = Readonly<Record<string, string>>;
 export interface HttpResponse {
   status: number;
   headers: ResponseHeaders;
-  /** Undefined for 204 and 304. */
+  /** Undefined for 204 and 304, and for a stream. */
   body?: Buffer;
+  /** A body of any length. If it fails, the connection is reset, so that no client takes what it got for the whole. */
+  stream?: Readable;
 }
 
 export interface BodyResponse extends HttpResponse {

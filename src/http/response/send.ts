@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream';
 import type { Middleware } from 'koa';
 import { policyHeaders } from './browser-policy.js';
 import type { Context, RequestState } from '../request/request-context.js';
@@ -8,14 +9,20 @@ import type { HttpResponse } from './response.js';
  * one, takes as long as everything else that Koa does for a cached response. So does merging records by spread syntax:
  * `Object.assign` takes a twentieth.
  */
-export function send(ctx: Context, { status, headers, body }: HttpResponse): void {
-  const { path, state, res } = ctx;
+export function send(ctx: Context, { status, headers, body, stream }: HttpResponse): void {
+  const { method, path, state, res } = ctx;
   ctx.respond = false;
   const policy = policyHeaders(path, status, state.isPage);
   const all: Record<string, string> = Object.assign({}, policy, state.headers, headers);
   if (state.stopping.aborted) all['Connection'] = 'close';
   res.writeHead(status, all);
-  res.end(body);
+  if (stream === undefined || method === 'HEAD') {
+    stream?.destroy();
+    res.end(body);
+    return;
+  }
+  // Its owner reports errors; the client sees that the connection is reset.
+  pipeline(stream, res, () => undefined);
 }
 
 /** Sends what `handle` returns; if that is undefined, the next middleware responds. */

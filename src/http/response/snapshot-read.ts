@@ -88,7 +88,7 @@ async function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
 }
 
 /** Headers of both the response and the 304. */
-function validators({ id }: Snapshot, tag: string) {
+export function validators({ id }: Snapshot, tag: string) {
   return {
     ETag: tag,
     'X-Snapshot': id,

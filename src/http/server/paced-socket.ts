@@ -206,7 +206,9 @@ export class PacedSocket extends Duplex {
 
   override _destroy(error: Error | null, done: Done): void {
     clearTimeout(this.#lingering);
-    this.socket.destroy();
+    // A response that failed must not look like one that ends with the connection, as those to HTTP/1.0 do.
+    if (error === null || this.socket.destroyed || this.socket.writableEnded) this.socket.destroy();
+    else this.socket.resetAndDestroy();
     done(error);
   }
 

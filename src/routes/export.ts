@@ -1,0 +1,118 @@
+import { pipeline, type Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import { z } from 'zod';
+import { encodingFor } from '../http/response/compression.js';
+import { etagOf, matches } from '../http/response/etag.js';
+import type { Operation } from '../http/response/openapi.js';
+import { memoizedParser } from '../http/request/query-params.js';
+import type { Handler } from '../http/request/request-context.js';
+import { notModified } from '../http/response/response.js';
+import { validators } from '../http/response/snapshot-read.js';
+import { NUMBER_COLUMN, WEIGHT_COLUMN } from '../rebuild/dataset/rows.js';
+import type { Catalog } from '../search/catalog.js';
+import type { SnapshotExports, WritePage } from '../search/export.js';
+import type { PackageEntry } from '../snapshot/package-document.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { PACKAGE_EXAMPLE, READ_PROBLEMS, SNAPSHOT_HEADERS, snapshotParam } from './schemas.js';
+
+/** The part of the rate limit that a request costs. */
+const SHARE_OF_LIMIT = 10;
+
+const CONTENT_TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' } as const;
+
+/** What makes a field of a CSV need quotes (RFC 4180). */
+const SPECIAL = /[",\r\n]/;
+
+const exportParams = z.object({
+  format: z.enum(['csv', 'jsonl'], 'must be csv or jsonl').optional().meta({
+    default: 'csv',
+    description: 'The format: a dataset as CSV, or one package a line as JSON.',
+  }),
+  snapshot: snapshotParam,
+});
+
+export const exportOperation: Operation = {
+  summary: 'All packages by number, as a file',
+  description:
+    'The CSV is itself a dataset: it has `package_no` if the loaded dataset had it, `name`, `version`, `url`, and ' +
+    '`weight` if there are any. A response that cannot be completed is cut off. Few run at a time; beyond that, 503. ' +
+    `Costs a tenth of the rate limit.`,
+  params: exportParams,
+  responses: {
+    200: {
+      description: 'The whole snapshot.',
+      contentType: CONTENT_TYPES.csv,
+      schema: z.string(),
+      example: csvOf([PACKAGE_EXAMPLE], { has_package_no: true, has_weights: false }, true),
+      otherTypes: { [CONTENT_TYPES.jsonl]: jsonLines([PACKAGE_EXAMPLE]) },
+      headers: { ...SNAPSHOT_HEADERS, 'Content-Disposition': 'A file name with registry and snapshot.' },
+    },
+  },
+  problems: READ_PROBLEMS,
+};
+
+/** Points of the rate limit that a request costs. @param limit RATE_LIMIT_POINTS */
+export function exportCost(limit: number): number {
+  return Math.ceil(limit / SHARE_OF_LIMIT);
+}
+
+/** `GET /export?format=`: all packages of a snapshot by number, as a stream. */
+export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug: string): Handler {
+  const parse = memoizedParser(exportParams);
+  return async ({ req, querystring, state }) => {
+    const { format = 'csv', snapshot: id } = parse(querystring);
+    const respondFrom = async (snapshot: Snapshot) => {
+      const headers = validators(snapshot, etagOf(snapshot.index, `export ${format}`));
+      if (matches(req.headers['if-none-match'], headers.ETag)) return notModified(headers);
+      const write: WritePage =
+        format === 'csv' ? (entries, isFirst) => csvOf(entries, snapshot.meta, isFirst) : jsonLines;
+      const stream = await exports.open(snapshot, write, state.requestId);
+      const encoding = encodingFor(req.headers['accept-encoding'], ['gzip']);
+      return {
+        status: 200,
+        headers: {
+          ...headers,
+          'Content-Type': `${CONTENT_TYPES[format]}; charset=utf-8`,
+          'Content-Disposition': `attachment; filename="${slug}-${snapshot.id}.${format}"`,
+          ...(encoding && { 'Content-Encoding': encoding }),
+        },
+        stream: encoding === undefined ? stream : compressed(stream),
+      };
+    };
+    const snapshot = await catalog.snapshots.select(id);
+    try {
+      return await respondFrom(snapshot);
+    } catch (error) {
+      await catalog.prepareRetry(error, id);
+      return respondFrom(await catalog.snapshots.select(id));
+    }
+  };
+}
+
+/** A page as rows of a dataset, the first with the header. */
+function csvOf(
+  entries: PackageEntry[],
+  meta: Pick<Snapshot['meta'], 'has_package_no' | 'has_weights'>,
+  isFirst: boolean,
+): string {
+  const rows = entries.map(({ no, name, version, url, weight }) => [
+    ...(meta.has_package_no ? [String(no)] : []),
+    ...[name, version, url].map((text) => (SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text)),
+    ...(meta.has_weights ? [String(weight)] : []),
+  ]);
+  const header = [
+    ...(meta.has_package_no ? [NUMBER_COLUMN] : []),
+    ...['name', 'version', 'url'],
+    ...(meta.has_weights ? [WEIGHT_COLUMN] : []),
+  ];
+  return [...(isFirst ? [header] : []), ...rows].map((fields) => `${fields.join(',')}\n`).join('');
+}
+
+function jsonLines(entries: PackageEntry[]): string {
+  return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+}
+
+/** The stream in gzip. If either ends early, so does the other. */
+function compressed(stream: Readable): Readable {
+  return pipeline(stream, createGzip(), () => undefined);
+}

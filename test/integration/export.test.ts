@@ -1,0 +1,189 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { useService, type Service } from '../support/service.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
+import { waitFor } from '../support/wait-for.js';
+
+const WILD_NAMES = ['com,ma', 'quo"te', '"quoted"', ' padded ', "'=1+1", 'café', '日本語', '🚀', '\u2028', 'tab\tname', '\uFEFFbom', 'x'.repeat(512)]; // prettier-ignore
+
+/** Package numbers with gaps, in no order. */
+const PACKAGES: PackageEntry[] = [
+  ...packagesNamed(WILD_NAMES),
+  ...bundledPackages().filter(({ name }, i) => i % 40 === 0 && !WILD_NAMES.includes(name)),
+].map((entry, i, { length }) => ({ ...entry, no: 7 * (length - i), weight: i % 2 === 0 ? 0 : i }));
+
+const BY_NUMBER = PACKAGES.toSorted((a, b) => a.no - b.no);
+
+/** Long enough for a socket not to hold it: 40 MB. */
+const LONG = packagesNamed(Array.from({ length: 20_000 }, (_, i) => `long-${i}`)).map((entry) => ({
+  ...entry,
+  url: `https://registry.example/${'x'.repeat(2000)}`,
+}));
+
+/** Starts an export and returns the response with an unread body. */
+async function open({ url }: Service, headers = {}): Promise<IncomingMessage> {
+  const [response] = (await once(get(`${url}/export`, { headers, agent: false }), 'response')) as [
+    IncomingMessage,
+  ];
+  return response;
+}
+
+/** The same once one of the places is free: those of responses that were destroyed are not free at once. */
+async function openOnceFree(service: Service, headers = {}): Promise<IncomingMessage> {
+  let response = await open(service, headers);
+  await waitFor(async () => {
+    if (response.statusCode === 200) return true;
+    response.destroy();
+    response = await open(service, headers);
+    return false;
+  }, 'a free place');
+  return response;
+}
+
+/** Reads the rest of a body. @returns its length; undefined if it was cut off. */
+async function lengthOf(response: IncomingMessage): Promise<number | undefined> {
+  let length = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) length += chunk.length;
+    return length;
+  } catch {
+    return undefined;
+  }
+}
+
+describe('GET /export', function () {
+  this.timeout(60_000);
+  const suite = useService(() => PACKAGES);
+  const startReplica = useReplicaStarter(suite);
+
+  it('is a dataset with all packages by number, whose names and weights are unchanged', async () => {
+    const answer = await suite.service.get('/export');
+    expect(answer.status).to.equal(200);
+    expect(answer.headers.get('Content-Type')).to.equal('text/csv; charset=utf-8');
+    const { slug, server } = suite.service;
+    const id = server.snapshots.current?.id ?? '';
+    expect(answer.headers.get('X-Snapshot')).to.equal(id);
+    expect(answer.headers.get('Content-Disposition')).to.equal(`attachment; filename="${slug}-${id}.csv"`);
+    expect(answer.text).to.equal(toCsv(BY_NUMBER));
+  });
+
+  it('is one entry a line as JSON lines', async () => {
+    const answer = await suite.service.get('/export?format=jsonl');
+    expect(answer.headers.get('Content-Type')).to.equal('application/x-ndjson; charset=utf-8');
+    expect(answer.headers.get('Content-Disposition')).to.match(/\.jsonl"$/);
+    const lines = answer.text.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as PackageEntry)).to.deep.equal(BY_NUMBER);
+  });
+
+  it('is gzip for clients that accept it, and never br', async () => {
+    for (const [accepted, encoding] of [
+      ['gzip, br', 'gzip'],
+      ['br', undefined],
+      ['', undefined],
+    ] as const) {
+      const response = await open(suite.service, { 'Accept-Encoding': accepted });
+      expect(response.headers['content-encoding']).to.equal(encoding);
+      expect(response.headers['vary']).to.equal('Accept-Encoding');
+      const body = Buffer.concat((await response.toArray()) as Buffer[]);
+      expect((encoding ? gunzipSync(body) : body).toString()).to.equal(toCsv(BY_NUMBER));
+    }
+  });
+
+  it('has a tag, 304 and HEAD like other reads, and can be of the previous snapshot', async () => {
+    const first = await suite.service.get('/export');
+    const etag = first.headers.get('ETag') ?? '';
+    const again = await suite.service.get('/export', { headers: { 'If-None-Match': etag } });
+    expect(again.status).to.equal(304);
+    expect((await suite.service.get('/export?format=jsonl', { headers: { 'If-None-Match': etag } })).status).to.equal(200); // prettier-ignore
+    const head = await suite.service.get('/export', { method: 'HEAD' });
+    expect(head.status).to.equal(200);
+    for (const name of ['ETag', 'X-Snapshot', 'Content-Type', 'Content-Disposition', 'Cache-Control'])
+      expect(head.headers.get(name), name).to.equal(first.headers.get(name));
+    const before = first.headers.get('X-Snapshot') ?? '';
+    await suite.publish(PACKAGES.slice(0, 1200));
+    expect((await suite.service.get('/export')).headers.get('ETag')).not.to.equal(etag);
+    const previous = await suite.service.get(`/export?snapshot=${before}`);
+    expect(previous.text).to.equal(first.text);
+    expect(previous.headers.get('ETag')).to.equal(etag);
+  });
+
+  it('rejects other formats and snapshots', async () => {
+    expectProblem(await suite.service.get('/export?format=xml'), 400, 'invalid_parameter');
+    expectProblem(await suite.service.get('/export?snapshot=x'), 400, 'invalid_parameter');
+    const gone = await suite.service.get('/export?snapshot=20200101t000000z-00000000');
+    expectProblem(gone, 410, 'snapshot_gone');
+  });
+
+  for (const [what, packages] of [
+    ['with numbers and weights', () => toCsv(PACKAGES)],
+    [
+      'without weights',
+      () => toCsv(PACKAGES.map(({ no, name, version, url }) => ({ no, name, version, url }))),
+    ],
+    ['without numbers', () => toCsv(PACKAGES).replaceAll(/^(package_no|\d+),/gm, '')],
+  ] as const) {
+    it(`gives a snapshot without changes if it is loaded again, ${what}`, async () => {
+      await suite.publish(packages());
+      const { text } = await suite.service.get('/export');
+      expect(text.split('\n', 1)).to.deep.equal(packages().split('\n', 1));
+      await suite.publish(text);
+      expect((await suite.service.get('/changes')).body).to.include({ count: 0 });
+      expect((await suite.service.get('/export')).text).to.equal(text);
+    });
+  }
+
+  it('costs a tenth of the limit, rounded up', async () => {
+    const replica = await startReplica({ RATE_LIMIT_POINTS: '25' });
+    const answer = await replica.get('/export', { method: 'HEAD' });
+    expect(answer.headers.get('RateLimit')).to.match(/^"reading";r=22;t=\d+$/);
+  });
+});
+
+describe('A long export', function () {
+  this.timeout(120_000);
+  const suite = useService(() => LONG);
+
+  it('runs twice at a time, and a third one gets 503 until one has ended', async () => {
+    const [first, second] = [await open(suite.service), await open(suite.service)];
+    const answer = await suite.service.get('/export');
+    expectProblem(answer, 503, 'search_unavailable');
+    expect(answer.headers.get('Retry-After')).to.equal('10');
+    expect((await suite.service.get('/search?q=long')).status).to.equal(200);
+    first.destroy();
+    await waitFor(async () => {
+      const head = await suite.service.get('/export', { method: 'HEAD' });
+      return head.status === 200;
+    }, 'a free place');
+    expect(await lengthOf(second)).to.equal(Buffer.byteLength(toCsv(LONG)));
+  });
+
+  it('is cut off if its snapshot is pruned, which it does not delay', async () => {
+    const plain = await openOnceFree(suite.service);
+    const zipped = await openOnceFree(suite.service, { 'Accept-Encoding': 'gzip' });
+    plain.pause();
+    for (let i = 0; i < 2; i++) await suite.publish(packagesNamed(['a', 'b']));
+    const indices = await suite.service.indices();
+    expect(indices).to.have.length(2);
+    expect(await lengthOf(plain)).to.equal(undefined);
+    zipped.destroy();
+  });
+
+  it('is cut off by a reset for HTTP/1.0, whose responses end with the connection', async () => {
+    await suite.publish(LONG);
+    const { hostname, port } = new URL(suite.service.url);
+    const socket = connect(Number(port), hostname);
+    socket.write('GET /export HTTP/1.0\r\n\r\n');
+    await once(socket, 'readable');
+    socket.pause();
+    for (let i = 0; i < 2; i++) await suite.publish(packagesNamed(['a', 'b']));
+    socket.resume();
+    const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).to.equal('ECONNRESET');
+  });
+});
