@@ -163,6 +163,24 @@ describe('A long export', function () {
     expect(await lengthOf(second)).to.equal(Buffer.byteLength(toCsv(LONG)));
   });
 
+  it('frees its place when the client closes a connection on which a second one waits', async () => {
+    const { hostname, port } = new URL(suite.service.url);
+    const socket = connect(Number(port), hostname);
+    const { host } = new URL(suite.service.url);
+    socket.write(`GET /export HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(2));
+    await once(socket, 'readable');
+    await waitFor(
+      async () => (await suite.service.get('/export', { method: 'HEAD' })).status === 503,
+      'two exports',
+    );
+    socket.destroy();
+    await waitFor(async () => {
+      const two = await Promise.all([open(suite.service), open(suite.service)]);
+      for (const response of two) response.destroy();
+      return two.every(({ statusCode }) => statusCode === 200);
+    }, 'two free places');
+  });
+
   it('is cut off if its snapshot is pruned, which it does not delay', async () => {
     const plain = await openOnceFree(suite.service);
     const zipped = await openOnceFree(suite.service, { 'Accept-Encoding': 'gzip' });

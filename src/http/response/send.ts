@@ -1,4 +1,4 @@
-import { pipeline } from 'node:stream';
+import { finished, pipeline } from 'node:stream';
 import type { Middleware } from 'koa';
 import { policyHeaders } from './browser-policy.js';
 import type { Context, RequestState } from '../request/request-context.js';
@@ -10,7 +10,7 @@ import type { HttpResponse } from './response.js';
  * `Object.assign` takes a twentieth.
  */
 export function send(ctx: Context, { status, headers, body, stream }: HttpResponse): void {
-  const { method, path, state, res } = ctx;
+  const { method, path, state, req, res } = ctx;
   ctx.respond = false;
   const policy = policyHeaders(path, status, state.isPage);
   const all: Record<string, string> = Object.assign({}, policy, state.headers, headers);
@@ -21,8 +21,10 @@ export function send(ctx: Context, { status, headers, body, stream }: HttpRespon
     res.end(body);
     return;
   }
-  // Its owner reports errors; the client sees that the connection is reset.
-  pipeline(stream, res, () => undefined);
+  // A response that waits for earlier ones of its connection does not notice that the connection has closed.
+  const forget = finished(req.socket, () => stream.destroy());
+  // The owner of the stream reports its errors; the client sees that the connection is reset.
+  pipeline(stream, res, forget);
 }
 
 /** Sends what `handle` returns; if that is undefined, the next middleware responds. */
