@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { datasetUrls, host, ipRanges, kibanaUrl, nodeUrls, redisUrl, urlTemplate } from './addresses.js';
+import {
+  datasetUrls,
+  host,
+  ipRanges,
+  kibanaUrl,
+  nodeUrls,
+  publicUrl,
+  redisUrl,
+  urlTemplate,
+} from './addresses.js';
 import { DATASET_FORMATS, isConverted } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
 import { PROJECT_FOLDER } from '../project-folder.js';
@@ -97,6 +106,7 @@ const settings = datasetSettings.extend({
   REBUILD_SECRET: secret.optional(),
   BYPASS_SECRET: secret.optional(),
   TRUSTED_PROXIES: ipRanges.default([]),
+  PUBLIC_URL: publicUrl.optional(),
   INDEX_SHARDS: wholeNumber(1, 1024).default(1),
   INDEX_REPLICAS: z
     .string()
@@ -199,6 +209,7 @@ export function readConfig(env: Environment) {
     changesRetention: value.CHANGES_RETENTION,
     bypassSecret: value.BYPASS_SECRET,
     trustedProxies: value.TRUSTED_PROXIES,
+    publicUrl: value.PUBLIC_URL,
     rateLimit: { points: value.RATE_LIMIT_POINTS, windowSeconds: value.RATE_LIMIT_WINDOW_SECONDS },
     maxConnections: value.MAX_CONNECTIONS,
     cacheMaxBytes: value.CACHE_MAX_BYTES,

@@ -69,14 +69,12 @@ function ofSearches({ search, similar }: SearchLimiters): Collector[] {
 function ofExports({ limiter, outcomes }: Watched['exports']): Collector[] {
   return [
     gauge('exports_running', 'Exports that are being sent', () => limiter.running),
-    counter('exports_refused_total', 'Exports rejected because others were running', [], () => [
-      [limiter.refused],
-    ]),
+    counter('exports_refused_total', 'Exports rejected because others were running', () => limiter.refused),
     counter(
       'exports_total',
       'Exports that have ended: completed, or cut off because a page could not be read (cut_off)',
-      ['outcome'],
-      () => tally(outcomes),
+      () => outcomes,
+      'outcome',
     ),
   ];
 }

@@ -15,6 +15,7 @@ import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../http/r
 import { createRateLimit, type Cost, type RateLimit } from '../http/limits/rate-limit.js';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/response/openapi.js';
 import type { Handler, RequestState } from '../http/request/request-context.js';
+import { publicUrlReader } from '../http/request/public-url.js';
 import { SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
@@ -31,12 +32,24 @@ import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { openApi, openApiOperation } from './openapi.js';
 import { staticFiles } from './static-files.js';
+import { openSearch, openSearchOperation } from './opensearch.js';
+import { robots } from './robots.js';
 import { rebuildOperation, startRebuild } from './rebuild.js';
 import { search, searchOperation } from './search.js';
+import { suggest, suggestOperation } from './suggest.js';
 import { stats, statsOperation } from './stats.js';
 
 export interface RouteDeps {
-  config: Pick<Config, 'registry' | 'rebuild' | 'bypassSecret' | 'rateLimit' | 'changesRetention'>;
+  config: Pick<
+    Config,
+    | 'registry'
+    | 'rebuild'
+    | 'bypassSecret'
+    | 'rateLimit'
+    | 'changesRetention'
+    | 'publicUrl'
+    | 'trustedProxies'
+  >;
   catalog: Catalog;
   exports: SnapshotExports;
   snapshots: SnapshotWatcher;
@@ -81,6 +94,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     '/stats': { operation: statsOperation(slug), handler: stats(snapshots, slug), limit: reading },
     '/browse': ofSnapshot(browseOperation, browse(catalog)),
     '/search': ofSnapshot(searchOperation, search(catalog)),
+    '/suggest': ofSnapshot(suggestOperation, suggest(catalog)),
     '/packages/{name}': ofSnapshot(packageOperation, packageByName(catalog)),
     '/lookup': ofSnapshot(lookupOperation, lookup(catalog), lookupCost),
     '/similar': ofSnapshot(similarOperation, similar(catalog), SIMILAR_COST),
@@ -94,6 +108,10 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       '/changes': ofSnapshot(changesOperation, changes(catalog)),
       '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug)),
     }),
+    '/opensearch.xml': {
+      operation: openSearchOperation,
+      handler: openSearch(slug, publicUrlReader(config.publicUrl, config.trustedProxies)),
+    },
     '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging },
     '/get-bypass': {
       operation: getBypassOperation,
@@ -109,6 +127,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 
   // Paths are case-sensitive and allow no extra trailing slash.
   const router = new Router<RequestState>({ strict: true, sensitive: true });
+  router.get('/robots.txt', respond(robots(Object.keys(endpoints))));
   for (const [template, { handler, limit, cost }] of Object.entries(endpoints)) {
     const path = routePath(template);
     if (!isOpen(template)) {

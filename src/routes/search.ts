@@ -21,8 +21,8 @@ import {
 } from './schemas.js';
 
 /** Length of a trimmed query, in code points. */
-const MIN_LENGTH = 2;
-const MAX_LENGTH = 100;
+export const MIN_LENGTH = 2;
+export const MAX_LENGTH = 100;
 
 export const searchParams = z.object({
   q: trimmedText(MIN_LENGTH, MAX_LENGTH).meta({

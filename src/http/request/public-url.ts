@@ -1,0 +1,34 @@
+import type { IncomingMessage } from 'node:http';
+import proxyAddr from 'proxy-addr';
+
+/** The absolute address of the service as the client of a request knows it, without a slash at the end. */
+export type PublicUrlReader = (request: IncomingMessage) => string;
+
+/**
+ * Creates the function that determines the address of the service: `PUBLIC_URL`, else scheme and host as the headers of a
+ * trusted proxy say, else of `Host`.
+ * @param publicUrl `PUBLIC_URL`
+ * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
+ */
+export function publicUrlReader(
+  publicUrl: string | undefined,
+  trustedProxies: readonly string[],
+): PublicUrlReader {
+  if (publicUrl !== undefined) {
+    const configured = publicUrl.replace(/\/+$/, '');
+    return () => configured;
+  }
+  const isTrusted = proxyAddr.compile([...trustedProxies]);
+  return ({ headers, socket }) => {
+    const host = headers.host ?? 'localhost';
+    if (!isTrusted(socket.remoteAddress ?? '', 0)) return `http://${host}`;
+    const scheme = lastOf(headers['x-forwarded-proto']) === 'https' ? 'https' : 'http';
+    return `${scheme}://${lastOf(headers['x-forwarded-host']) ?? host}`;
+  };
+}
+
+/** The entry that the trusted proxy wrote: clients can send the ones before it. */
+function lastOf(header: string | string[] | undefined): string | undefined {
+  const last = header?.toString().split(',').at(-1)?.trim();
+  return last === '' ? undefined : last;
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import type { Operation } from '../http/response/openapi.js';
+import type { Handler } from '../http/request/request-context.js';
+import type { PublicUrlReader } from '../http/request/public-url.js';
+import { bodyResponse } from '../http/response/response.js';
+import { SUGGESTIONS_TYPE } from './suggest.js';
+
+const CONTENT_TYPE = 'application/opensearchdescription+xml';
+
+/** Maximum length of a short name by OpenSearch 1.1. */
+const MAX_SHORT_NAME = 16;
+
+export const openSearchOperation: Operation = {
+  summary: 'A description of the searches, for address bars',
+  description: 'OpenSearch 1.1, with absolute URLs of the page, of its suggestions and of `/search`.',
+  responses: {
+    200: {
+      description: 'The description.',
+      contentType: CONTENT_TYPE,
+      schema: z.string(),
+      example: describe('registry', 'https://search.example'),
+    },
+  },
+  problems: [],
+};
+
+/** `GET /opensearch.xml`: lets browsers search from the address bar. */
+export function openSearch(slug: string, publicUrlOf: PublicUrlReader): Handler {
+  return ({ req }) =>
+    bodyResponse(Buffer.from(describe(slug, publicUrlOf(req))), {
+      'Content-Type': `${CONTENT_TYPE}; charset=utf-8`,
+      // It depends on headers of the request.
+      'Cache-Control': 'no-cache',
+    });
+}
+
+function describe(slug: string, base: string): string {
+  const address = escapeXml(base);
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
+  <ShortName>${slug.slice(0, MAX_SHORT_NAME)}</ShortName>
+  <Description>Packages of ${slug}, by any part of their name</Description>
+  <Url type="text/html" template="${address}/?q={searchTerms}"/>
+  <Url type="${SUGGESTIONS_TYPE}" rel="suggestions" template="${address}/suggest?q={searchTerms}"/>
+  <Url type="application/json" template="${address}/search?q={searchTerms}"/>
+  <Url type="${CONTENT_TYPE}" rel="self" template="${address}/opensearch.xml"/>
+  <Image type="image/svg+xml">${address}/page/icon.svg</Image>
+  <InputEncoding>UTF-8</InputEncoding>
+  <OutputEncoding>UTF-8</OutputEncoding>
+</OpenSearchDescription>
+`;
+}
+
+/** A host may have `&` and `'`, and braces would be parameters of a template. */
+function escapeXml(url: string): string {
+  return url
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll('{', '%7B')
+    .replaceAll('}', '%7D');
+}

@@ -1,0 +1,20 @@
+import { constantResponse } from '../http/response/constant-response.js';
+import type { Handler } from '../http/request/request-context.js';
+import { bodyResponse } from '../http/response/response.js';
+
+/**
+ * `GET /robots.txt`: crawlers may read the page, and not the API, whose pages have no end. The longest rule applies
+ * (RFC 9309); to older crawlers, the first one.
+ * @param paths those of the API, as in OpenAPI.
+ */
+export function robots(paths: readonly string[]): Handler {
+  const prefixes = paths.map((path) => path.replace(/\{.*/, ''));
+  // In reverse order, a path comes before one that it begins with.
+  const rules = prefixes
+    .sort()
+    .reverse()
+    .map((prefix) => `Disallow: ${prefix}`);
+  const text = ['User-agent: *', ...rules, 'Allow: /', ''].join('\n');
+  const headers = { 'Content-Type': 'text/plain; charset=utf-8' };
+  return constantResponse(bodyResponse(Buffer.from(text), headers), 'public, max-age=3600');
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import type { Operation } from '../http/response/openapi.js';
+import { memoizedParser } from '../http/request/query-params.js';
+import { jsonResponse } from '../http/response/response.js';
+import type { SnapshotRead } from '../http/response/snapshot-read.js';
+import type { Catalog } from '../search/catalog.js';
+import { decodeEntry } from '../snapshot/package-document.js';
+import { codePoints, trimWhiteSpace } from '../unicode.js';
+import { PACKAGE_EXAMPLE, SNAPSHOT_HEADERS } from './schemas.js';
+import { MAX_LENGTH, MIN_LENGTH } from './search.js';
+
+export const SUGGESTIONS_TYPE = 'application/x-suggestions+json';
+
+const MAX_SUGGESTIONS = 10;
+
+const suggestParams = z.object({
+  q: z
+    .string('is required')
+    .refine(
+      (text) => codePoints(trimWhiteSpace(text)).length <= MAX_LENGTH,
+      `must have at most ${MAX_LENGTH} characters`,
+    )
+    .meta({
+      description: `Part of a name, at most ${MAX_LENGTH} characters after trimming. Fewer than ${MIN_LENGTH} match nothing.`,
+      examples: ['redis'],
+    }),
+});
+
+const { name, version, url } = PACKAGE_EXAMPLE;
+const list = z.array(z.string()).max(MAX_SUGGESTIONS);
+
+export const suggestOperation: Operation = {
+  summary: 'The most used packages whose name contains the query, for address bars',
+  description: `The first ${MAX_SUGGESTIONS} results of \`/search?sort=weight\` as OpenSearch suggestions.`,
+  params: suggestParams,
+  responses: {
+    200: {
+      description: 'The query as it was sent, names, versions and URLs.',
+      contentType: SUGGESTIONS_TYPE,
+      schema: z.tuple([z.string(), list, list, list]),
+      example: ['redis-', [name], [version], [url]],
+      headers: SNAPSHOT_HEADERS,
+    },
+  },
+  problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
+};
+
+/** It is always of the current snapshot. */
+type SuggestQuery = z.output<typeof suggestParams> & { snapshot?: undefined };
+
+/** `GET /suggest?q=`: the most used names that contain the query. */
+export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
+  const parse = memoizedParser(suggestParams);
+  return {
+    parse: (ctx) => parse(ctx.querystring),
+    select: () => catalog.snapshots.select(undefined),
+    key: ({ q }) => `suggest ${q}`,
+    async search({ q: sent }, snapshot, requestId) {
+      const q = trimWhiteSpace(sent);
+      const query = { q, limit: MAX_SUGGESTIONS, byWeight: true };
+      const isShort = codePoints(q).length < MIN_LENGTH;
+      const { groups } = isShort ? { groups: [] } : await catalog.search(snapshot, query, requestId);
+      const entries = groups.flatMap((group) => group.entries.map(decodeEntry));
+      // Browsers ignore suggestions for any other query than the one that they sent.
+      const suggestions = [
+        sent,
+        entries.map((entry) => entry.name),
+        entries.map((entry) => entry.version),
+        entries.map((entry) => entry.url),
+      ];
+      return jsonResponse(suggestions, { 'Content-Type': `${SUGGESTIONS_TYPE}; charset=utf-8` });
+    },
+  };
+}
