@@ -8,7 +8,7 @@ import { memoizedParser } from '../http/request/query-params.js';
 import type { Handler } from '../http/request/request-context.js';
 import { notModified } from '../http/response/response.js';
 import { validators } from '../http/response/snapshot-read.js';
-import { NUMBER_COLUMN, WEIGHT_COLUMN } from '../rebuild/dataset/rows.js';
+import { datasetHeader, datasetRows, type DatasetColumns } from '../rebuild/dataset/dataset-csv.js';
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
@@ -19,9 +19,6 @@ import { PACKAGE_EXAMPLE, READ_PROBLEMS, SNAPSHOT_HEADERS, snapshotParam } from 
 const SHARE_OF_LIMIT = 10;
 
 const CONTENT_TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' } as const;
-
-/** What makes a field of a CSV need quotes (RFC 4180). */
-const SPECIAL = /[",\r\n]/;
 
 const exportParams = z.object({
   format: z.enum(['csv', 'jsonl'], 'must be csv or jsonl').optional().meta({
@@ -90,22 +87,8 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
 }
 
 /** A page as rows of a dataset, the first with the header. */
-function csvOf(
-  entries: PackageEntry[],
-  meta: Pick<Snapshot['meta'], 'has_package_no' | 'has_weights'>,
-  isFirst: boolean,
-): string {
-  const rows = entries.map(({ no, name, version, url, weight }) => [
-    ...(meta.has_package_no ? [String(no)] : []),
-    ...[name, version, url].map((text) => (SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text)),
-    ...(meta.has_weights ? [String(weight)] : []),
-  ]);
-  const header = [
-    ...(meta.has_package_no ? [NUMBER_COLUMN] : []),
-    ...['name', 'version', 'url'],
-    ...(meta.has_weights ? [WEIGHT_COLUMN] : []),
-  ];
-  return [...(isFirst ? [header] : []), ...rows].map((fields) => `${fields.join(',')}\n`).join('');
+function csvOf(entries: readonly PackageEntry[], columns: DatasetColumns, isFirst: boolean): string {
+  return (isFirst ? datasetHeader(columns) : '') + datasetRows(entries, columns);
 }
 
 function jsonLines(entries: PackageEntry[]): string {

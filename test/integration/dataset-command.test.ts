@@ -80,17 +80,17 @@ describe('npm run dataset', function () {
     expect(rows.map((row) => row.split(',', 3).join())).to.deep.equal(['2,b,3', '3,é,latest', '4,a0,latest']);
   });
 
-  it('keeps the numbers and addresses of a list that has some', async () => {
+  it('keeps the numbers, addresses and weights of a list that has some', async () => {
     const lines = [
-      { package_no: 7, name: 'b', url: 'https://b.example/' },
+      { package_no: 7, name: 'b', url: 'https://b.example/', weight: 5 },
       { package_no: 3, name: 'a,"', version: '1' },
     ];
     await writeFile(join(folder, 'list.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
     const options = '--format jsonl --url list.jsonl --template https://a.example/{name}';
     expect(await convert(options)).to.deep.equal([
-      'package_no,name,version,url',
-      '3,"a,""",1,https://a.example/a%2C%22',
-      '7,b,latest,https://b.example/',
+      'package_no,name,version,url,weight',
+      '3,"a,""",1,https://a.example/a%2C%22,0',
+      '7,b,latest,https://b.example/,5',
     ]);
     const both = await run(`${options} --numbers-of out.gz --output both.gz`);
     expect(both).to.include({

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
 import { quote } from '../process/reason-text.js';
 import type { PackageEntry } from '../../snapshot/package-document.js';
+import { datasetHeader, datasetRows } from './dataset-csv.js';
 import { NUMBER_COLUMN, readRows } from './rows.js';
 import { readText } from './text.js';
 
@@ -115,20 +116,13 @@ async function writeGzip(
 }
 
 function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => void): Generator<string> {
-  yield `${NUMBER_COLUMN},name,version,url\n`;
+  const columns = { has_package_no: true, has_weights: packages[0]?.weight !== undefined };
+  yield datasetHeader(columns);
   for (let start = 0; start < packages.length; start += BATCH) {
     const batch = packages.slice(start, start + BATCH);
-    yield batch.map(lineOf).join('');
+    yield datasetRows(batch, columns);
     onRows(start + batch.length);
   }
-}
-
-function lineOf({ no, name, version, url }: PackageEntry): string {
-  return `${no},${quoteField(name)},${quoteField(version)},${quoteField(url)}\n`;
-}
-
-function quoteField(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** Compares two texts by their UTF-8 bytes: by their code points. */

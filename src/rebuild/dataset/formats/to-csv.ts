@@ -1,10 +1,8 @@
+import { quoteField } from '../dataset-csv.js';
 import type { Column, Format, ListedPackage } from './format.js';
 
 /** Longer than any valid field. The rest of a longer one is not written: it is invalid anyway. */
 const MAX_FIELD_LENGTH = 4096;
-
-/** What has to be quoted: a line break, too. */
-const SPECIAL = /[",\r\n]/;
 
 /**
  * Writes packages as the rows of a CSV. Each of them is one line: of a field with a line break, which makes it invalid, only the
@@ -47,6 +45,5 @@ export class CsvWriter {
 
 function fieldOf(text: string): string {
   const short = text.length > MAX_FIELD_LENGTH ? text.slice(0, MAX_FIELD_LENGTH).toWellFormed() : text;
-  if (!SPECIAL.test(short)) return short;
-  return `"${short.replace(/[\r\n].*/s, '\r').replaceAll('"', '""')}"`;
+  return quoteField(short.replace(/[\r\n].*/s, '\r'));
 }

@@ -32,6 +32,8 @@ describe('A dataset file', () => {
     const { bytes, counts } = await write(packages.toReversed());
     expect(gunzipSync(bytes).toString()).to.equal(toCsv(packages));
     expect(counts).to.deep.equal([1000, 2000, 2500]);
+    const weighted = packages.map((one, i) => ({ ...one, weight: i * 2 ** 40 }));
+    expect(gunzipSync((await write(weighted)).bytes).toString()).to.equal(toCsv(weighted));
   });
 
   it('has the same bytes for the same packages and date', async () => {
