@@ -21,8 +21,15 @@ import { ProgressBar } from './progress-bar.js';
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
+interface Arguments {
+  env: NodeJS.ProcessEnv;
+  /** Whether another dataset than that of the variables is given. */
+  isOther: boolean;
+  options: StartOptions;
+}
+
 /** @returns undefined if they are invalid, after printing why. */
-function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | undefined {
+function readArguments(): Arguments | undefined {
   try {
     const { values } = parseArgs({
       options: {
@@ -38,6 +45,7 @@ function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | un
     if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
     return {
       env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
+      isOther: dataset !== undefined,
       options: {
         force,
         skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
@@ -52,8 +60,8 @@ function readArguments(): { env: NodeJS.ProcessEnv; options: StartOptions } | un
 }
 
 /**
- * In a terminal, variables of the server may be missing. One that is set is meant, also if it is empty; another format may need
- * none of the others.
+ * In a terminal, variables of the server may be missing. One that is set is meant, also if it is empty; another format or dataset
+ * may need none of the others.
  * @throws {ConfigError} naming variables that the served snapshot was built with and that are not set.
  */
 function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {
@@ -97,10 +105,10 @@ async function rebuild({ rebuildContext, signal }: CommandContext, options: Star
 async function main(): Promise<void> {
   const given = readArguments();
   if (given === undefined) return;
-  const { env, options } = given;
+  const { env, isOther, options } = given;
   if (process.send === undefined) {
     await runCommand(env, (context) => {
-      assertComplete(context.rebuildContext, env);
+      if (!isOther) assertComplete(context.rebuildContext, env);
       return rebuild(context, options);
     });
   } else await rebuildForServer(env, options);

@@ -187,7 +187,8 @@ class RowParser {
 function describeHeader(header: string[]): string {
   const line = header.join();
   if (line.trimStart().startsWith('<')) return 'this is an HTML page';
-  return /[;\t|]/.test(line) ? 'separate the fields with commas' : 'this is not a package dataset';
+  if (/[;\t|]/.test(line)) return 'separate the fields with commas';
+  return 'this is not a package dataset, unless DATASET_FORMAT says what it is';
 }
 
 /** Whether `text` has more than `bytes` bytes in UTF-8; a code unit has three at most. */

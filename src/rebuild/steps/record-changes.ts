@@ -112,7 +112,9 @@ async function startNewChain(
     log.warn({ index, err: reason }, `${refusal}: /changes is unavailable; make keys with npm run keys`);
     return;
   }
-  log.warn({ index, err: reason }, 'the changes were not recorded: the snapshot starts a new chain');
+  // After another registry's list was loaded, this is expected: no stack.
+  const why = reason instanceof NewChainError ? { reason: reason.message } : { err: reason };
+  log.warn({ index, ...why }, 'the changes were not recorded: the snapshot starts a new chain');
   const orWarn = (message: string) => (error: unknown) => {
     signal.throwIfAborted();
     log.warn({ index, err: error }, message);

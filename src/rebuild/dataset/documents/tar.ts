@@ -26,7 +26,7 @@ export async function readTar(
   });
   const assertValid = () => {
     if (fault !== undefined)
-      throw new DatasetError(`expected a tar archive: ${fault.message}`, { cause: fault });
+      throw new DatasetError('expected a tar archive, complete and undamaged', { cause: fault });
   };
   for await (const chunk of source) {
     parser.write(chunk);

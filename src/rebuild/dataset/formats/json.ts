@@ -11,6 +11,9 @@ import { packagesOf } from './packages-of.js';
 /** Maximum number of pages, by the contract. */
 const MAX_PAGES = 100_000;
 
+/** A token in `next` without a parameter is taken for an address. */
+const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
+
 /** One of the links in a `Link` header (RFC 8288), with its parameters. */
 const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
@@ -27,7 +30,7 @@ export const json: Format = {
     const pages = await NameTable.create();
     let url: string | undefined = documents.urls[0];
     for (let page = 1; url !== undefined; page++) {
-      if (pages.add(url) < page - 1) throw new DatasetError('the next page is one that was read before');
+      if (pages.add(url) < page - 1) throw new DatasetError(REPEATED_PAGE);
       if (page > MAX_PAGES) throw new DatasetError(`there are more than ${MAX_PAGES} pages`);
       const current: string = url;
       const read = () => readPage(documents, current, page, paths);
@@ -87,10 +90,14 @@ function toPackage(
   }
   const name = paths.name === undefined ? own : at(value, paths.name);
   return {
-    name: nameIn(name, `${place}: ${paths.name?.join('.') ?? 'the name'}`),
-    version: paths.version && textIn(at(value, paths.version), `${place}: ${paths.version.join('.')}`),
-    weight: paths.weight && textIn(at(value, paths.weight), `${place}: ${paths.weight.join('.')}`),
+    name: nameIn(name, paths.name === undefined ? `${place}: the name` : memberAt(place, paths.name)),
+    version: paths.version && textIn(at(value, paths.version), memberAt(place, paths.version)),
+    weight: paths.weight && textIn(at(value, paths.weight), memberAt(place, paths.weight)),
   };
+}
+
+function memberAt(place: string, path: readonly string[]): string {
+  return `${place}: \`${path.join('.')}\` (DATASET_JSON)`;
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

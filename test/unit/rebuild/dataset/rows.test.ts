@@ -233,7 +233,11 @@ describe('readRows', () => {
   const NO_NAME = 'line 1: the header has no column `name`: ';
   const unusable: [what: string, csv: string, message: string][] = [
     ['an empty file', '', 'the dataset is empty'],
-    ['no column `name`', 'package_no,url\n1,https://a.example/\n', `${NO_NAME}this is not a package dataset`],
+    [
+      'no column `name`',
+      'package_no,url\n1,https://a.example/\n',
+      `${NO_NAME}this is not a package dataset, unless DATASET_FORMAT says what it is`,
+    ],
     ['a column `name` in another case', 'Name,url\n', rename('"Name"', 'name')],
     ['white space around `version`', 'name, version,url\n', rename('" version"', 'version')],
     ['white space within a column', 'Package_No\t,name,url\n', rename('"Package_No\\t"', 'package_no')],
@@ -243,9 +247,17 @@ describe('readRows', () => {
     ['semicolons', 'name;url\n', `${NO_NAME}separate the fields with commas`],
     ['tabs', 'name\turl\n', `${NO_NAME}separate the fields with commas`],
     ['a comma among semicolons', 'name;url;notes, if any\n', `${NO_NAME}separate the fields with commas`],
-    ['something other than CSV', '{ name: a }\n', `${NO_NAME}this is not a package dataset`],
+    [
+      'something other than CSV',
+      '{ name: a }\n',
+      `${NO_NAME}this is not a package dataset, unless DATASET_FORMAT says what it is`,
+    ],
     ['an HTML page', ' <!DOCTYPE html>\n<p>\n', `${NO_NAME}this is an HTML page`],
-    ['an empty first line', '\nname,url\n', `${NO_NAME}this is not a package dataset`],
+    [
+      'an empty first line',
+      '\nname,url\n',
+      `${NO_NAME}this is not a package dataset, unless DATASET_FORMAT says what it is`,
+    ],
     [
       'no `url` and no template',
       'name,version\na,1\n',

@@ -121,7 +121,7 @@ describe('The format json', () => {
       'names itself as the next one',
       next,
       '{"i":["a"],"next":"?a=1"}',
-      'page 1: the next page is one that was read before',
+      'page 1: the next page is one that was read before: check `next` in DATASET_JSON',
     ],
     [
       'names a page of another origin',
@@ -148,9 +148,9 @@ describe('The format json', () => {
       'has an item without a name',
       byName,
       '[{"n":"a"},{"m":"b"}]',
-      'page 1: item 1: n is not a string: it is missing',
+      'page 1: item 1: `n` (DATASET_JSON) is not a string: it is missing',
     ],
-    ['has a number as name', byName, '[{"n":1}]', 'page 1: item 0: n is not a string: "1"'],
+    ['has a number as name', byName, '[{"n":1}]', 'page 1: item 0: `n` (DATASET_JSON) is not a string: "1"'],
     [
       'has objects without DATASET_JSON',
       root,
