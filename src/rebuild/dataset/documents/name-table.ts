@@ -1,13 +1,9 @@
 import xxhash from 'xxhash-wasm';
+import { Blocks } from '../blocks.js';
 import { DatasetError } from '../dataset-error.js';
 
 /** Maximum number of names, by the contract. With versions of ten characters they take 120 MB. */
 const MAX_NAMES = 2_000_000;
-
-/** Size of a block of records, in bytes. A larger record has its own. */
-const BLOCK_BYTES = 2 ** 20;
-/** Maximum number of blocks, so that an address has 32 bits: 4 GiB. */
-const MAX_BLOCKS = 2 ** 12;
 
 /** Sizes before the text of a record, in bytes: of the text, and of the address of another record. */
 const TEXT = 8;
@@ -20,9 +16,7 @@ const NONE = 0;
  */
 export class NameTable {
   /** Records of names, which have the address of their last text, and of texts, which have that of the previous one. */
-  readonly #blocks: Buffer[] = [Buffer.allocUnsafe(BLOCK_BYTES)];
-  /** Where the next record begins in the last block. */
-  #end = TEXT;
+  readonly #blocks = new Blocks();
   /** The addresses of all names. */
   #names = new Uint32Array(1024);
   /** Positions of names plus 1, or 0, by the hash of the name (open addressing). Always at most half full. */
@@ -90,21 +84,17 @@ export class NameTable {
   /** Writes a record after the last one. It is overwritten unless it is claimed. @returns its address. */
   #write(text: string, link = NONE): number {
     const bytes = Buffer.byteLength(text);
-    let block = this.#blocks.at(-1) as Buffer;
-    if (this.#end >= BLOCK_BYTES || this.#end + TEXT + bytes > block.length) {
-      if (this.#blocks.length === MAX_BLOCKS) throw new DatasetError('the names and versions exceed 4 GiB');
-      block = Buffer.allocUnsafe(Math.max(BLOCK_BYTES, TEXT + bytes));
-      this.#blocks.push(block);
-      this.#end = 0;
-    }
-    block.writeUInt32LE(bytes, this.#end);
-    block.writeUInt32LE(link, this.#end + 4);
-    block.write(text, this.#end + TEXT);
-    return (this.#blocks.length - 1) * BLOCK_BYTES + this.#end;
+    const address = this.#blocks.reserve(TEXT + bytes);
+    const block = this.#blocks.blockOf(address);
+    const start = this.#blocks.startOf(address);
+    block.writeUInt32LE(bytes, start);
+    block.writeUInt32LE(link, start + 4);
+    block.write(text, start + TEXT);
+    return address;
   }
 
   #claim(address: number): void {
-    this.#end = (address % BLOCK_BYTES) + TEXT + this.#sizeOf(address);
+    this.#blocks.claim(address, TEXT + this.#sizeOf(address));
   }
 
   /** The slot of a name, or the empty one for it. @param address of a record with this name. */
@@ -131,8 +121,12 @@ export class NameTable {
   #isSame(a: number, b: number): boolean {
     const size = this.#sizeOf(a);
     if (size !== this.#sizeOf(b)) return false;
-    const [startA, startB] = [(a % BLOCK_BYTES) + TEXT, (b % BLOCK_BYTES) + TEXT];
-    return this.#blockOf(a).compare(this.#blockOf(b), startB, startB + size, startA, startA + size) === 0;
+    const [startA, startB] = [this.#blocks.startOf(a) + TEXT, this.#blocks.startOf(b) + TEXT];
+    return (
+      this.#blocks
+        .blockOf(a)
+        .compare(this.#blocks.blockOf(b), startB, startB + size, startA, startA + size) === 0
+    );
   }
 
   #addressOf(position: number): number {
@@ -140,23 +134,19 @@ export class NameTable {
   }
 
   #textOf(address: number): string {
-    const start = (address % BLOCK_BYTES) + TEXT;
-    return this.#blockOf(address).toString('utf8', start, start + this.#sizeOf(address));
+    const start = this.#blocks.startOf(address) + TEXT;
+    return this.#blocks.blockOf(address).toString('utf8', start, start + this.#sizeOf(address));
   }
 
   #sizeOf(address: number): number {
-    return this.#blockOf(address).readUInt32LE(address % BLOCK_BYTES);
+    return this.#blocks.blockOf(address).readUInt32LE(this.#blocks.startOf(address));
   }
 
   #linkOf(address: number): number {
-    return this.#blockOf(address).readUInt32LE((address % BLOCK_BYTES) + 4);
+    return this.#blocks.blockOf(address).readUInt32LE(this.#blocks.startOf(address) + 4);
   }
 
   #setLink(address: number, link: number): void {
-    this.#blockOf(address).writeUInt32LE(link, (address % BLOCK_BYTES) + 4);
-  }
-
-  #blockOf(address: number): Buffer {
-    return this.#blocks[Math.floor(address / BLOCK_BYTES)] as Buffer;
+    this.#blocks.blockOf(address).writeUInt32LE(link, this.#blocks.startOf(address) + 4);
   }
 }
