@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
 import { createLogger } from '../log.js';
 import { assignNumbers, readNumbers, writeDataset } from '../rebuild/dataset/dataset-file.js';
-import type { SkippedRows } from '../rebuild/dataset/bad-rows.js';
+import { BadRows, placesIn, type SkippedRows } from '../rebuild/dataset/bad-rows.js';
 import { firstPlausibleDate } from '../rebuild/dataset/dates.js';
 import { NUMBER_COLUMN, readRows } from '../rebuild/dataset/rows.js';
 import { untilAborted } from '../rebuild/dataset/transfer-limits.js';
@@ -137,13 +137,8 @@ async function readList(
   let isNumbered = false;
   const onHeader = (columns: readonly string[]) => (isNumbered = columns.includes(NUMBER_COLUMN));
   const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
-  const log = createLogger('fatal', false);
-  const { skipped, duplicateLines } = await validateDataset(rows, {
-    format,
-    maxBadRows,
-    log,
-    onRows: () => undefined,
-  });
+  const badRows = new BadRows(maxBadRows, createLogger('fatal', false), placesIn(format));
+  const { skipped, duplicateLines } = await validateDataset(rows, { badRows, onRows: () => undefined });
   const packages: PackageEntry[] = [];
   for await (const batch of rows()) {
     for (const row of batch) {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  datasetUrl,
   datasetUrls,
   host,
   ipRanges,
@@ -68,6 +69,16 @@ const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-al
 /** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
+/** The members of a document of weights that have the name and the weight. */
+const weightsColumns = z
+  .string()
+  .transform((text) => text.split(',').map((column) => column.trim()))
+  .refine(
+    (columns) => columns.length === 2 && !columns.includes('') && new Set(columns).size === 2,
+    'must be two different names, such as project,download_count',
+  )
+  .transform(([name = '', weight = '']) => ({ name, weight }));
+
 /** How the list of packages is read. */
 const datasetSettings = z.object({
   DATASET_URL: datasetUrls.optional(),
@@ -91,6 +102,8 @@ const settings = datasetSettings.extend({
   ELASTICSEARCH_API_KEY: apiKey.optional(),
   ELASTICSEARCH_REBUILD_API_KEY: apiKey.optional(),
   REDIS_URL: redisUrl.optional(),
+  WEIGHTS_URL: datasetUrl.optional(),
+  WEIGHTS_COLUMNS: weightsColumns.default({ name: 'name', weight: 'weight' }),
   REGISTRY_SLUG: z
     .string()
     .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
@@ -200,6 +213,7 @@ export function readConfig(env: Environment) {
     redisUrl: value.REDIS_URL,
     registry: { slug: value.REGISTRY_SLUG, source: value.REGISTRY_SOURCE },
     dataset: datasetConfig(value),
+    weights: { url: value.WEIGHTS_URL, columns: value.WEIGHTS_COLUMNS },
     index: { shards: value.INDEX_SHARDS, replicas: value.INDEX_REPLICAS },
     rebuild: {
       secret: value.REBUILD_SECRET,

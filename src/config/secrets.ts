@@ -17,7 +17,7 @@ export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name)
   name.toLowerCase(),
 ]);
 /** Variables with a URL, whose user information and query may be secret. */
-const URLS = ['REDIS_URL', 'DATASET_URL', 'KIBANA_URL', ...PROXIES];
+const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', 'KIBANA_URL', ...PROXIES];
 
 /** Variables with several such URLs, and what separates them. */
 const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: ' ' };

@@ -3,16 +3,18 @@ import type { Config } from '../config/config.js';
 import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/snapshot.js';
 
 /** The part of the configuration that a snapshot depends on. */
-type Inputs = Pick<Config, 'dataset' | 'index' | 'registry'>;
+type Inputs = Pick<Config, 'dataset' | 'index' | 'registry' | 'weights'>;
 
 /** What a rebuild with this configuration builds from. */
-export function builtFrom({ dataset, index, registry }: Inputs): BuiltFrom {
+export function builtFrom({ dataset, index, registry, weights }: Inputs): BuiltFrom {
   return {
     addresses: dataset.urls.map(withoutSecrets),
     format: dataset.format,
     json: dataset.format === 'json' ? { ...dataset.jsonPaths } : undefined,
     package_url_template: dataset.packageUrlTemplate,
     max_bad_rows: dataset.maxBadRows,
+    weights_address: weights.url && withoutSecrets(weights.url),
+    weights_columns: weights.url === undefined ? undefined : weights.columns,
     source: registry.source,
     shards: index.shards,
     replicas: index.replicas,
@@ -20,12 +22,13 @@ export function builtFrom({ dataset, index, registry }: Inputs): BuiltFrom {
 }
 
 /**
- * Whether a rebuild of the same packages would build the same snapshot. The addresses do not matter: a dataset that has moved has
- * not changed.
+ * Whether a rebuild of the same packages and weights would build the same snapshot. The addresses do not matter: a document that has
+ * moved has not changed.
  */
 export function isSameInput(config: Inputs, { built_from: from, mapping_version }: SnapshotMeta): boolean {
   if (from === undefined || mapping_version !== MAPPING_VERSION) return false;
-  return isDeepStrictEqual(stored({ ...builtFrom(config), addresses: from.addresses }), stored(from));
+  const { addresses, weights_address } = from;
+  return isDeepStrictEqual(stored({ ...builtFrom(config), addresses, weights_address }), stored(from));
 }
 
 /** As Elasticsearch stores it: without undefined members. */
@@ -41,6 +44,8 @@ export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
     DATASET_FORMAT: 'format',
     DATASET_JSON: 'json',
     PACKAGE_URL_TEMPLATE: 'package_url_template',
+    WEIGHTS_URL: 'weights_address',
+    WEIGHTS_COLUMNS: 'weights_columns',
   } as const;
   return Object.entries(compared)
     .filter(([, member]) => !isDeepStrictEqual(now[member], stored(from)[member]))

@@ -14,9 +14,10 @@ import { leftovers, obsolete } from './obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { validateDataset, type ValidatedDataset } from './steps/check.js';
+import { BadRows, placesIn } from './dataset/bad-rows.js';
 import { DatasetError } from './dataset/dataset-error.js';
-import type { Validators } from './dataset/origin.js';
-import { downloadDataset, type DownloadedDataset } from './steps/download.js';
+import type { DownloadedDataset } from './steps/download.js';
+import { closeInputs, downloadInputs, type SeenDataset, type SeenDocument } from './steps/download-inputs.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf } from '../snapshot/index-names.js';
@@ -28,6 +29,8 @@ import { recordChanges } from './steps/record-changes.js';
 import { NUMBER_COLUMN, readRows, WEIGHT_COLUMN, type Row } from './dataset/rows.js';
 import { untilAborted } from './dataset/transfer-limits.js';
 import { assertNotShrunk, verify } from './steps/verify.js';
+import { assertWeightsKept } from './steps/weights-kept.js';
+import { Weights } from './dataset/weights.js';
 
 export interface RebuildDeps {
   client: Client;
@@ -36,7 +39,10 @@ export interface RebuildDeps {
   /** For reading whole snapshots. */
   exportPool: SearchPool;
   alias: string;
-  config: Pick<Config, 'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'redisUrl' | 'registry'>;
+  config: Pick<
+    Config,
+    'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'redisUrl' | 'registry' | 'weights'
+  >;
   log: Logger;
 }
 
@@ -44,22 +50,15 @@ export interface RebuildDeps {
 export const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
 
-/** What a dataset's server said of a dataset. */
-export interface SeenDataset {
-  /** SHA-256 in hexadecimal. */
-  digest: string;
-  validators?: Validators | undefined;
-}
-
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the previous one. */
   force: boolean;
-  /** Build nothing if the dataset is that of the newest snapshot (`unchanged`), or if anything is `served`. */
+  /** Build nothing if dataset and weights are those of the newest snapshot (`unchanged`), or if anything is `served`. */
   skipIf?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the rebuild before the flip. */
   signal: AbortSignal;
-  /** The latest validators of a dataset that was downloaded in vain: its bytes had not changed. */
+  /** The latest validators of documents that were downloaded in vain: their bytes had not changed. */
   seen?: SeenDataset | undefined;
   /** Called with those of this download. */
   onSeen?: (seen: SeenDataset) => void;
@@ -88,8 +87,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const indices = await listIndices(client, alias, signal);
   // After a rollback, the newest snapshot is the previous one, whose dataset is not built again.
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
-  const downloaded = await downloadIfChanged(deps, options, newest);
-  if (downloaded === undefined) {
+  const inputs = await downloadInputs(config, signal, {
+    known: knownOf(deps, options, newest),
+    onSeen: options.onSeen,
+    onBytes: (bytes) => progress.countBytes(bytes),
+  });
+  if (inputs === undefined) {
     // Without Redis, another process may be loading one of them.
     if (served !== undefined && config.redisUrl !== undefined) {
       const notNeeded = obsolete(alias, indices.keys(), { snapshots: [served, previous], retention });
@@ -98,6 +101,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     }
     return { index: undefined };
   }
+  const { dataset: downloaded } = inputs;
   try {
     const { isSample } = config.dataset;
     const existing = served ?? previous;
@@ -105,14 +109,22 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       throw new DatasetError(NO_DATASET);
     let columns: readonly string[] = [];
     const onHeader = (header: readonly string[]) => (columns = header);
-    const { packageUrlTemplate } = config.dataset;
-    const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
+    const { packageUrlTemplate, maxBadRows, format } = config.dataset;
 
     progress.enter('checking');
+    const badRows = new BadRows(maxBadRows, log, placesIn(format));
+    const weights = await readWeights(deps, inputs.weights, badRows, signal);
+    const rows = () => {
+      const read = untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
+      return weights?.join(read) ?? read;
+    };
     const onRows = (count: number) => progress.count(count);
-    const { maxBadRows, format } = config.dataset;
-    const dataset = await validateDataset(rows, { format, maxBadRows, log, onRows });
-    if (!options.force) assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
+    const dataset = await validateDataset(rows, { badRows, onRows });
+    if (weights !== undefined) log.info(weights.counts, 'the weights were read');
+    if (!options.force) {
+      assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
+      if (weights !== undefined) await assertWeightsKept(deps.exportPool, served, weights, { signal, log });
+    }
     const meta: SnapshotMeta = {
       schema_version: 1,
       total: dataset.total,
@@ -120,10 +132,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       taken_at: downloaded.takenAt.toISOString(),
       dataset_digest: downloaded.digest,
       dataset_validators: downloaded.validators,
+      weights_digest: inputs.weights?.digest,
+      weights_validators: inputs.weights?.validators,
       mapping_version: MAPPING_VERSION,
       built_from: builtFrom(config),
       has_package_no: columns.includes(NUMBER_COLUMN),
-      has_weights: columns.includes(WEIGHT_COLUMN),
+      has_weights: weights !== undefined || columns.includes(WEIGHT_COLUMN),
       is_sample: isSample,
     };
     assertReadable(meta);
@@ -144,7 +158,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     await prune(client, alias, old, { served: index, signal, log });
     return { index, skipped: dataset.skipped };
   } finally {
-    await downloaded.close();
+    await closeInputs(inputs);
   }
 }
 
@@ -192,24 +206,35 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
 }
 
-/** @returns undefined if `skipIf` is `unchanged`, and a rebuild would build the newest snapshot again. */
-async function downloadIfChanged(
+/** The documents of the newest snapshot; undefined if a rebuild is to build something even if they have not changed. */
+function knownOf(
   { config }: RebuildDeps,
-  { skipIf, seen, onSeen, progress, signal }: RebuildOptions,
+  { skipIf, seen }: RebuildOptions,
   newest: FoundIndex | undefined,
-): Promise<DownloadedDataset | undefined> {
+): SeenDataset | undefined {
   const meta = newest?.meta;
-  const isUnchanged = skipIf === 'unchanged' && meta !== undefined && isSameInput(config, meta);
-  const { dataset_validators: known, dataset_digest: digest } = isUnchanged ? meta : {};
-  const downloaded = await downloadDataset(config.dataset, signal, {
-    known: seen?.digest === digest ? seen?.validators : known,
-    onBytes: (bytes) => progress.countBytes(bytes),
-  });
-  if (downloaded === undefined || downloaded.digest !== digest) return downloaded;
-  const { validators } = downloaded;
-  onSeen?.({ digest, validators });
-  await downloaded.close();
-  return undefined;
+  if (skipIf !== 'unchanged' || meta === undefined || !isSameInput(config, meta)) return undefined;
+  const dataset = { digest: meta.dataset_digest, validators: meta.dataset_validators };
+  const { weights_digest: digest, weights_validators: validators } = meta;
+  const weights = digest === undefined ? undefined : { digest, validators };
+  return { ...latest(dataset, seen), weights: weights && latest(weights, seen?.weights) };
+}
+
+/** What was said last of a document with these bytes. */
+function latest(document: SeenDocument, seen: SeenDocument | undefined): SeenDocument {
+  return seen?.digest === document.digest ? seen : document;
+}
+
+/** @param document undefined if there are no weights apart from the dataset. */
+async function readWeights(
+  { config }: RebuildDeps,
+  document: DownloadedDataset | undefined,
+  badRows: BadRows,
+  signal: AbortSignal,
+): Promise<Weights | undefined> {
+  if (document === undefined) return undefined;
+  const text = untilAborted(document.read(), signal);
+  return Weights.read(text, config.weights.columns, config.dataset.format, badRows.in('WEIGHTS_URL'));
 }
 
 /** Whether a snapshot was built from the bundled sample. Earlier releases did not record it. */

@@ -83,13 +83,15 @@ function sameLowerCase(name: string, range: Query): Query {
  * A page of all packages in name order, for reading a whole snapshot, which may take longer than a search.
  * @param after the name that the page follows, if any.
  * @param upTo the last name that may be in it, if any.
+ * @param only which packages it has, if not all.
  */
 export function entriesInNameOrder(
   size: number,
   shards: number,
   after: string | undefined,
   upTo: string | undefined,
+  only: Clauses = {},
 ): SearchBody {
-  const query = { bool: allOf(namesAfter(after), namesUpTo(upTo)) };
+  const query = { bool: allOf(namesAfter(after), namesUpTo(upTo), only) };
   return { ...inNameOrder(size, shards), timeout: EXPORT_TIMEOUT, query };
 }

@@ -38,6 +38,9 @@ const builtFrom = z.object({
   json: z.record(z.string(), z.unknown()).optional(),
   package_url_template: z.string().optional(),
   max_bad_rows: count,
+  /** WEIGHTS_URL without secrets, and WEIGHTS_COLUMNS; both only if there is a document of weights. */
+  weights_address: z.string().optional(),
+  weights_columns: z.object({ name: z.string(), weight: z.string() }).optional(),
   source: z.string().optional(),
   shards: count,
   replicas: z.string(),
@@ -59,13 +62,16 @@ const snapshotMeta = z.object({
   /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
+  /** The same of the document of weights. */
+  weights_digest: z.string().optional(),
+  weights_validators: validators.optional(),
   /** Whether the dataset is the bundled sample. */
   is_sample: z.boolean().optional(),
   /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for indices that do not record it. */
   mapping_version: z.int().default(1),
   /** Whether the dataset has the column `package_no`. Otherwise a different number is not a change. */
   has_package_no: z.boolean().default(true),
-  /** Whether every package has a weight. Older snapshots have none. */
+  /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have none. */
   has_weights: z.boolean().default(false),
   /** Undefined if the snapshot was not compared with the previous one. */
   lineage: lineage.optional().catch(undefined),

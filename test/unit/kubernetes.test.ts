@@ -178,7 +178,7 @@ describe('deploy/kubernetes', () => {
       'REBUILD_SECRET',
       'BYPASS_SECRET',
     ];
-    const access = ['DATASET_URL', 'DATASET_AUTHORIZATION', 'HTTPS_PROXY'];
+    const access = ['DATASET_URL', 'DATASET_AUTHORIZATION', 'WEIGHTS_URL', 'HTTPS_PROXY'];
     expect(references.map((one) => one.name)).to.have.members([...keys, ...access]);
     for (const { name, valueFrom } of references)
       expect(valueFrom?.secretKeyRef, name).to.include({ key: name, optional: true });

@@ -154,6 +154,8 @@ describe('secretsIn', () => {
     expect(secretsIn({ REDIS_URL: 'redis://u%zz:p%zzhush@h%zz' })).to.include('p%zzhush');
     expect(secretsIn({ DATASET_URL: 'https://token-hush@h/x' })).to.include('token-hush');
     expect(secretsIn({ DATASET_URL: 'not a url?k=hush,hush2' })).to.include('hush,hush2');
+    const weights = secretsIn({ WEIGHTS_URL: 'https://u:weights-hush@h/x?token=token-hush' });
+    expect(weights).to.include.members(['weights-hush', 'token-hush']);
   });
 
   it('finds those of every address of a list, and of an Authorization header without its scheme', () => {

@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { clientIpReader } from '../../src/http/request/client-ip.js';
 import { createLogger } from '../../src/log.js';
+import { BadRows } from '../../src/rebuild/dataset/bad-rows.js';
 import { validateDataset } from '../../src/rebuild/steps/check.js';
 import { readCsv } from '../../src/rebuild/dataset/csv.js';
 import { DatasetError } from '../../src/rebuild/dataset/dataset-error.js';
@@ -23,7 +24,7 @@ describe('A random dataset', function () {
   async function check(bytes: Uint8Array, size: number) {
     const chunks = chunksOf(Buffer.from(bytes), size);
     const rows = () => readRows(streamOf(chunks), 'https://registry.example/{name}');
-    const { total } = await validateDataset(rows, { maxBadRows: 0, log, onRows: () => undefined });
+    const { total } = await validateDataset(rows, { badRows: new BadRows(0, log), onRows: () => undefined });
     const read = (await itemsOf(rows())).flatMap((row) => ('entry' in row ? [row.entry] : []));
     return { total, read };
   }

@@ -55,23 +55,27 @@ export interface DatasetOrigin {
   assertUnchanged?: () => Promise<void>;
 }
 
-/** Opens a local dataset. @throws {DatasetError} unless the path leads to a file. */
-export async function openFile(url: string): Promise<DatasetOrigin> {
+/**
+ * Opens a local dataset.
+ * @param what it is, for messages.
+ * @throws {DatasetError} unless the path leads to a file.
+ */
+export async function openFile(url: string, what = 'the dataset'): Promise<DatasetOrigin> {
   const path = fileURLToPath(url);
   // Clients of /rebuild see these messages, so the path is only in the cause, for the log.
   const found = await stat(path).catch((cause: unknown) => {
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
-    throw new DatasetError('there is no file at the path of the dataset', { cause });
+    throw new DatasetError(`there is no file at the path of ${what}`, { cause });
   });
   if (found.isDirectory()) {
     const cause = new Error(path);
-    throw new DatasetError('the path of the dataset is a folder: name the file in it', {
+    throw new DatasetError(`the path of ${what} is a folder: name the file in it`, {
       cause,
     });
   }
   // Opening a pipe that has no writer blocks a thread of the process forever.
   if (found.isFIFO()) {
-    throw new DatasetError('the path of the dataset is a pipe: name a file', {
+    throw new DatasetError(`the path of ${what} is a pipe: name a file`, {
       cause: new Error(path),
     });
   }
@@ -85,7 +89,7 @@ export async function openFile(url: string): Promise<DatasetOrigin> {
   const assertUnchanged = async () => {
     const now = await file.stat();
     if (now.mtimeMs !== mtimeMs || now.size !== size) {
-      throw new DatasetError('the file at the path of the dataset changed while it was read');
+      throw new DatasetError(`the file at the path of ${what} changed while it was read`);
     }
   };
   return {

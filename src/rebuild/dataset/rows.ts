@@ -124,10 +124,7 @@ class RowParser {
     const text = (index: number | undefined) => (index === undefined ? '' : (fields[index] ?? ''));
     const no = this.#no === undefined ? this.#position : positiveInteger(text(this.#no));
     if (no === undefined) {
-      return {
-        line,
-        reason: `package_no ${quote(text(this.#no))} is not a number from 1 to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`,
-      };
+      return { line, reason: badNumber(NUMBER_COLUMN, text(this.#no), 1) };
     }
     const name = text(this.#name);
     if (name === '') return { line, reason: 'name is empty' };
@@ -161,12 +158,7 @@ class RowParser {
     }
     if (this.#weight === undefined) return { line, entry: { no, name, version, url } };
     const weight = wholeNumber(text(this.#weight) || '0');
-    if (weight === undefined) {
-      return {
-        line,
-        reason: `weight ${quote(text(this.#weight))} is not a number from 0 to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`,
-      };
-    }
+    if (weight === undefined) return { line, reason: badNumber(WEIGHT_COLUMN, text(this.#weight), 0) };
     return { line, entry: { no, name, version, url, weight } };
   }
 
@@ -192,7 +184,7 @@ function describeHeader(header: string[]): string {
 }
 
 /** Whether `text` has more than `bytes` bytes in UTF-8; a code unit has three at most. */
-function isLonger(text: string, bytes: number): boolean {
+export function isLonger(text: string, bytes: number): boolean {
   return text.length * 3 > bytes && Buffer.byteLength(text) > bytes;
 }
 
@@ -201,8 +193,13 @@ function positiveInteger(text: string): number | undefined {
   return value === 0 ? undefined : value;
 }
 
+/** Why a row is invalid whose text in `column` is not a number from `min`. */
+export function badNumber(column: string, text: string, min: number): string {
+  return `${column} ${quote(text)} is not a number from ${min} to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`;
+}
+
 /** A number from 0 in digits without leading zeros, if it is exact. */
-function wholeNumber(text: string): number | undefined {
+export function wholeNumber(text: string): number | undefined {
   if (!/^(0|[1-9]\d*)$/.test(text)) return undefined;
   const value = Number(text);
   return Number.isSafeInteger(value) ? value : undefined;

@@ -6,7 +6,7 @@ import { FAILURE_KINDS } from './failure-reason.js';
 import type { Failure } from './outcome.js';
 import { MAX_REASON_LENGTH } from './reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
-import type { SeenDataset } from '../rebuild.js';
+import type { SeenDataset } from '../steps/download-inputs.js';
 import { validators } from '../../snapshot/snapshot.js';
 
 /** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
@@ -45,10 +45,9 @@ const failure: z.ZodType<Failure> = z.object({
 
 const success = z.object({ at: z.iso.datetime() });
 
-export const seenDataset: z.ZodType<SeenDataset> = z.object({
-  digest: z.string(),
-  validators: validators.optional(),
-});
+const seenDocument = z.object({ digest: z.string(), validators: validators.optional() });
+
+export const seenDataset: z.ZodType<SeenDataset> = seenDocument.extend({ weights: seenDocument.optional() });
 
 /** The last part of a key on Redis. */
 type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset' | `refresh-${number}`;

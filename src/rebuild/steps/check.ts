@@ -1,7 +1,5 @@
-import { isConverted, type DatasetFormat } from '../../config/dataset-format.js';
 import type { PackageEntry } from '../../snapshot/package-document.js';
-import type { Logger } from '../../log.js';
-import { BadRows, type SkippedRows } from '../dataset/bad-rows.js';
+import type { BadRows, SkippedRows } from '../dataset/bad-rows.js';
 import { DatasetError } from '../dataset/dataset-error.js';
 import { createNameHash, findDuplicates } from '../dataset/duplicates.js';
 import { NumberList } from '../dataset/number-list.js';
@@ -21,13 +19,10 @@ export interface ValidatedDataset {
 }
 
 interface ValidationOptions {
-  /** Maximum number of invalid rows that may be skipped. */
-  maxBadRows: number;
-  log: Logger;
+  /** Counts invalid rows. */
+  badRows: BadRows;
   /** Called with the number of rows read so far. */
   onRows: (rows: number) => void;
-  /** Decides how messages name a row: a converted list has a line for each package, after a header that its document lacks. */
-  format?: DatasetFormat | undefined;
 }
 
 /**
@@ -44,10 +39,8 @@ const MAX_REPEATED = 100_000;
  */
 export async function validateDataset(
   rows: () => AsyncIterable<Row[]>,
-  { maxBadRows, log, onRows, format = 'csv' }: ValidationOptions,
+  { badRows, onRows }: ValidationOptions,
 ): Promise<ValidatedDataset> {
-  const placeOf = isConverted(format) ? (line: number) => `row ${line - 1}` : undefined;
-  const badRows = new BadRows(maxBadRows, log, placeOf);
   const hashOf = await createNameHash();
   const nameHashes = new NumberList();
   const numbers = new NumberList();
@@ -67,7 +60,7 @@ export async function validateDataset(
   }
   nameHashes.sort();
   numbers.sort();
-  const max = maxBadRows + MAX_REPEATED;
+  const max = badRows.max + MAX_REPEATED;
   const suspects = { nameHashes: nameHashes.repeated(max), numbers: numbers.repeated(max) };
   const duplicates = await findDuplicates(rows, suspects, hashOf, badRows);
   if (duplicates.length > 0) numbers.remove(duplicates.map(({ no }) => no));

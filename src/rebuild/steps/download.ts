@@ -13,6 +13,7 @@ import { firstPlausibleDate, gzipDate } from '../dataset/dates.js';
 import type { Authorization } from '../dataset/http-request.js';
 import { openFile, openHttp, type DatasetOrigin, type Validators } from '../dataset/origin.js';
 import { chunksOf, readText } from '../dataset/text.js';
+import { ofWeights } from '../dataset/weights.js';
 import {
   assertFreeSpace,
   enforceMinimumRate,
@@ -56,6 +57,8 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
   known?: Validators | undefined;
   /** Value of the header `Authorization`, only for the origin of the first address. */
   authorization?: string | undefined;
+  /** What it is, for messages about a file; by default the dataset. */
+  what?: string;
   /** Pause before a document of a list is asked for again, in milliseconds; it doubles. */
   pauseMs?: number;
   /** Called with the number of bytes that have arrived so far. */
@@ -91,7 +94,7 @@ export function download(
 ): Promise<DownloadedDataset | undefined> {
   return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, transfer) => {
     const origin = url.startsWith('file:')
-      ? await openFile(url)
+      ? await openFile(url, options.what)
       : await openHttp(url, transfer, { known: options.known, authorization: forOrigin(url, options) });
     if (origin === undefined) return undefined;
     const hash = createHash('sha256');
@@ -111,6 +114,25 @@ export function download(
       read: () => readText(file, maxBytes),
     };
   });
+}
+
+/**
+ * The same for a document of weights, which is read later.
+ * @param datasetUrl the address of the dataset, or of its first document, whose origin alone may see the authorization.
+ */
+export async function downloadWeights(
+  url: string,
+  datasetUrl: string,
+  signal: AbortSignal,
+  { authorization, ...options }: DownloadOptions,
+): Promise<DownloadedDataset | undefined> {
+  const isSameOrigin = new URL(url).origin === new URL(datasetUrl).origin;
+  const secret = isSameOrigin ? { authorization } : {};
+  try {
+    return await download(url, signal, { ...options, ...secret, what: 'the weights' });
+  } catch (error) {
+    throw ofWeights(error);
+  }
 }
 
 /** A list of packages in another format than CSV. */

@@ -46,6 +46,24 @@ describe('What a snapshot was built from', () => {
       expect(isSameInput(configOf({ [name]: value }), metaOf()), name).to.equal(false);
   });
 
+  it('has the document of weights, whose address alone does not matter either', () => {
+    const url = 'https://reader:hush@weights.example/top?token=hush';
+    const before = metaOf({ WEIGHTS_URL: url });
+    expect(before.built_from).to.include({ weights_address: 'https://weights.example/top?token=…' });
+    expect(before.built_from?.weights_columns).to.deep.equal({ name: 'name', weight: 'weight' });
+    const moved = { WEIGHTS_URL: 'file:///weights.csv' };
+    expect(isSameInput(configOf(moved), before)).to.equal(true);
+    expect(isSameInput(configOf({ ...moved, WEIGHTS_COLUMNS: 'a,b' }), before)).to.equal(false);
+    expect(isSameInput(configOf(), before)).to.equal(false);
+    expect(isSameInput(configOf(moved), metaOf())).to.equal(false);
+    expect(isSameInput(configOf({ WEIGHTS_COLUMNS: 'a,b' }), metaOf()), 'without weights').to.equal(true);
+    const { built_from: from = expect.fail('it is missing') } = before;
+    expect(differingVariables(configOf({ ...moved, WEIGHTS_COLUMNS: 'a,b' }), from)).to.deep.equal([
+      'WEIGHTS_URL',
+      'WEIGHTS_COLUMNS',
+    ]);
+  });
+
   it('is not the same if the snapshot does not say it, or has another mapping', () => {
     const { built_from, ...without } = metaOf();
     expect(built_from).not.to.equal(undefined);

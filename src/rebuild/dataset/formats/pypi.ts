@@ -111,6 +111,7 @@ function lastSegment(href: string): string {
   }
 }
 
-function normalise(name: string): string {
+/** The form in which names are compared (PEP 503). */
+export function normalise(name: string): string {
   return name.replace(/[-_.]+/g, '-').toLowerCase();
 }

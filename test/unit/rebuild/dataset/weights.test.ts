@@ -1,5 +1,8 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
+import { pino } from 'pino';
+import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
+import { Weights } from '../../../../src/rebuild/dataset/weights.js';
 import { readRows } from '../../../../src/rebuild/dataset/rows.js';
 import { itemsOf, streamOf } from '../../../support/batches.js';
 
@@ -35,4 +38,104 @@ describe('The column weight', () => {
     await rejects(weightOf('7', 'name,url,Weight'), /line 1: rename the column "Weight" to `weight`/);
     await rejects(weightOf('7,8', 'name,url,weight,weight'), /there are two columns `weight`/);
   });
+});
+
+describe('A document of weights', () => {
+  const COLUMNS = { name: 'name', weight: 'weight' };
+
+  /** The weights of packages with these names, and the bad rows of the document. */
+  async function join(
+    document: string,
+    names: readonly string[],
+    options: { max?: number; format?: 'pypi' } = {},
+  ) {
+    const { max = 0, format = 'csv' } = options;
+    const badRows = new BadRows(max, pino({ level: 'silent' })).in('WEIGHTS_URL');
+    const chunks = Array.from(Buffer.from(document), (byte) => Buffer.of(byte));
+    const weights = await Weights.read(streamOf(chunks), COLUMNS, format, badRows);
+    const csv = `name,url,weight\n${names.map((name) => `${name},https://registry.example/,9\n`).join('')}`;
+    const rows = await itemsOf(weights.join(readRows(streamOf([Buffer.from(csv)]), undefined)));
+    const found = rows.map((row) => ('entry' in row ? row.entry.weight : row.reason));
+    return { found, counts: weights.counts, bad: badRows.skipped.first };
+  }
+
+  for (const [what, document] of [
+    ['CSV', 'name,weight\na,1\nb,\na,3\na,2\nunknown,4\nzero,0\n'],
+    [
+      'CSV with other columns, a byte order mark and CRLF',
+      '\uFEFFweight,x,name\r\n3,,a\r\n4,,"unknown"\r\n,,b\r\n,,zero\r\n',
+    ],
+    [
+      'JSON lines',
+      '{"name":"a","weight":"3"}\n\n{"name":"unknown"}\r\n {"name":"b","weight":null}\n{"weight":0,"name":"zero"}',
+    ],
+    [
+      'JSON lines with a byte order mark',
+      '\uFEFF \n{"name":"a","weight":3}\n{"name":"b"}\n{"name":"zero"}\n{"name":"u"}\n',
+    ],
+  ] as const) {
+    it(`is read: ${what}`, async () => {
+      const { found, counts, bad } = await join(document, ['zero', 'a', 'A', 'b', 'c']);
+      expect(found).to.deep.equal([0, 3, 0, 0, 0]);
+      expect(counts).to.deep.equal({ names: 4, unknown: 1 });
+      expect(bad).to.deep.equal([]);
+    });
+  }
+
+  it('is joined by the names that PEP 503 normalises, only for pypi', async () => {
+    const document = 'name,weight\nFoo.-_bar,1\nfoo_bar,2\n';
+    const names = ['foo-bar', 'FOO.BAR', 'foobar'];
+    expect((await join(document, names, { format: 'pypi' })).found).to.deep.equal([2, 2, 0]);
+    expect((await join(document, names)).found).to.deep.equal([0, 0, 0]);
+  });
+
+  const BAD_ROWS: [document: string, ...reasons: string[]][] = [
+    ['name,weight\nok,1\n,1\n', 'line 3: name is empty'],
+    ['name,weight\nok,1\na\na,1,2\n', 'line 3: 1 fields instead of 2', 'line 4: 3 fields instead of 2'],
+    [`name,weight\nok,1\n${'é'.repeat(257)},1\n`, 'line 3: name is longer than 512 bytes'],
+    ['name,weight\nok,1\n"a,1\n', 'line 3: a quote is opened and never closed'],
+    [
+      'name,weight\nok,1\na,1',
+      'line 3: the last record does not end with a line end, so the file may be cut off',
+    ],
+    ...['-1', '1.5', '01', '1e3', '9007199254740992', 'many'].map((text): [string, string] => [
+      `name,weight\nok,1\na,${text}\n`,
+      `line 3: weight "${text}" is not a number from 0 to 9007199254740991 in digits without leading zeros`,
+    ]),
+    [
+      '{"name":"ok","weight":1}\n{"name":"a"\n[1]\n{"name":3}\n{"name":"a","weight":{}}\n{"name":"\\ud800"}\n{"name":"a","weight":1e21}\n',
+      'line 2: expected a JSON object: "{\\"name\\":\\"a\\""',
+      'line 3: expected a JSON object: "[1]"',
+      'line 4: name is not a string: "3"',
+      'line 5: weight is neither a string nor a number: "{}"',
+      'line 6: name has half a surrogate pair: "\\ud800"',
+      'line 7: weight "1e+21" is not a number from 0 to 9007199254740991 in digits without leading zeros',
+    ],
+  ];
+  for (const [document, ...reasons] of BAD_ROWS) {
+    it(`has bad rows, which may be skipped: ${reasons[0]}`, async () => {
+      const named = reasons.map((reason) => `WEIGHTS_URL: ${reason}`);
+      const { found, bad } = await join(document, ['ok', 'a'], { max: reasons.length });
+      expect(found).to.deep.equal([1, 0]);
+      expect(bad).to.deep.equal(named);
+      await rejects(join(document, []), { name: 'DatasetError', message: named[0] });
+    });
+  }
+
+  for (const [document, reason] of [
+    ['', 'the document has no weights'],
+    ['name,weight\n', 'the document has no weights'],
+    ['name,"weight\na,1\n', 'line 1 (the header): a quote is opened and never closed'],
+    ['Name,weight\na,1\n', 'line 1: the header has no column "name" (WEIGHTS_COLUMNS): "Name,weight"'],
+    ['name\na\n', 'line 1: the header has no column "weight" (WEIGHTS_COLUMNS): "name"'],
+    [
+      'name,weight,name\na,1,b\n',
+      'line 1: the header has two columns "name" (WEIGHTS_COLUMNS): "name,weight,name"',
+    ],
+  ] as const) {
+    it(`is rejected with a reason that names it: ${reason}`, async () => {
+      const message = `WEIGHTS_URL: ${reason}`;
+      await rejects(join(document, [], { max: 9 }), { name: 'DatasetError', message });
+    });
+  }
 });

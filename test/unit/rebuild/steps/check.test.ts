@@ -2,6 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
+import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
 import { validateDataset } from '../../../../src/rebuild/steps/check.js';
 import type { Row } from '../../../../src/rebuild/dataset/rows.js';
 import { streamOf } from '../../../support/batches.js';
@@ -40,8 +41,7 @@ async function check(rows: Row[] | (() => AsyncIterable<Row[]>), maxBadRows = 0)
   };
   const counts: number[] = [];
   const dataset = await validateDataset(typeof rows === 'function' ? rows : () => batchesOf(rows), {
-    maxBadRows,
-    log: pino({ level: 'warn', base: null }, { write }),
+    badRows: new BadRows(maxBadRows, pino({ level: 'warn', base: null }, { write })),
     onRows: (count) => counts.push(count),
   });
   return { ...dataset, warnings, counts };

@@ -18,6 +18,7 @@ import { DatasetError } from '../../../../src/rebuild/dataset/dataset-error.js';
 import { download, type DownloadedDataset } from '../../../../src/rebuild/steps/download.js';
 import { publicReason } from '../../../../src/rebuild/process/failure-reason.js';
 import { readRows } from '../../../../src/rebuild/dataset/rows.js';
+import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
 import { validateDataset } from '../../../../src/rebuild/steps/check.js';
 import { withAddresses } from '../../../support/addresses.js';
 import { datasetServer, trickled, type DatasetServer } from '../../../support/dataset-server.js';
@@ -99,7 +100,7 @@ describe('download', () => {
   async function outcomeOf(url: string, limits?: Limits): Promise<string> {
     try {
       const snapshot = await snapshotOf(url, limits);
-      const options = { maxBadRows: 0, log: createLogger('silent', false), onRows: () => undefined };
+      const options = { badRows: new BadRows(0, createLogger('silent', false)), onRows: () => undefined };
       const { total } = await validateDataset(() => readRows(snapshot.read(), undefined), options);
       return `${total} packages`;
     } catch (error) {

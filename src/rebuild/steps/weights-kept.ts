@@ -1,0 +1,66 @@
+import { runSearches } from '../../clients/msearch.js';
+import type { SearchPool } from '../../clients/search-pool.js';
+import { entriesInNameOrder } from '../../snapshot/name-order.js';
+import { decodeEntry } from '../../snapshot/package-document.js';
+import { isReadable, type FoundIndex, type Snapshot } from '../../snapshot/snapshot.js';
+import { DatasetError } from '../dataset/dataset-error.js';
+import type { Weights } from '../dataset/weights.js';
+import { retry, type RetryOptions } from '../retry.js';
+
+/** Entries per page. Usual ones take 240 KB, the longest possible ones 22 MB. */
+const PAGE = 2000;
+
+/** Reading the old snapshot fails after this time without progress, in milliseconds. */
+const STALL_MS = 60_000;
+
+/** Identifies these searches in Elasticsearch's tasks and slow logs. */
+const OPAQUE_ID = 'weights';
+
+const WEIGHED = { filter: [{ range: { weight: { gt: 0 } } }] };
+
+/**
+ * Compares the weights of the served snapshot with the new ones, which were joined. If it cannot be read, which is logged, any
+ * weights are accepted: the new snapshot may be the remedy.
+ * @param pool must have a long timeout.
+ * @throws {DatasetError} if fewer than half of the names that had a weight have one now.
+ */
+export async function assertWeightsKept(
+  pool: SearchPool,
+  served: FoundIndex | undefined,
+  weights: Weights,
+  options: RetryOptions,
+): Promise<void> {
+  if (served === undefined || !isReadable(served) || !served.meta.has_weights) return;
+  let had = 0;
+  let have = 0;
+  try {
+    for await (const names of weighedNames(pool, served, { stallMs: STALL_MS, ...options })) {
+      had += names.length;
+      have += names.filter((name) => weights.isWeighed(name)).length;
+    }
+  } catch (error) {
+    options.signal.throwIfAborted();
+    options.log.warn({ err: error }, 'the weights of the served snapshot could not be read and compared');
+    return;
+  }
+  if (have * 2 >= had) return;
+  throw new DatasetError(
+    `WEIGHTS_URL: of ${had} names that had a weight, ${have} have one now: fewer than half;` +
+      ' accept it with force=true or --force',
+  );
+}
+
+async function* weighedNames(
+  pool: SearchPool,
+  { index, shards }: Snapshot,
+  options: RetryOptions,
+): AsyncGenerator<string[]> {
+  let after: string | undefined;
+  do {
+    const body = entriesInNameOrder(PAGE, shards, after, undefined, WEIGHED);
+    const [hits] = await retry(() => runSearches(pool, index, [body], OPAQUE_ID), options);
+    const names = (hits?.entries ?? []).map((entry) => decodeEntry(entry).name);
+    yield names;
+    after = names.length < PAGE ? undefined : names.at(-1);
+  } while (after !== undefined);
+}

@@ -1,0 +1,339 @@
+import { hash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
+import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
+import {
+  LOGIN_PAGE,
+  useListServer,
+  withStatus,
+  type Answer,
+  type ListServer,
+} from '../support/list-server.js';
+import { logLines, startService, type Service } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
+
+const TEMPLATE = 'https://registry.example/package/{+name}';
+
+/** What the origin has: replaced during a test. Each document has the `ETag` of its content. */
+interface Documents {
+  '/packages': string | Buffer;
+  '/weights': Answer;
+}
+
+describe('A document of weights', function () {
+  this.timeout(120_000);
+  const startOrigin = useListServer();
+  const services: Service[] = [];
+  const random = seededRandom(21);
+
+  afterEach(async () => {
+    for (const service of services.splice(0)) await service.end();
+  });
+
+  /** An origin with validators for both documents. */
+  async function origin(documents: Documents): Promise<ListServer> {
+    return startOrigin(({ pathname }, headers) => {
+      const document = documents[pathname as keyof Documents];
+      if (typeof document !== 'string' && !Buffer.isBuffer(document)) return document;
+      const etag = `"${hash('sha1', document)}"`;
+      if (headers['if-none-match'] === etag) return withStatus(304, { ETag: etag })();
+      return (response) => response.writeHead(200, { ETag: etag }).end(document);
+    });
+  }
+
+  /** A service whose first snapshot is served. */
+  async function serve(server: ListServer, env: Record<string, string> = {}): Promise<Service> {
+    const service = await startService({
+      DATASET_URL: `${server.origin}/packages`,
+      WEIGHTS_URL: `${server.origin}/weights`,
+      ...env,
+    });
+    services.push(service);
+    await waitFor(
+      () =>
+        service.server.snapshots.current !== undefined || service.server.rebuilds.lastFailure !== undefined,
+      'the first build',
+      60_000,
+    );
+    await service.idle();
+    return service;
+  }
+
+  const reasonOf = ({ server }: Service) => server.rebuilds.lastFailure?.reason;
+
+  async function weightsOf(service: Service): Promise<Record<string, number | undefined>> {
+    const { body } = await service.get('/browse?limit=500');
+    return Object.fromEntries((body.results as PackageEntry[]).map(({ name, weight }) => [name, weight]));
+  }
+
+  /** Rows about packages, a part of them repeated, and about names that no package has. */
+  function someRows(packages: readonly PackageEntry[]): { name: string; weight: number | '' }[] {
+    const rows = packages.flatMap(({ name }) =>
+      Array.from({ length: pick(random, [0, 1, 1, 2, 3]) }, () => ({
+        name,
+        weight: pick(random, ['' as const, 0, integer(random, 1, 1e6), 2 ** 53 - 1]),
+      })),
+    );
+    const unknown = Array.from({ length: 77 }, (_, i) => ({ name: `unknown-${i}`, weight: i }));
+    return [...rows, ...unknown].sort(() => random() - 0.5);
+  }
+
+  /** The largest weight of each name, 0 without one. */
+  function joined(packages: readonly PackageEntry[], rows: readonly { name: string; weight: number | '' }[]) {
+    const ofName = (name: string) =>
+      rows.filter((row) => row.name === name).map(({ weight }) => Number(weight));
+    return Object.fromEntries(packages.map(({ name }) => [name, Math.max(0, ...ofName(name))]));
+  }
+
+  const packages = bundledPackages()
+    .filter((_, i) => i % 150 === 0)
+    .map((entry, i) => ({ ...entry, no: i + 1, weight: 123 }));
+
+  for (const [what, write, env] of [
+    [
+      'CSV',
+      (rows: object[]) =>
+        `\uFEFFrank,weight,name\r\n${rows.map((row) => `7,${(row as { weight: string }).weight},"${(row as { name: string }).name}"\r\n`).join('')}`,
+      {},
+    ],
+    [
+      'JSON lines, gzip, with other members',
+      (rows: object[]) =>
+        gzipSync(
+          rows
+            .map((row) => {
+              const { name, weight } = row as { name: string; weight: number | '' };
+              return JSON.stringify({
+                download_count: weight === '' ? null : weight,
+                project: name,
+                weight: 5,
+              });
+            })
+            .join('\n\n'),
+        ),
+      { WEIGHTS_COLUMNS: 'project, download_count' },
+    ],
+  ] as const) {
+    it(`is joined by name, and wins over the column of the dataset: ${what}`, async () => {
+      const rows = someRows(packages);
+      const service = await serve(
+        await origin({ '/packages': toCsv(packages), '/weights': write(rows) }),
+        env,
+      );
+      expect(await weightsOf(service)).to.deep.equal(joined(packages, rows));
+      expect((await service.get('/stats')).body).to.include({ has_weights: true });
+      const names = new Set(rows.map(({ name }) => name)).size;
+      expect(logLines.findLast(({ msg }) => msg === 'the weights were read')).to.include({
+        names,
+        unknown: 77,
+      });
+    });
+  }
+
+  it('is joined by normalised names of pypi', async () => {
+    const projects = ['Foo.Bar', 'a_b--c', 'plain', 'none'].map((name) => ({ name }));
+    const index = JSON.stringify({ meta: { 'api-version': '1.0' }, projects });
+    const weights = 'name,weight\nfoo-bar,3\nFOO__bar,4\nA.B-C,5\nplain,6\nPlain,2\n';
+    const service = await serve(await origin({ '/packages': index, '/weights': weights }), {
+      DATASET_FORMAT: 'pypi',
+      PACKAGE_URL_TEMPLATE: TEMPLATE,
+    });
+    expect(await weightsOf(service)).to.deep.equal({ 'Foo.Bar': 4, 'a_b--c': 5, plain: 6, none: 0 });
+  });
+
+  it('is joined by exact names otherwise', async () => {
+    const weights = 'name,weight\nalpha,1\nbeta,2\nBETA,9\n gamma,3\n';
+    const dataset = toCsv(packagesNamed(['Alpha', 'beta', 'gamma']));
+    const service = await serve(await origin({ '/packages': dataset, '/weights': weights }));
+    expect(await weightsOf(service)).to.deep.equal({ Alpha: 0, beta: 2, gamma: 0 });
+  });
+
+  for (const [what, redis] of [
+    ['with Redis', {}],
+    ['without Redis', { REDIS_URL: '' }],
+  ] as const) {
+    it(`is built again if either document has changed, and only then, ${what}`, async () => {
+      const documents = {
+        '/packages': toCsv(packagesNamed(['a', 'b'])),
+        '/weights': 'name,weight\na,1\nb,2\n',
+      };
+      const server = await origin(documents);
+      const service = await serve(server, { REBUILD_INTERVAL_SECONDS: '1', ...redis });
+      const { counts } = service.server.rebuilds;
+      const unchanged = async () => {
+        const { unchanged: before } = counts;
+        await waitFor(() => counts.unchanged > before + 1, 'refreshes without a build', 30_000);
+      };
+      const sent = () => {
+        const found = server.requests.filter(({ headers }) => headers['if-none-match'] === undefined);
+        return found.map(({ url }) => url);
+      };
+      await unchanged();
+      expect(sent()).to.deep.equal(['/packages', '/weights']);
+
+      documents['/weights'] = 'name,weight\na,10\nb,20\nc,5\n';
+      await waitFor(() => counts.rebuilt === 2, 'the new weights', 30_000);
+      await service.idle();
+      expect(await weightsOf(service)).to.deep.equal({ a: 10, b: 20 });
+      expect((await service.get('/changes')).body).to.include({ count: 0 });
+      await unchanged();
+
+      documents['/packages'] = toCsv(packagesNamed(['a', 'b', 'c']));
+      await waitFor(() => counts.rebuilt === 3, 'the new package', 30_000);
+      await service.idle();
+      expect(await weightsOf(service)).to.deep.equal({ a: 10, b: 20, c: 5 });
+      await unchanged();
+      expect(counts).to.include({ rebuilt: 3, failed: 0 });
+    });
+  }
+
+  it('has not changed if its bytes are the same, whatever its validators', async () => {
+    let sent = 0;
+    const server = await startOrigin(({ pathname }, headers) => (response) => {
+      const etag = `"${sent}"`;
+      if (headers['if-none-match'] === etag) return void response.writeHead(304, { ETag: etag }).end();
+      const dataset = toCsv(packagesNamed(['a']));
+      if (pathname === '/packages') return void response.end(dataset);
+      const body = 'name,weight\na,1\n';
+      return void response.writeHead(200, { ETag: `"${Math.min(++sent, 2)}"` }).end(body);
+    });
+    const service = await serve(server, { REBUILD_INTERVAL_SECONDS: '1' });
+    const { counts } = service.server.rebuilds;
+    sent = 1;
+    const before = counts.unchanged;
+    await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 30_000);
+    expect(counts.rebuilt).to.equal(1);
+  });
+
+  it('that appears, disappears or has other members is built by a refresh', async () => {
+    const documents = {
+      '/packages': toCsv(packagesNamed(['a'])),
+      '/weights': 'name,weight,other\na,1,2\n',
+    };
+    const server = await origin(documents);
+    const first = await serve(server, { WEIGHTS_URL: '' });
+    expect(await weightsOf(first)).to.deep.equal({ a: undefined });
+    for (const [env, weight] of [
+      [{ WEIGHTS_URL: `${server.origin}/weights` }, 1],
+      [{ WEIGHTS_URL: `${server.origin}/weights`, WEIGHTS_COLUMNS: 'name,other' }, 2],
+      [{}, undefined],
+    ] as const) {
+      const replica = await startService(
+        { DATASET_URL: `${server.origin}/packages`, REBUILD_INTERVAL_SECONDS: '1', ...env },
+        first.slug,
+      );
+      const { counts } = replica.server.rebuilds;
+      await waitFor(() => counts.unchanged > 0, 'a refresh without a build', 30_000);
+      expect(counts.rebuilt).to.equal(1);
+      expect(await weightsOf(replica)).to.deep.equal({ a: weight });
+      await replica.stop();
+    }
+  });
+
+  it('that fails keeps the old snapshot, with a reason that names it', async () => {
+    const documents: Documents = {
+      '/packages': toCsv(packagesNamed(['a', 'b'])),
+      '/weights': 'name,weight\na,1\nb,2\n',
+    };
+    const service = await serve(await origin(documents));
+    const id = service.server.snapshots.current?.id;
+    const whole = gzipSync('name,weight\na,1\nb,2\n');
+    for (const [weights, reason] of [
+      [undefined, "WEIGHTS_URL: the dataset's server responded with 404 instead of 200"],
+      [
+        LOGIN_PAGE,
+        /^WEIGHTS_URL: line 1: the header has no column "name" \(WEIGHTS_COLUMNS\): "<!DOCTYPE html>"$/,
+      ],
+      ['name,weight\na,1\nb,x\n', /^WEIGHTS_URL: line 3: weight "x" is not a number from 0 to \d+ in digits/],
+      ['name,weight\na,1\nb\n', 'WEIGHTS_URL: line 3: 1 fields instead of 2'],
+      ['name,weight\na,1\nb,2', /^WEIGHTS_URL: line 3: the last record does not end with a line end/],
+      ['{"name":"a","weight":-1}', /^WEIGHTS_URL: line 1: weight "-1" is not a number from 0/],
+      ['name,weight\n', 'WEIGHTS_URL: the document has no weights'],
+      [whole.subarray(0, whole.length - 4), /^WEIGHTS_URL: the gzip is cut off or damaged/],
+      ['name,name\na,1\n', /^WEIGHTS_URL: line 1: the header has two columns "name"/],
+    ] as const) {
+      documents['/weights'] = weights;
+      await service.rebuild();
+      if (typeof reason === 'string') expect(reasonOf(service)).to.equal(reason);
+      else expect(reasonOf(service)).to.match(reason);
+      expect(service.server.snapshots.current?.id).to.equal(id);
+      expect(await service.indices()).to.have.length(1);
+    }
+    expect(await weightsOf(service)).to.deep.equal({ a: 1, b: 2 });
+  });
+
+  it('has bad rows, which count together with those of the dataset', async () => {
+    const documents: Documents = {
+      '/packages': `${toCsv(packagesNamed(['a', 'b']))}9,,1,https://registry.example/\n`,
+      '/weights': 'name,weight\na,1\n,2\nb,3\n',
+    };
+    const server = await origin(documents);
+    const strict = await serve(server, { DATASET_MAX_BAD_ROWS: '1' });
+    expect(reasonOf(strict)).to.match(
+      /^line 4: name is empty \(more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows\)$/,
+    );
+    const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });
+    expect(await weightsOf(lenient)).to.deep.equal({ a: 1, b: 3 });
+    const skipped = logLines.filter(({ msg }) => msg === 'an invalid row of WEIGHTS_URL was skipped');
+    expect(skipped.at(-1)).to.include({ line: 3, reason: 'name is empty' });
+  });
+
+  it('is rejected if fewer than half of the names that had a weight have one now, unless forced', async () => {
+    const names = Array.from({ length: 12 }, (_, i) => `n${i}`);
+    const weights = (...numbers: number[]) => `name,weight\n${numbers.map((no) => `n${no},1\n`).join('')}`;
+    const documents: Documents = {
+      '/packages': toCsv(packagesNamed(names)),
+      '/weights': weights(0, 1, 2, 3),
+    };
+    const service = await serve(await origin(documents));
+    const rejected = async (now: string, have: number) => {
+      documents['/weights'] = now;
+      const id = service.server.snapshots.current?.id;
+      await service.rebuild();
+      expect(reasonOf(service)).to.equal(
+        `WEIGHTS_URL: of 4 names that had a weight, ${have} have one now: fewer than half; accept it with force=true or --force`,
+      );
+      expect(service.server.snapshots.current?.id).to.equal(id);
+    };
+    await rejected(weights(0), 1);
+    await rejected(weights(4, 5, 6, 7, 8, 9), 0);
+    await rejected('name,weight\nn0,1\nn1,0\nn2,0\nn3,\n', 1);
+    documents['/weights'] = weights(2, 3, 4, 5);
+    await service.rebuild();
+    expect(reasonOf(service), 'exactly half').to.equal(undefined);
+    documents['/weights'] = weights(9);
+    await service.rebuild('&force=true');
+    expect(reasonOf(service), 'forced').to.equal(undefined);
+    expect((await weightsOf(service))['n9']).to.equal(1);
+  });
+
+  it('is asked for with DATASET_AUTHORIZATION only at the origin of the dataset', async () => {
+    const documents: Documents = {
+      '/packages': toCsv(packagesNamed(['a'])),
+      '/weights': 'name,weight\na,1\n',
+    };
+    const server = await origin(documents);
+    const other = await startOrigin(({ pathname }) =>
+      pathname === '/moved'
+        ? withStatus(302, { Location: `${server.origin}/weights` })()
+        : documents['/weights'],
+    );
+    const secret = { DATASET_AUTHORIZATION: 'Bearer weights-secret-of-the-test' };
+    const tokens = (requests: ListServer['requests'], path: string) =>
+      requests.filter(({ url }) => url.startsWith(path)).map(({ headers }) => headers.authorization);
+
+    await serve(server, secret);
+    expect(tokens(server.requests, '/weights')).to.deep.equal([secret.DATASET_AUTHORIZATION]);
+    for (const path of ['/weights', '/moved']) {
+      server.requests.splice(0);
+      other.requests.splice(0);
+      const service = await serve(server, { ...secret, WEIGHTS_URL: `${other.origin}${path}` });
+      expect(await weightsOf(service)).to.deep.equal({ a: 1 });
+      expect(tokens(server.requests, '/packages')).to.deep.equal([secret.DATASET_AUTHORIZATION]);
+      expect(tokens(other.requests, path)).to.deep.equal([undefined]);
+      expect(tokens(server.requests, '/weights')).to.deep.equal(path === '/moved' ? [undefined] : []);
+    }
+  });
+});
