@@ -30,6 +30,11 @@ const PACKAGES = weighted(PLAIN, 1);
 const ORACLE = new Oracle(PACKAGES);
 const SIMILARITY = new SimilarityOracle(PACKAGES);
 
+/** Requests of each suite, and how many of them are sent at a time. */
+const SEARCHES = 2000;
+const LOOK_ALIKES = 500;
+const BATCH = 20;
+
 const BROAD = ['li', 'lib', 'LIB', 'de', 'er', '-dev', 'python3-', 'redis'];
 
 /** A part of a random name, of 2 to 100 characters. */
@@ -41,6 +46,11 @@ function randomPart(random: () => number): string {
     .slice(from, from + length)
     .join('')
     .trim();
+}
+
+/** Checks all items, some at a time. */
+async function inBatches<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
+  for (let i = 0; i < items.length; i += BATCH) await Promise.all(items.slice(i, i + BATCH).map(check));
 }
 
 async function expectSameSearch(service: Service, q: string, limit: number): Promise<void> {
@@ -74,24 +84,24 @@ for (const shards of [1, 3]) {
 
     it('sorts the entries of one rank by weight, then by name', async () => {
       const random = seededRandom(shards);
-      for (const q of BROAD)
-        for (const limit of [1, 20, 500]) await expectSameSearch(suite.service, q, limit);
-      for (let asked = 0; asked < 300;) {
+      const searches = BROAD.flatMap((q) => [1, 20, 500].map((limit) => ({ q, limit })));
+      while (searches.length < SEARCHES) {
         const q = randomPart(random);
-        if (codePoints(q).length < 2) continue;
-        await expectSameSearch(suite.service, q, pick(random, [1, 10, 20, 250, 500]));
-        asked++;
+        if (codePoints(q).length >= 2) searches.push({ q, limit: pick(random, [1, 10, 20, 250, 500]) });
       }
+      await inBatches(searches, ({ q, limit }) => expectSameSearch(suite.service, q, limit));
     });
 
     it('sorts the look-alikes at one distance by weight, then by name', async () => {
       const random = seededRandom(shards);
-      for (let asked = 0; asked < 75; asked++) {
+      const names: string[] = [];
+      while (names.length < LOOK_ALIKES) {
         const characters = codePoints(pick(random, PACKAGES).name).slice(0, 60);
-        if (asked % 2 === 0) characters.splice(integer(random, 0, characters.length - 1), 1);
+        if (names.length % 2 === 0) characters.splice(integer(random, 0, characters.length - 1), 1);
         const name = characters.join('').trim();
-        if (name !== '') await expectSameSimilar(suite.service, name);
+        if (name !== '') names.push(name);
       }
+      await inBatches(names, (name) => expectSameSimilar(suite.service, name));
     });
 
     it('keeps the order by next, whatever the limit', async () => {
