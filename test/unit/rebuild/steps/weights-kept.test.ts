@@ -1,0 +1,97 @@
+import { rejects } from 'node:assert/strict';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import type { SearchPool } from '../../../../src/clients/search-pool.js';
+import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
+import { readRows } from '../../../../src/rebuild/dataset/rows.js';
+import { Weights } from '../../../../src/rebuild/dataset/weights.js';
+import { assertWeightsKept } from '../../../../src/rebuild/steps/weights-kept.js';
+import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';
+import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
+import { itemsOf, streamOf } from '../../../support/batches.js';
+import { STEP } from '../../../support/step.js';
+
+const SERVED = { index: 'old', shards: 1, meta: { has_weights: true } } as unknown as FoundIndex;
+
+/** A pool that returns pages of the names that had a weight. */
+function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {
+  const bodies: string[] = [];
+  const post = (_path: string, body: string) => {
+    bodies.push(body);
+    const page = names.slice((bodies.length - 1) * 2000, bodies.length * 2000);
+    const entries = page.map((name) =>
+      encodeEntry(entryMembers({ no: 1, name, version: '1', url: 'https://a.example/', weight: 1 })),
+    );
+    return Promise.resolve([{ entries, exact: 0 }]);
+  };
+  return { post, bodies } as unknown as SearchPool & { bodies: string[] };
+}
+
+/** Weights of 1 for names, of which the dataset has those that are `known`. */
+async function weightsOf(names: readonly string[], known = names): Promise<Weights> {
+  const csv = Buffer.from(`name,weight\n${names.map((name) => `${name},1\n`).join('')}`);
+  const columns = { name: 'name', weight: 'weight' };
+  const weights = await Weights.read(streamOf([csv]), columns, 'csv', new BadRows(0, STEP.log));
+  const dataset = Buffer.from(`name,url\n${known.map((name) => `${name},https://a.example/\n`).join('')}`);
+  await itemsOf(weights.join(readRows(streamOf([dataset]), undefined)));
+  return weights;
+}
+
+describe('assertWeightsKept', () => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `n${i}`);
+
+  it('accepts half of the names that had a weight, on any number of pages, and no fewer', async () => {
+    for (const [count, pages] of [
+      [2, 1],
+      [1998, 1],
+      [2000, 2],
+      [4002, 3],
+    ] as const) {
+      const half = names(count / 2);
+      const pool = poolOf(names(count));
+      await assertWeightsKept(pool, SERVED, await weightsOf([...half, 'other']), STEP);
+      expect(pool.bodies).to.have.length(pages);
+      for (const body of pool.bodies) expect(body).to.contain('{"range":{"weight":{"gt":0}}}');
+      await rejects(
+        assertWeightsKept(poolOf(names(count)), SERVED, await weightsOf(['x', ...half.slice(1)]), STEP),
+        {
+          name: 'DatasetError',
+          message: new RegExp(
+            `^WEIGHTS_URL: of ${count} names that had a weight, ${count / 2 - 1} have one now`,
+          ),
+        },
+      );
+    }
+  });
+
+  it('does not count weights of names that the dataset has no longer', async () => {
+    const weights = await weightsOf(names(4), names(1));
+    await rejects(assertWeightsKept(poolOf(names(4)), SERVED, weights, STEP), /of 4 names .* 1 have one now/);
+  });
+
+  it('accepts all weights if no names had one, or the old ones cannot be read', async () => {
+    const weights = await weightsOf(['other']);
+    const without = { ...SERVED, meta: { has_weights: false } } as unknown as FoundIndex;
+    for (const served of [undefined, without, { ...SERVED, meta: undefined }]) {
+      const pool = poolOf(names(4));
+      await assertWeightsKept(pool, served, weights, STEP);
+      expect(pool.bodies).to.deep.equal([]);
+    }
+    await assertWeightsKept(poolOf([]), SERVED, weights, STEP);
+
+    const lines: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+    const broken = { post: () => Promise.reject(new Error('broken')) } as unknown as SearchPool;
+    await assertWeightsKept(broken, SERVED, weights, { ...STEP, log });
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.contain('could not be read and compared').and.contain('broken');
+  });
+
+  it('ends when the rebuild is stopped', async () => {
+    const stop = new AbortController();
+    stop.abort(new Error('stopped'));
+    const broken = { post: () => Promise.reject(new Error('broken')) } as unknown as SearchPool;
+    const options = { ...STEP, signal: stop.signal };
+    await rejects(assertWeightsKept(broken, SERVED, await weightsOf(['a']), options), /stopped/);
+  });
+});
