@@ -26,11 +26,11 @@ export default {
   testRunner: 'tap',
   tap: {
     testFiles: [
-      'test/unit/search/{cursor,queries,similarity,tier-predictor,tiered-search}.test.ts',
+      'test/unit/search/{by-weight,cursor,queries,similarity,tier-predictor,tiered-search}.test.ts',
       'test/unit/snapshot/name-order.test.ts',
       'test/unit/clients/msearch-response.test.ts',
       'test/unit/http/{limits/fixed-windows,request/query-params,response/etag}.test.ts',
-      'test/unit/rebuild/dataset/{csv,gunzip,rows,number-list}.test.ts',
+      'test/unit/rebuild/dataset/{csv,gunzip,rows,number-list,weights}.test.ts',
       'test/unit/rebuild/steps/{check,download}.test.ts',
       'test/unit/rebuild/{alias-actions,obsolete-indices,process/lease}.test.ts',
       'test/unit/properties.test.ts',

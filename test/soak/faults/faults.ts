@@ -44,6 +44,7 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     'a rollback is suspended before it takes effect',
     'the rebuild process cannot be started',
     'larger than allowed, or than the free disk',
+    '`WEIGHTS_URL` fails, or half of it is missing',
     'becomes a replica; full; wants another password',
     'a user with the rights in the guide alone',
   ]),
