@@ -44,6 +44,7 @@ async function writeWeights(path: string, count: number, more: number): Promise<
 }
 
 interface Joined {
+  /** Processor time: other processes do not matter. */
   seconds: number;
   megabytes: number;
 }
