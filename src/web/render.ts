@@ -16,7 +16,10 @@ export function renderMatches(matches: readonly Match[], query: string, more: bo
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
     if (group.length === 0) return [];
-    const heading = element('h2', {}, title, ' ', element('small', {}, formatNumber(group.length)));
+    // Of the last one shown, there may be more.
+    const isWhole = !more || matches.at(-1)?.rank !== rank;
+    const count = `${isWhole ? '' : 'first '}${formatNumber(group.length)}`;
+    const heading = element('h2', {}, title, ' ', element('small', {}, count));
     return [element('section', {}, heading, listOf(group, query))];
   });
   if (!more) return groups;

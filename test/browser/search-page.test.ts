@@ -70,7 +70,8 @@ describe('The search page', function () {
     expect(await names(page)).to.deep.equal(expected.map(({ name }) => name));
     expect(await page.getByRole('heading', { level: 2 }).allTextContents()).to.deep.equal(
       ['Exactly this name', 'Names that start with it', 'Names that contain it'].map(
-        (title, rank) => `${title} ${expected.filter((match) => match.rank === rank).length}`,
+        (title, rank) =>
+          `${title} ${rank === 2 ? 'first ' : ''}${expected.filter((match) => match.rank === rank).length}`,
       ),
     );
     expect(await hrefs(page)).to.deep.equal(expected.map(({ url }) => url));
