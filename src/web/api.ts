@@ -4,6 +4,8 @@ export interface Package {
   name: string;
   version: string;
   url: string;
+  /** Such as downloads; only in snapshots with weights. */
+  weight?: number;
 }
 
 /** 0: the name is the query; 1: it starts with it; 2: it contains it. */
@@ -123,7 +125,11 @@ export function isObject(value: unknown): value is Members {
 }
 
 export function isPackage(value: unknown): value is Package {
-  return isObject(value) && ['name', 'version', 'url'].every((member) => typeof value[member] === 'string');
+  return (
+    isObject(value) &&
+    ['name', 'version', 'url'].every((member) => typeof value[member] === 'string') &&
+    ['number', 'undefined'].includes(typeof value['weight'])
+  );
 }
 
 export function isMatch(value: unknown): value is Match {

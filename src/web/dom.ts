@@ -20,13 +20,3 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   made.append(...children);
   return made;
 }
-
-/** A number with thousands separators: `63,666`. */
-export function formatNumber(count: number): string {
-  return count.toLocaleString('en');
-}
-
-/** `1 package`, `2 packages`. */
-export function pluralize(count: number, thing: string): string {
-  return `${formatNumber(count)} ${thing}${count === 1 ? '' : 's'}`;
-}

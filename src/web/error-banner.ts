@@ -1,5 +1,6 @@
 import type { ApiError } from './api.js';
-import { byId, pluralize } from './dom.js';
+import { byId } from './dom.js';
+import { pluralize } from './format.js';
 
 const SECOND_MS = 1000;
 

@@ -8,7 +8,7 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
   const links = () => [...packages.querySelectorAll<HTMLAnchorElement>('.packages a')];
   const keys: Record<string, (event: KeyboardEvent) => boolean> = {
     '/': ({ target }) => {
-      if (target instanceof HTMLInputElement) return false;
+      if (target === input) return false;
       input.focus();
       input.select();
       return true;

@@ -1,6 +1,7 @@
-import { INITIAL_LIMIT, toUrl, MAX_LIMIT, type ViewState } from './url-state.js';
+import { INITIAL_LIMIT, toUrl, MAX_LIMIT, type SearchView, type Sort, type ViewState } from './url-state.js';
 import type { Change, ChangeCounts, Match, Package } from './api.js';
-import { pluralize, element, formatNumber } from './dom.js';
+import { element } from './dom.js';
+import { pluralize, formatCompact, formatNumber } from './format.js';
 import { highlight } from './highlight.js';
 
 /** Number of packages on a page of all packages. */
@@ -12,7 +13,7 @@ const TITLES = ['Exactly this name', 'Names that start with it', 'Names that con
  * Lists of the matches, by rank. If there are more, adds a link to the maximum of one request, or a button
  * beyond that.
  */
-export function renderMatches(matches: readonly Match[], query: string, more: boolean): HTMLElement[] {
+export function renderMatches(matches: readonly Match[], view: SearchView, more: boolean): HTMLElement[] {
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
     if (group.length === 0) return [];
@@ -20,24 +21,30 @@ export function renderMatches(matches: readonly Match[], query: string, more: bo
     const isWhole = !more || matches.at(-1)?.rank !== rank;
     const count = `${isWhole ? '' : 'first '}${formatNumber(group.length)}`;
     const heading = element('h2', {}, title, ' ', element('small', {}, count));
-    return [element('section', {}, heading, listOf(group, query))];
+    return [element('section', {}, heading, listOf(group, view.query))];
   });
   if (!more) return groups;
   if (matches.length >= MAX_LIMIT) {
     return [...groups, moreButton()];
   }
-  const address = toUrl({ query, limit: MAX_LIMIT });
+  const address = toUrl({ ...view, limit: MAX_LIMIT });
   return [...groups, element('p', {}, linkTo(address, `Show up to ${MAX_LIMIT}`))];
 }
 
 /** Suggested names for a query without matches, each with a link to a search for it. */
-export function renderSuggestions(suggestions: readonly Package[]): HTMLElement[] {
-  const items = suggestions.map(({ name }) => {
-    const address = toUrl({ query: name, limit: INITIAL_LIMIT });
-    const link = element('a', { href: address, 'data-within': '' }, element('bdi', { class: 'name' }, name));
-    return element('li', {}, link);
-  });
+export function renderSuggestions(suggestions: readonly Package[], sort: Sort): HTMLElement[] {
+  const items = suggestions.map((one) => element('li', {}, linkToSearch(one, sort)));
   return [element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items))];
+}
+
+/** A link to a search for the name of a package. */
+function linkToSearch({ name, weight }: Package, sort: Sort): HTMLAnchorElement {
+  return element(
+    'a',
+    { href: toUrl({ query: name, sort, limit: INITIAL_LIMIT }), 'data-within': '' },
+    element('bdi', { class: 'name' }, name),
+    element('span', { class: 'facts' }, ...weightOf(weight)),
+  );
 }
 
 /** A page of all packages, with links to the other pages. */
@@ -162,7 +169,11 @@ function listOfItems(items: readonly HTMLLIElement[]): HTMLUListElement {
 }
 
 /** @param before shown before the name. */
-function itemOf({ name, version, url }: Package, query: string, ...before: (Node | string)[]): HTMLLIElement {
+function itemOf(
+  { name, version, url, weight }: Package,
+  query: string,
+  ...before: (Node | string)[]
+): HTMLLIElement {
   const parts = highlight(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
   return element(
     'li',
@@ -173,9 +184,20 @@ function itemOf({ name, version, url }: Package, query: string, ...before: (Node
       ...before,
       element('bdi', { class: 'name' }, ...parts),
       ' ',
-      element('bdi', { class: 'version' }, version),
+      element('span', { class: 'facts' }, element('bdi', { class: 'version' }, version), ...weightOf(weight)),
     ),
   );
+}
+
+/** A weight as people read it, and the exact number for screen readers. */
+function weightOf(weight: number | undefined): (Node | string)[] {
+  if (weight === undefined) return [];
+  const exact = pluralize(weight, 'use');
+  return [
+    ' ',
+    element('span', { class: 'weight', 'aria-hidden': 'true', title: exact }, formatCompact(weight)),
+    element('span', { class: 'unseen' }, exact),
+  ];
 }
 
 function moreButton(): HTMLElement {

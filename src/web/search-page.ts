@@ -5,7 +5,7 @@ import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
 import { titleOf } from './render.js';
 import { Results, runUnlessAborted } from './results.js';
-import { INITIAL_LIMIT, parseUrl, trimmed, type ViewState } from './url-state.js';
+import { INITIAL_LIMIT, parseUrl, trimmed, type Sort, type ViewState } from './url-state.js';
 import { lengthOf, Views } from './views.js';
 
 /**
@@ -17,6 +17,8 @@ const LONG_DEBOUNCE_MS = 500;
 
 const form = byId('form', HTMLFormElement);
 const input = byId('query', HTMLInputElement);
+/** The chosen order of matches. It outlives an empty search box. */
+const sort = form.elements.namedItem('sort') as RadioNodeList;
 const composition = new Composition(input);
 const results = new Results(() => show(0));
 const views = new Views(results, composition);
@@ -30,6 +32,7 @@ function showAddress(): void {
   commitHistoryEntry();
   shown = parseUrl(location.search);
   input.value = queryOf(shown);
+  if ('query' in shown) sort.value = shown.sort;
   document.title = titleOf(shown);
   show(0);
 }
@@ -50,7 +53,7 @@ function onInput(): void {
   const query = trimmed(input.value);
   if (query === queryOf(shown)) return;
   results.cancelFocus();
-  shown = query === '' ? { page: 1 } : { query, limit: INITIAL_LIMIT };
+  shown = query === '' ? { page: 1 } : { query, sort: sort.value as Sort, limit: INITIAL_LIMIT };
   if (!composition.isActive) recordTyping(shown);
   show(isLimitNear() || lengthOf(query) === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
 }
@@ -78,6 +81,9 @@ form.addEventListener('submit', (event) => {
   commitHistoryEntry();
   results.focusFirst();
   if (results.isBusy) show(0);
+});
+byId('sort').addEventListener('change', () => {
+  if ('query' in shown) navigate({ ...shown, sort: sort.value as Sort });
 });
 document.addEventListener('click', (event) => {
   const link = (event.target as Element).closest<HTMLAnchorElement>('a[data-within]');

@@ -1,5 +1,6 @@
 import { changeCounts, fetchJson, isObject, type ChangeCounts } from './api.js';
-import { byId, pluralize, element, formatNumber } from './dom.js';
+import { byId, element } from './dom.js';
+import { pluralize, formatNumber } from './format.js';
 import { describeCounts } from './render.js';
 import { toUrl } from './url-state.js';
 

@@ -2,8 +2,18 @@
 export const INITIAL_LIMIT = 50;
 export const MAX_LIMIT = 500;
 
+/** The order of matches of one rank: most used first, or by name. Equal if the packages have no weights. */
+export type Sort = 'weight' | 'name';
+
+/** Matches of a query. */
+export interface SearchView {
+  query: string;
+  sort: Sort;
+  limit: number;
+}
+
 /** What the page shows, as in its URL: matches of a query, a page of all packages, or the latest changes. */
-export type ViewState = { query: string; limit: number } | { page: number } | { changes: true };
+export type ViewState = SearchView | { page: number } | { changes: true };
 
 /** Trims characters with the Unicode property White_Space, like the service. */
 export function trimmed(query: string): string {
@@ -14,8 +24,10 @@ export function trimmed(query: string): string {
 export function parseUrl(search: string): ViewState {
   const params = new URLSearchParams(search);
   const query = trimmed(params.get('q') ?? '');
-  if (query !== '')
-    return { query, limit: params.get('limit') === String(MAX_LIMIT) ? MAX_LIMIT : INITIAL_LIMIT };
+  if (query !== '') {
+    const sort = params.get('sort') === 'name' ? 'name' : 'weight';
+    return { query, sort, limit: params.get('limit') === String(MAX_LIMIT) ? MAX_LIMIT : INITIAL_LIMIT };
+  }
   if (params.has('changes')) return { changes: true };
   const page = Number(params.get('page') ?? 1);
   return { page: Number.isSafeInteger(page) && page > 0 ? page : 1 };
@@ -27,6 +39,7 @@ export function toUrl(shown: ViewState): string {
   const params = new URLSearchParams();
   if ('query' in shown) {
     params.set('q', shown.query);
+    if (shown.sort === 'name') params.set('sort', 'name');
     if (shown.limit !== INITIAL_LIMIT) params.set('limit', String(shown.limit));
   } else if (shown.page !== 1) params.set('page', String(shown.page));
   const search = params.toString();

@@ -10,6 +10,7 @@ import {
   type Match,
 } from './api.js';
 import type { Composition } from './composition.js';
+import { byId } from './dom.js';
 import {
   changesSummary,
   PAGE_SIZE,
@@ -22,7 +23,7 @@ import {
 } from './render.js';
 import type { Results } from './results.js';
 import { SnapshotBar } from './snapshot-bar.js';
-import type { ViewState } from './url-state.js';
+import type { SearchView, ViewState } from './url-state.js';
 
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
@@ -45,6 +46,8 @@ export function lengthOf(query: string): number {
 export class Views {
   readonly #snapshot = new SnapshotBar();
   readonly #firstLook = this.#snapshot.watch();
+  /** The choice between the orders of matches, which differ if the packages have weights. */
+  readonly #sort = byId('sort');
 
   constructor(
     private readonly results: Results,
@@ -53,36 +56,43 @@ export class Views {
 
   load(view: ViewState, signal: AbortSignal): Promise<void> {
     if ('query' in view) return this.#search(view, signal);
+    this.#sort.hidden = true;
     if ('changes' in view) return this.#showChanges(signal);
     return this.#browse(view, signal);
   }
 
-  async #search({ query, limit }: { query: string; limit: number }, signal: AbortSignal): Promise<void> {
+  async #search(view: SearchView, signal: AbortSignal): Promise<void> {
+    const { query, sort, limit } = view;
     const length = lengthOf(query);
     if (length > LONGEST_QUERY) {
+      this.#sort.hidden = true;
       this.results.display([`A query has at most ${LONGEST_QUERY} characters; this one has ${length}.`]);
       return;
     }
     if (length < SHORTEST_QUERY) {
-      await this.#lookUp(query, signal);
+      await this.#lookUp(view, signal);
       return;
     }
-    const params = new URLSearchParams({ q: query, limit: String(limit) });
+    const params = new URLSearchParams({ q: query, sort, limit: String(limit) });
     const list = {
       path: 'search',
       isExpected: listOf(isMatch, { query: params.get('q') }),
-      display: (matches: readonly Match[], more: boolean) =>
-        this.results.display(summaryOf(matches, query, more), renderMatches(matches, query, more)),
+      display: (matches: readonly Match[], more: boolean) => {
+        this.#sort.hidden = matches[0]?.weight === undefined;
+        this.results.display(summaryOf(matches, query, more), renderMatches(matches, view, more));
+      },
     };
     const result = await fetchJson(`search?${params.toString()}`, list.isExpected, signal);
     this.results.handle(result, ({ results }, headers) =>
       this.results.displayList(list, results, headers, signal),
     );
-    if ('body' in result && result.body.results.length === 0) await this.#suggest(query, signal);
+    if ('body' in result && result.body.results.length === 0) await this.#suggest(view, signal);
   }
 
   /** Shows the package with exactly this name, which is too short for a search. */
-  async #lookUp(name: string, signal: AbortSignal): Promise<void> {
+  async #lookUp(view: SearchView, signal: AbortSignal): Promise<void> {
+    const name = view.query;
+    this.#sort.hidden = true;
     if (this.composition.isActive) this.results.display([TYPE_MORE]);
     await this.composition.ended(signal);
     const params = new URLSearchParams({ name });
@@ -90,20 +100,20 @@ export class Views {
     this.results.handle(result, ({ results: [{ package: found }] }) => {
       const before = found === null ? 'No package is named' : 'The package named';
       const matches = found === null ? [] : [{ ...found, rank: 0 } as const];
-      this.results.display(quoting(before, name, `. ${TYPE_MORE}`), renderMatches(matches, name, false));
+      this.results.display(quoting(before, name, `. ${TYPE_MORE}`), renderMatches(matches, view, false));
     });
   }
 
   /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
-  async #suggest(query: string, signal: AbortSignal): Promise<void> {
+  async #suggest({ query, sort }: SearchView, signal: AbortSignal): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, SUGGEST_MS));
     await this.composition.ended(signal);
-    const params = new URLSearchParams({ name: query, limit: String(MAX_SUGGESTIONS) });
+    const params = new URLSearchParams({ name: query, sort: 'weight', limit: String(MAX_SUGGESTIONS) });
     const isExpected = listOf(isPackage, { name: params.get('name') });
     const result = await fetchJson(`similar?${params.toString()}`, isExpected, signal);
     if ('error' in result || result.body.results.length === 0) return;
     const { results } = result.body;
-    this.results.display(summaryOf([], query, false, results), renderSuggestions(results));
+    this.results.display(summaryOf([], query, false, results), renderSuggestions(results, sort));
   }
 
   async #showChanges(signal: AbortSignal): Promise<void> {

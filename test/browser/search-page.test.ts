@@ -221,7 +221,9 @@ describe('The search page', function () {
       }
     });
     await waitForResults(page, 'sqlite');
-    expect(sent.filter((path) => path.startsWith('/search'))).to.deep.equal(['/search?q=sqlite&limit=50']);
+    expect(sent.filter((path) => path.startsWith('/search'))).to.deep.equal([
+      '/search?q=sqlite&sort=weight&limit=50',
+    ]);
   });
 
   it('works with the keyboard alone', async () => {

@@ -6,7 +6,8 @@ describe('The URL of the page', () => {
     const queries = ['redis', '@scope/name', 'c++', 'a&b=c', '100%', 'ünï 🚀', '#1'];
     for (const query of queries)
       for (const limit of [INITIAL_LIMIT, MAX_LIMIT])
-        expect(parseUrl(toUrl({ query, limit }))).to.deep.equal({ query, limit });
+        for (const sort of ['weight', 'name'] as const)
+          expect(parseUrl(toUrl({ query, sort, limit }))).to.deep.equal({ query, sort, limit });
     expect(parseUrl(toUrl({ changes: true }))).to.deep.equal({ changes: true });
     for (const page of [1, 2, 1274]) expect(parseUrl(toUrl({ page }))).to.deep.equal({ page });
   });
@@ -14,7 +15,8 @@ describe('The URL of the page', () => {
   it('is relative and as short as possible', () => {
     expect(toUrl({ page: 1 })).to.equal('.');
     expect(toUrl({ page: 3 })).to.equal('?page=3');
-    expect(toUrl({ query: 'redis', limit: INITIAL_LIMIT })).to.equal('?q=redis');
+    expect(toUrl({ query: 'redis', sort: 'weight', limit: INITIAL_LIMIT })).to.equal('?q=redis');
+    expect(toUrl({ query: 'redis', sort: 'name', limit: INITIAL_LIMIT })).to.equal('?q=redis&sort=name');
     expect(toUrl({ changes: true })).to.equal('?changes');
   });
 
@@ -25,7 +27,9 @@ describe('The URL of the page', () => {
     for (const search of ['?changes=', '?changes=x', '?q=&changes', '?page=3&changes']) {
       expect(parseUrl(search), search).to.deep.equal({ changes: true });
     }
-    expect(parseUrl('?q=redis&changes')).to.deep.equal({ query: 'redis', limit: INITIAL_LIMIT });
-    expect(parseUrl('?q=%20redis%20&page=3&limit=7')).to.deep.equal({ query: 'redis', limit: INITIAL_LIMIT });
+    const redis = { query: 'redis', sort: 'weight', limit: INITIAL_LIMIT };
+    expect(parseUrl('?q=redis&changes')).to.deep.equal(redis);
+    expect(parseUrl('?q=%20redis%20&page=3&limit=7&sort=rank')).to.deep.equal(redis);
+    expect(parseUrl('?sort=name')).to.deep.equal({ page: 1 });
   });
 });

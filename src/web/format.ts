@@ -1,0 +1,17 @@
+/** A number with thousands separators: `63,666`. */
+export function formatNumber(count: number): string {
+  return count.toLocaleString('en');
+}
+
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+
+/** A number as people read it, with three digits: `12.3 M`. */
+export function formatCompact(count: number): string {
+  // The space does not break.
+  return COMPACT.format(count).replace(/(?=[A-Z]$)/, '\u202F');
+}
+
+/** `1 package`, `2 packages`. */
+export function pluralize(count: number, thing: string): string {
+  return `${formatNumber(count)} ${thing}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,164 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import {
+  contentWidth,
+  expectAccessible,
+  focused,
+  names,
+  screenshot,
+  searchBox,
+  waitForHeading,
+  waitForText,
+  waitUntilIdle,
+  useBrowser,
+} from './browser.js';
+import { packagesNamed } from '../support/datasets.js';
+import { useService } from '../support/service.js';
+
+/** Names and weights: a package that many use, names like it, and more names than are shown at first. */
+const WEIGHTS: readonly (readonly [string, number])[] = [
+  ['express', 123_456_789],
+  ['expresss', 45],
+  ['exprss', 0],
+  ['ex-press', 4_500],
+  ['exprexs', 7],
+  ['expres', 12_345],
+  ['expense', 999],
+  ['express-session', 9_876_543],
+  ['express-rate-limit', 12_300_000],
+  ['express-async', 0],
+  ['express-basic-auth', 1_234],
+  ['babel-plugin-express', 88],
+  ['a-router-for-express', 0],
+  ['react', 250_000_000],
+  ['reactt', 3],
+  ...Array.from({ length: 60 }, (_, i) => [`react-${10 + i}`, i] as const),
+  ...Array.from({ length: 560 }, (_, i) => [`use-react-${100 + i}`, 1000 - i] as const),
+];
+
+describe('The search page with weights', function () {
+  this.timeout(60_000);
+  const weights = WEIGHTS.map(([, weight]) => weight);
+  const suite = useService(() =>
+    packagesNamed(WEIGHTS.map(([name]) => name)).map((entry, i) => ({ ...entry, weight: weights[i] ?? 0 })),
+  );
+  const browser = useBrowser();
+  const open = (path = '/', options = {}) => browser.show(suite.service.url + path, options);
+  const order = (page: Page) => page.getByRole('group', { name: 'Order' });
+  /** The options of the toggle, by their accessible names. */
+  const option = (page: Page, name: string) => order(page).getByRole('radio', { name, exact: true });
+  const found = async (params: string) =>
+    ((await suite.service.get(`/search?${params}`)).body.results as { name: string }[]).map(
+      ({ name }) => name,
+    );
+
+  it('shows the most used matches first, or all by name, and keeps the choice in the URL', async () => {
+    const page = await open();
+    expect(await names(page)).to.deep.equal(WEIGHTS.slice(0, 100).map(([name]) => name));
+    expect(await order(page).isVisible()).to.equal(false);
+    await page.keyboard.type('express-');
+    await waitForText(page, '4 packages with “express-” in the name.');
+    const byWeight = ['express-rate-limit', 'express-session', 'express-basic-auth', 'express-async'];
+    expect(await names(page)).to.deep.equal(byWeight);
+    expect(await option(page, 'Most used').isChecked()).to.equal(true);
+    await option(page, 'A–Z').check();
+    await page.waitForURL('**/?q=express-&sort=name');
+    await waitUntilIdle(page);
+    expect(await names(page)).to.deep.equal(byWeight.toSorted());
+    expect(await focused(page)).to.equal('');
+    expect(await option(page, 'A–Z').evaluate((one) => one === document.activeElement)).to.equal(true);
+    await page.goBack();
+    await page.waitForURL('**/?q=express-');
+    await waitUntilIdle(page);
+    expect(await names(page)).to.deep.equal(byWeight);
+    expect(await option(page, 'Most used').isChecked()).to.equal(true);
+    await page.goForward();
+    await page.waitForURL('**/?q=express-&sort=name');
+    await waitUntilIdle(page);
+
+    // The choice holds for what is typed next.
+    await page.keyboard.press('/');
+    await searchBox(page).fill('');
+    await waitForHeading(page, 'All packages');
+    expect(await order(page).isVisible()).to.equal(false);
+    await page.keyboard.type('react');
+    await waitForText(page, 'The first 50 packages with “react” in the name; there are more.');
+    expect(page.url()).to.equal(`${suite.service.url}/?q=react&sort=name`);
+    expect(await names(page)).to.deep.equal(await found('q=react&limit=50'));
+    await page.getByRole('link', { name: 'Show up to 500' }).click();
+    await waitForText(page, 'The first 500 packages');
+    expect(page.url()).to.equal(`${suite.service.url}/?q=react&sort=name&limit=500`);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await waitForText(page, '622 packages');
+    const all = WEIGHTS.map(([name]) => name).filter((name) => name.includes('react'));
+    expect((await names(page)).slice(62)).to.deep.equal(
+      all.filter((name) => name.startsWith('use')).toSorted(),
+    );
+
+    const other = await open('/?q=express-&sort=name');
+    expect(await names(other)).to.deep.equal(byWeight.toSorted());
+    expect(await option(other, 'A–Z').isChecked()).to.equal(true);
+  });
+
+  it('shows weights as people read them, and the exact numbers to screen readers', async () => {
+    const page = await open('/?q=express-');
+    expect(await page.locator('.packages .weight').allTextContents()).to.deep.equal(
+      ['12.3 M', '9.88 M', '1.23 K', '0'].map((text) => text.replace(' ', '\u202F')),
+    );
+    for (const name of [
+      'express-rate-limit 1.0.0 12,300,000 uses',
+      'express-session 1.0.0 9,876,543 uses',
+      'express-async 1.0.0 0 uses',
+    ])
+      await page.getByRole('link', { name, exact: true }).waitFor();
+    await page.getByTitle('12,300,000 uses').waitFor();
+  });
+
+  it('states of a list that is cut off that these are the first ones', async () => {
+    const page = await open('/?q=react');
+    const headings = () => page.getByRole('heading', { level: 2 }).allTextContents();
+    expect(await headings()).to.deep.equal(['Exactly this name 1', 'Names that start with it first 49']);
+    await page.getByRole('link', { name: 'Show up to 500' }).click();
+    await waitForText(page, 'The first 500 packages');
+    const whole = ['Exactly this name 1', 'Names that start with it 61'];
+    expect(await headings()).to.deep.equal([...whole, 'Names that contain it first 438']);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await waitForText(page, '622 packages');
+    expect(await headings()).to.deep.equal([...whole, 'Names that contain it 560']);
+  });
+
+  for (const [what, options] of [
+    ['dark mode', { colorScheme: 'dark' }],
+    ['a phone', { viewport: { width: 320, height: 900 }, hasTouch: true, isMobile: true }],
+    [
+      'a dark phone',
+      { viewport: { width: 320, height: 900 }, hasTouch: true, isMobile: true, colorScheme: 'dark' },
+    ],
+  ] as const)
+    it(`supports ${what}`, async () => {
+      for (const [path, ready] of [
+        ['/?q=express', (page: Page) => waitForText(page, '8 packages')],
+        ['/?q=exprss-', (page: Page) => waitForHeading(page, 'Did you mean')],
+        ['/', (page: Page) => waitForHeading(page, 'All packages')],
+      ] as const) {
+        const page = await open(path, options);
+        await ready(page);
+        if ('viewport' in options) expect(await contentWidth(page)).to.equal(320);
+        await expectAccessible(page);
+        await screenshot(page, `weights-${what.replaceAll(' ', '-')}-${path.replace(/\W+/g, '')}`);
+      }
+    });
+
+  describe('that are all missing', () => {
+    const unweighted = useService(() => packagesNamed(['express', 'expresss']));
+
+    it('has no order to choose', async () => {
+      const page = await browser.show(`${unweighted.service.url}/?q=express`);
+      await waitForText(page, '2 packages');
+      expect(await order(page).isVisible()).to.equal(false);
+      expect(await page.locator('.weight').count()).to.equal(0);
+      expect(await names(page)).to.deep.equal(['express', 'expresss']);
+      await expectAccessible(page);
+    });
+  });
+});
