@@ -20,3 +20,8 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   made.append(...children);
   return made;
 }
+
+/** Lets screen readers say what others see elsewhere on the page. */
+export function speak(text: string): void {
+  byId('announcement').textContent = text;
+}

@@ -1,5 +1,6 @@
 import { INITIAL_LIMIT, toUrl, MAX_LIMIT, type SearchView, type Sort, type ViewState } from './url-state.js';
 import type { Change, ChangeCounts, Match, Package } from './api.js';
+import type { LookAlike } from './look-alikes.js';
 import { element } from './dom.js';
 import { pluralize, formatCompact, formatNumber } from './format.js';
 import { highlight } from './highlight.js';
@@ -35,6 +36,21 @@ export function renderMatches(matches: readonly Match[], view: SearchView, more:
 export function renderSuggestions(suggestions: readonly Package[], sort: Sort): HTMLElement[] {
   const items = suggestions.map((one) => element('li', {}, linkToSearch(one, sort)));
   return [element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items))];
+}
+
+/** Names that are easily mistaken for that of a package, each with a link to a search for it. */
+export function renderLookAlikes(lookAlikes: readonly LookAlike[], sort: Sort): HTMLElement {
+  const items = lookAlikes.map((one) => {
+    const link = linkToSearch(one, sort);
+    if (one.isMuchMoreUsed) link.append(' ', element('span', { class: 'much-more' }, 'much more used'));
+    return element('li', {}, link);
+  });
+  return element(
+    'section',
+    { class: 'look-alikes' },
+    element('h3', {}, 'Easily mistaken for'),
+    element('ul', { role: 'list' }, ...items),
+  );
 }
 
 /** A link to a search for the name of a package. */

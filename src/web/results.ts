@@ -1,5 +1,5 @@
 import { fetchJson, nextPage, type ApiResult, type Guard } from './api.js';
-import { byId } from './dom.js';
+import { byId, speak } from './dom.js';
 import { ErrorBanner } from './error-banner.js';
 import type { Summary } from './render.js';
 
@@ -29,6 +29,7 @@ export class Results {
 
   /** A request begins. */
   markBusy(): void {
+    speak('');
     this.#banner.hide();
     this.packages.ariaBusy = 'true';
   }
@@ -38,6 +39,11 @@ export class Results {
     this.packages.replaceChildren(...lists);
     this.packages.ariaBusy = 'false';
     if (this.#isEntering) this.#enter();
+  }
+
+  /** Adds an element after the first list. */
+  insert(...added: HTMLElement[]): void {
+    this.packages.firstElementChild?.after(...added);
   }
 
   /** Displays the body of a response, or why there is none. */

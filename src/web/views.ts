@@ -8,14 +8,18 @@ import {
   lookupOf,
   type Change,
   type Match,
+  type Package,
 } from './api.js';
 import type { Composition } from './composition.js';
-import { byId } from './dom.js';
+import { byId, speak } from './dom.js';
+import { pluralize } from './format.js';
+import { fetchLookAlikes, fetchSuggestions } from './look-alikes.js';
 import {
   changesSummary,
   PAGE_SIZE,
   quoting,
   renderChanges,
+  renderLookAlikes,
   renderMatches,
   renderPage,
   renderSuggestions,
@@ -27,7 +31,9 @@ import type { SearchView, ViewState } from './url-state.js';
 
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
-const MAX_SUGGESTIONS = 5;
+
+/** Delay before look-alikes of an exact match are requested: whoever types on means another name. */
+const LOOK_ALIKES_MS = 500;
 
 /** Number of changes per request. */
 const CHANGES_LIMIT = 500;
@@ -74,19 +80,24 @@ export class Views {
       return;
     }
     const params = new URLSearchParams({ q: query, sort, limit: String(limit) });
+    const lookAlikes: HTMLElement[] = [];
     const list = {
       path: 'search',
       isExpected: listOf(isMatch, { query: params.get('q') }),
       display: (matches: readonly Match[], more: boolean) => {
         this.#sort.hidden = matches[0]?.weight === undefined;
         this.results.display(summaryOf(matches, query, more), renderMatches(matches, view, more));
+        this.results.insert(...lookAlikes);
       },
     };
     const result = await fetchJson(`search?${params.toString()}`, list.isExpected, signal);
     this.results.handle(result, ({ results }, headers) =>
       this.results.displayList(list, results, headers, signal),
     );
-    if ('body' in result && result.body.results.length === 0) await this.#suggest(view, signal);
+    if ('error' in result) return;
+    const [first] = result.body.results;
+    if (first === undefined) await this.#suggest(view, signal);
+    else if (first.rank === 0) lookAlikes.push(...(await this.#warn(first, view, signal)));
   }
 
   /** Shows the package with exactly this name, which is too short for a search. */
@@ -102,18 +113,35 @@ export class Views {
       const matches = found === null ? [] : [{ ...found, rank: 0 } as const];
       this.results.display(quoting(before, name, `. ${TYPE_MORE}`), renderMatches(matches, view, false));
     });
+    const found = 'body' in result && result.body.results[0].package;
+    if (found) await this.#warn(found, view, signal);
   }
 
   /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
   async #suggest({ query, sort }: SearchView, signal: AbortSignal): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, SUGGEST_MS));
+    await this.#pause(SUGGEST_MS, signal);
+    const suggestions = await fetchSuggestions(query, signal);
+    if (suggestions.length > 0)
+      this.results.display(summaryOf([], query, false, suggestions), renderSuggestions(suggestions, sort));
+  }
+
+  /** Shows what an exact match is easily mistaken for, beside it. If the request fails, the page stays as it is. */
+  async #warn(exact: Package, { sort }: SearchView, signal: AbortSignal): Promise<HTMLElement[]> {
+    await this.#pause(LOOK_ALIKES_MS, signal);
+    const lookAlikes = await fetchLookAlikes(exact, signal);
+    if (lookAlikes.length === 0) return [];
+    const section = renderLookAlikes(lookAlikes, sort);
+    this.results.insert(section);
+    const muchMore = lookAlikes.filter((one) => one.isMuchMoreUsed).length;
+    const mark = muchMore > 0 ? `, ${muchMore} of them much more used` : '';
+    speak(`Easily mistaken for ${pluralize(lookAlikes.length, 'name')}${mark}.`);
+    return [section];
+  }
+
+  /** Waits for a time, and for the end of a composition. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
     await this.composition.ended(signal);
-    const params = new URLSearchParams({ name: query, sort: 'weight', limit: String(MAX_SUGGESTIONS) });
-    const isExpected = listOf(isPackage, { name: params.get('name') });
-    const result = await fetchJson(`similar?${params.toString()}`, isExpected, signal);
-    if ('error' in result || result.body.results.length === 0) return;
-    const { results } = result.body;
-    this.results.display(summaryOf([], query, false, results), renderSuggestions(results, sort));
   }
 
   async #showChanges(signal: AbortSignal): Promise<void> {

@@ -1,10 +1,12 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import {
+  answerProblem,
   contentWidth,
   expectAccessible,
   focused,
   names,
+  recordRequests,
   screenshot,
   searchBox,
   waitForHeading,
@@ -51,6 +53,11 @@ describe('The search page with weights', function () {
     ((await suite.service.get(`/search?${params}`)).body.results as { name: string }[]).map(
       ({ name }) => name,
     );
+  const lookAlikes = (page: Page) => page.locator('.look-alikes li');
+  const waitForLookAlikes = (page: Page) => waitForHeading(page, 'Easily mistaken for');
+  /** What screen readers say of changes that are not in the status line. */
+  const spoken = (page: Page, text: string) =>
+    page.locator('#announcement[aria-live=polite]').filter({ hasText: text }).waitFor({ state: 'attached' });
 
   it('shows the most used matches first, or all by name, and keeps the choice in the URL', async () => {
     const page = await open();
@@ -127,6 +134,124 @@ describe('The search page with weights', function () {
     expect(await headings()).to.deep.equal([...whole, 'Names that contain it 560']);
   });
 
+  it('shows what an exact match is easily mistaken for, half a second after the last letter', async () => {
+    const page = await open();
+    await page.clock.install();
+    const sent = recordRequests(page);
+    const requested = () => sent.filter((path) => path.startsWith('/similar'));
+    // Both are names of packages.
+    for (const letters of ['express', 's']) {
+      await page.keyboard.type(letters);
+      await page.clock.runFor(100);
+      await waitForText(page, 'in the name.');
+      await page.clock.runFor(350);
+      expect(requested()).to.deep.equal([]);
+    }
+    await page.clock.runFor(200);
+    await waitForLookAlikes(page);
+    expect(requested()).to.deep.equal(['/similar?name=expresss&sort=weight&limit=50']);
+    expect(await lookAlikes(page).getByRole('link').allInnerTexts()).to.have.length(5);
+    for (const name of [
+      'express 123,456,789 uses much more used',
+      'expres 12,345 uses much more used',
+      'ex-press 4,500 uses much more used',
+      'exprexs 7 uses',
+      'exprss 0 uses',
+    ])
+      await lookAlikes(page).getByRole('link', { name, exact: true }).waitFor();
+    await spoken(page, 'Easily mistaken for 5 names, 3 of them much more used.');
+    await expectAccessible(page);
+    await screenshot(page, 'look-alikes');
+
+    await lookAlikes(page).getByRole('link').first().click();
+    await page.clock.runFor(100);
+    await waitForText(page, '8 packages with “express” in the name.');
+    expect(await lookAlikes(page).count()).to.equal(0);
+    expect(await searchBox(page).inputValue()).to.equal('express');
+    await page.clock.runFor(600);
+    await waitForLookAlikes(page);
+    expect(await page.getByText('much more used').count()).to.equal(0);
+  });
+
+  it('keeps the look-alikes beside the exact match, without moving what is below', async () => {
+    const page = await open('/?q=react&limit=500');
+    const rows = page.locator('.packages li');
+    const before = await rows.nth(9).boundingBox();
+    await waitForLookAlikes(page);
+    expect((await rows.nth(9).boundingBox())?.y).to.equal(before?.y);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await waitForText(page, '622 packages');
+    expect(await lookAlikes(page).getByRole('link').count()).to.equal(1);
+    expect(await focused(page)).to.equal((await names(page))[500]);
+  });
+
+  it('shows no error if the look-alikes are refused', async () => {
+    const page = await open();
+    for (const [i, [status, code]] of (
+      [
+        [429, 'rate_limited'],
+        [503, 'search_unavailable'],
+        [404, 'not_found'],
+      ] as const
+    ).entries()) {
+      await answerProblem(page, '**/similar?*', status, { code, detail: 'no' });
+      const refused = page.waitForResponse('**/similar?*');
+      await searchBox(page).fill(['express', 'expresss', 'expres'][i] ?? '');
+      await (await refused).finished();
+      await page.waitForTimeout(100);
+      expect(await page.getByRole('alert').isVisible()).to.equal(false);
+      expect(await page.getByRole('timer').isVisible()).to.equal(false);
+      expect((await names(page)).length).to.be.greaterThan(0);
+      expect(await lookAlikes(page).count()).to.equal(0);
+    }
+  });
+
+  it('leaves the rest of the rate limit to searches', async () => {
+    const page = await open();
+    await page.route('**/search?*', async (route) => {
+      const response = await route.fetch();
+      const limit = { RateLimit: '"reading";r=29;t=60', 'RateLimit-Policy': '"reading";q=120;w=60' };
+      await route.fulfill({ response, headers: { ...response.headers(), ...limit } });
+    });
+    const sent = recordRequests(page);
+    await page.keyboard.type('expresss');
+    await waitForText(page, '1 package with');
+    await page.waitForTimeout(800);
+    expect(sent.filter((path) => path.startsWith('/similar'))).to.deep.equal([]);
+  });
+
+  it('works with the keyboard alone', async () => {
+    const page = await open('/?q=expresss');
+    await waitForLookAlikes(page);
+    const has = (name: string) =>
+      page
+        .evaluate(() => {
+          const { activeElement: one } = document;
+          return one?.closest('a,label,button')?.textContent ?? '';
+        })
+        .then((text) => expect(text).to.include(name));
+    const press = async (key: string, name: string) => {
+      await page.keyboard.press(key);
+      await has(name);
+    };
+    await press('Tab', 'Most used');
+    await press('ArrowRight', 'A–Z');
+    await page.waitForURL('**/?q=expresss&sort=name');
+    await waitForLookAlikes(page);
+    await has('A–Z');
+    await press('ArrowLeft', 'Most used');
+    await page.waitForURL('**/?q=expresss');
+    await waitForLookAlikes(page);
+    await press('Tab', 'expresss');
+    await press('Tab', 'express');
+    await press('Tab', 'expres');
+    await page.keyboard.press('/');
+    expect(await focused(page)).to.equal('query');
+    await press('Tab', 'Most used');
+    await page.keyboard.press('/');
+    expect(await focused(page)).to.equal('query');
+  });
+
   for (const [what, options] of [
     ['dark mode', { colorScheme: 'dark' }],
     ['a phone', { viewport: { width: 320, height: 900 }, hasTouch: true, isMobile: true }],
@@ -137,7 +262,8 @@ describe('The search page with weights', function () {
   ] as const)
     it(`supports ${what}`, async () => {
       for (const [path, ready] of [
-        ['/?q=express', (page: Page) => waitForText(page, '8 packages')],
+        ['/?q=expresss', waitForLookAlikes],
+        ['/?q=express', waitForLookAlikes],
         ['/?q=exprss-', (page: Page) => waitForHeading(page, 'Did you mean')],
         ['/', (page: Page) => waitForHeading(page, 'All packages')],
       ] as const) {
@@ -150,12 +276,16 @@ describe('The search page with weights', function () {
     });
 
   describe('that are all missing', () => {
-    const unweighted = useService(() => packagesNamed(['express', 'expresss']));
+    const unweighted = useService(() => packagesNamed(['express', 'expresss', 'exprss']));
 
-    it('has no order to choose', async () => {
+    it('has no order to choose, and look-alikes without marks', async () => {
       const page = await browser.show(`${unweighted.service.url}/?q=express`);
-      await waitForText(page, '2 packages');
+      await waitForLookAlikes(page);
       expect(await order(page).isVisible()).to.equal(false);
+      expect(await lookAlikes(page).getByRole('link').allTextContents()).to.deep.equal([
+        'expresss',
+        'exprss',
+      ]);
       expect(await page.locator('.weight').count()).to.equal(0);
       expect(await names(page)).to.deep.equal(['express', 'expresss']);
       await expectAccessible(page);
