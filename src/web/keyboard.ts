@@ -6,6 +6,9 @@
  */
 export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, clear: () => void): void {
   const links = () => [...packages.querySelectorAll<HTMLAnchorElement>('.packages a')];
+  /** The place of the package that has the focus, or whose button has it; -1 if none has. */
+  const placeIn = (all: HTMLAnchorElement[], target: EventTarget | null) =>
+    all.findIndex((link) => link.parentElement?.contains(target as Node));
   const keys: Record<string, (event: KeyboardEvent) => boolean> = {
     '/': ({ target }) => {
       if (target === input) return false;
@@ -15,14 +18,14 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
     },
     ArrowDown: ({ target }) => {
       const all = links();
-      const next = all[all.indexOf(target as HTMLAnchorElement) + 1];
-      if (target !== input && !all.includes(target as HTMLAnchorElement)) return false;
-      next?.focus();
+      const place = placeIn(all, target);
+      if (target !== input && place === -1) return false;
+      all[place + 1]?.focus();
       return true;
     },
     ArrowUp: ({ target }) => {
       const all = links();
-      const place = all.indexOf(target as HTMLAnchorElement);
+      const place = placeIn(all, target);
       if (place === -1) return false;
       (all[place - 1] ?? input).focus();
       return true;

@@ -1,6 +1,7 @@
 import { INITIAL_LIMIT, toUrl, MAX_LIMIT, type SearchView, type Sort, type ViewState } from './url-state.js';
 import type { Change, ChangeCounts, Match, Package } from './api.js';
 import type { LookAlike } from './look-alikes.js';
+import { copyButton } from './copy-button.js';
 import { element } from './dom.js';
 import { pluralize, formatCompact, formatNumber } from './format.js';
 import { highlight } from './highlight.js';
@@ -11,10 +12,16 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * Lists of the matches, by rank. If there are more, adds a link to the maximum of one request, or a button
- * beyond that.
+ * Lists of the matches, by rank, and a link to their JSON. If there are more, adds a link to the maximum of one
+ * request, or a button beyond that.
+ * @param path of the request that returned the first of them.
  */
-export function renderMatches(matches: readonly Match[], view: SearchView, more: boolean): HTMLElement[] {
+export function renderMatches(
+  matches: readonly Match[],
+  view: SearchView,
+  more: boolean,
+  path: string,
+): HTMLElement[] {
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
     if (group.length === 0) return [];
@@ -24,12 +31,11 @@ export function renderMatches(matches: readonly Match[], view: SearchView, more:
     const heading = element('h2', {}, title, ' ', element('small', {}, count));
     return [element('section', {}, heading, listOf(group, view.query))];
   });
-  if (!more) return groups;
-  if (matches.length >= MAX_LIMIT) {
-    return [...groups, moreButton()];
-  }
-  const address = toUrl({ ...view, limit: MAX_LIMIT });
-  return [...groups, element('p', {}, linkTo(address, `Show up to ${MAX_LIMIT}`))];
+  if (groups.length === 0) return [];
+  const isFull = matches.length >= MAX_LIMIT;
+  const links = element('p', { class: 'pager' }, element('a', { href: path }, 'This search as JSON'));
+  if (more && !isFull) links.prepend(linkTo(toUrl({ ...view, limit: MAX_LIMIT }), `Show up to ${MAX_LIMIT}`));
+  return [...groups, ...(more && isFull ? [moreButton()] : []), links];
 }
 
 /** Suggested names for a query without matches, each with a link to a search for it. */
@@ -88,7 +94,9 @@ export function renderPage(
     ...links,
   );
   const list = packages.length > 0 ? listOf(packages, '') : element('p', {}, 'This page is past the end.');
-  return [element('section', {}, element('h2', {}, 'All packages'), list), pager];
+  const download = element('a', { href: 'export?format=csv' }, 'Download as CSV');
+  const heading = element('div', { class: 'titled' }, element('h2', {}, 'All packages'), download);
+  return [element('section', {}, heading, list), pager];
 }
 
 /**
@@ -202,6 +210,7 @@ function itemOf(
       ' ',
       element('span', { class: 'facts' }, element('bdi', { class: 'version' }, version), ...weightOf(weight)),
     ),
+    ...copyButton(name),
   );
 }
 

@@ -80,17 +80,18 @@ export class Views {
       return;
     }
     const params = new URLSearchParams({ q: query, sort, limit: String(limit) });
+    const path = `search?${params.toString()}`;
     const lookAlikes: HTMLElement[] = [];
     const list = {
       path: 'search',
       isExpected: listOf(isMatch, { query: params.get('q') }),
       display: (matches: readonly Match[], more: boolean) => {
         this.#sort.hidden = matches[0]?.weight === undefined;
-        this.results.display(summaryOf(matches, query, more), renderMatches(matches, view, more));
+        this.results.display(summaryOf(matches, query, more), renderMatches(matches, view, more, path));
         this.results.insert(...lookAlikes);
       },
     };
-    const result = await fetchJson(`search?${params.toString()}`, list.isExpected, signal);
+    const result = await fetchJson(path, list.isExpected, signal);
     this.results.handle(result, ({ results }, headers) =>
       this.results.displayList(list, results, headers, signal),
     );
@@ -107,11 +108,15 @@ export class Views {
     if (this.composition.isActive) this.results.display([TYPE_MORE]);
     await this.composition.ended(signal);
     const params = new URLSearchParams({ name });
-    const result = await fetchJson(`lookup?${params.toString()}`, lookupOf(params.get('name')), signal);
+    const path = `lookup?${params.toString()}`;
+    const result = await fetchJson(path, lookupOf(params.get('name')), signal);
     this.results.handle(result, ({ results: [{ package: found }] }) => {
       const before = found === null ? 'No package is named' : 'The package named';
       const matches = found === null ? [] : [{ ...found, rank: 0 } as const];
-      this.results.display(quoting(before, name, `. ${TYPE_MORE}`), renderMatches(matches, view, false));
+      this.results.display(
+        quoting(before, name, `. ${TYPE_MORE}`),
+        renderMatches(matches, view, false, path),
+      );
     });
     const found = 'body' in result && result.body.results[0].package;
     if (found) await this.#warn(found, view, signal);

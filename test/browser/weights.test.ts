@@ -220,6 +220,33 @@ describe('The search page with weights', function () {
     expect(sent.filter((path) => path.startsWith('/similar'))).to.deep.equal([]);
   });
 
+  it('copies a name, and says so', async () => {
+    const page = await open('/?q=express-');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const button = page.getByRole('button', { name: 'Copy express-session', exact: true });
+    await button.click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    await spoken(page, 'Copied express-session');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).to.equal('express-session');
+    await expectAccessible(page);
+    await screenshot(page, 'copied');
+    await page.getByText('Copied', { exact: true }).waitFor({ state: 'detached' });
+    await page.evaluate(() => {
+      navigator.clipboard.writeText = () => Promise.reject(new Error('denied'));
+    });
+    await button.click();
+    await page.getByText('Not copied', { exact: true }).waitFor();
+    await spoken(page, 'The browser did not allow to copy.');
+  });
+
+  it('has no button where there is no clipboard', async () => {
+    const page = await browser.open(`${suite.service.url}/?q=express-`, {}, () => {
+      Object.defineProperty(globalThis, 'isSecureContext', { value: false });
+    });
+    await waitForText(page, '4 packages');
+    expect(await page.getByRole('button', { name: /Copy/ }).count()).to.equal(0);
+  });
+
   it('works with the keyboard alone', async () => {
     const page = await open('/?q=expresss');
     await waitForLookAlikes(page);
@@ -243,6 +270,10 @@ describe('The search page with weights', function () {
     await page.waitForURL('**/?q=expresss');
     await waitForLookAlikes(page);
     await press('Tab', 'expresss');
+    await press('Tab', 'Copy expresss');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.keyboard.press('Space');
+    await spoken(page, 'Copied expresss');
     await press('Tab', 'express');
     await press('Tab', 'expres');
     await page.keyboard.press('/');
@@ -250,6 +281,34 @@ describe('The search page with weights', function () {
     await press('Tab', 'Most used');
     await page.keyboard.press('/');
     expect(await focused(page)).to.equal('query');
+
+    // The arrows move from a button, too.
+    await searchBox(page).fill('express-');
+    await waitForText(page, '4 packages');
+    await page.keyboard.press('ArrowDown');
+    await press('Tab', 'Copy express-rate-limit');
+    await page.keyboard.press('ArrowDown');
+    expect(await focused(page)).to.equal('express-session');
+    await press('Tab', 'Copy express-session');
+    await page.keyboard.press('ArrowUp');
+    expect(await focused(page)).to.equal('express-rate-limit');
+    await press('Tab', 'Copy express-rate-limit');
+    await page.keyboard.press('Escape');
+    expect(await focused(page)).to.equal('query');
+  });
+
+  it('links to the JSON of a search, and to the whole list', async () => {
+    const page = await open('/?q=react&sort=name');
+    const link = page.getByRole('link', { name: 'This search as JSON' });
+    const href = (await link.getAttribute('href')) ?? '';
+    expect(href).to.equal('search?q=react&sort=name&limit=50');
+    const { body } = await suite.service.get(`/${href}`);
+    expect((body.results as { name: string }[]).map(({ name }) => name)).to.deep.equal(await names(page));
+    await searchBox(page).fill('');
+    await waitForHeading(page, 'All packages');
+    const download = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Download as CSV' }).click();
+    expect((await download).suggestedFilename()).to.match(/\.csv$/);
   });
 
   for (const [what, options] of [
