@@ -41,6 +41,7 @@ export default tseslint.config(
     files: [
       'src/main.ts',
       'src/cli/*.ts',
+      'src/mcp/mcp.ts',
       'src/dev/start.ts',
       'test/support/*.ts',
       'test/soak/*.ts',

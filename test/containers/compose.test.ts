@@ -114,6 +114,7 @@ describe('docker-compose.yml', function () {
     expect((await read('ls', 'dist')).split('\n'))
       .to.include('main.js')
       .and.not.include('dev');
+    expect((await read('ls', 'dist/mcp')).split('\n')).to.have.members(['LICENSE', 'mcp.js']);
     const { packages } = JSON.parse(await read('cat', 'node_modules/.package-lock.json')) as {
       packages: Record<string, { dev?: boolean }>;
     };

@@ -1,0 +1,327 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import type { Client } from '@modelcontextprotocol/client';
+import { expect } from 'chai';
+import getPort from 'get-port';
+import { packagesNamed } from '../support/datasets.js';
+import { engines } from '../support/engines.js';
+import { MCP_PROGRAM, PROTOCOLS, startMcp, textOf } from '../support/mcp-client.js';
+import { scrape } from '../support/metrics.js';
+import { useProxiedService } from '../support/proxied-service.js';
+import { UNCACHED } from '../support/background-reader.js';
+import { runCommand } from '../support/spawn-cli.js';
+import { BYPASS_SECRET, useService } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
+
+const NAMES = Array.from({ length: 90 }, (_, i) => `package-number-${i}`);
+const AWKWARD = ['@scope/name', 'c++', 'a&name=b', '日本語', 'x'.repeat(100), 'y'.repeat(300)];
+const SPELLINGS = ['redis-py', 'redis_py', 'redispi'];
+const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS]);
+const entryOf = (name: string) => PACKAGES.find((entry) => entry.name === name);
+
+const callOf = (client: Client, tool: string) => (args: Record<string, unknown>, signal?: AbortSignal) =>
+  client.callTool({ name: tool, arguments: args }, signal === undefined ? {} : { signal });
+
+for (const mode of PROTOCOLS) {
+  describe(`The MCP server, protocol ${JSON.stringify(mode)}`, function () {
+    this.timeout(60_000);
+    const suite = useProxiedService(() => PACKAGES, {
+      RATE_LIMIT_POINTS: '10000',
+      RATE_LIMIT_WINDOW_SECONDS: '86400',
+      METRICS_PORT: '0',
+      ...UNCACHED,
+    });
+    let client: Client;
+    before(async () => {
+      client = await startMcp(suite.service.url, { mode });
+    });
+    after(() => client.close());
+
+    const check = async (args: Record<string, unknown>) => {
+      const result = await callOf(client, 'check_packages')(args);
+      expect(result.isError, textOf(result)).not.to.equal(true);
+      expect(JSON.parse(textOf(result))).to.deep.equal(result.structuredContent);
+      return result.structuredContent as { results: { name: string; status: string }[] };
+    };
+
+    /** Requests and points since the start, of all paths that are limited. */
+    async function used() {
+      const metrics = await scrape(suite.service.server.metricsUrl);
+      const paths = ['/stats', '/lookup', '/similar', '/search'];
+      const counts = paths.map((route) => metrics.sum('http_request_duration_seconds_count', { route }) ?? 0);
+      const { limit } = (await suite.service.get('/debug-ip')).body;
+      return { requests: counts.reduce((a, b) => a + b), points: limit.limit - limit.remaining };
+    }
+
+    it('has three tools with schemas, in at most 4,000 characters', async () => {
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name)).to.deep.equal([
+        'check_packages',
+        'search_packages',
+        'similar_packages',
+      ]);
+      for (const { outputSchema, annotations } of tools) {
+        expect(outputSchema?.['required']).to.include.members(['registry', 'taken_at', 'note', 'results']);
+        expect(annotations).to.include({ readOnlyHint: true });
+      }
+      expect(JSON.stringify(tools).length).to.be.at.most(4000);
+    });
+
+    it('says of which registry and when, and that newer packages may be missing', async () => {
+      const taken = new Date((await suite.service.get('/stats')).headers.get('Last-Modified') ?? '');
+      const calls = {
+        check_packages: { names: ['a'] },
+        search_packages: { query: 'red' },
+        similar_packages: { name: 'a' },
+      };
+      for (const [tool, args] of Object.entries(calls)) {
+        const { structuredContent } = await callOf(client, tool)(args);
+        expect(structuredContent, tool).to.deep.include({
+          registry: suite.service.slug,
+          source: 'registry.example',
+          taken_at: taken.toISOString(),
+          note: 'This is a snapshot: a newer package may be missing.',
+        });
+      }
+    });
+
+    it('checks names: existing, of another spelling, and missing', async () => {
+      const names = [
+        ...AWKWARD,
+        ' redis-py ',
+        'Redis.Py',
+        'redis-pyy',
+        'unheard-of',
+        'unheard-of',
+        'z'.repeat(101),
+      ];
+      const { results } = await check({ names });
+      const existing = [...AWKWARD, 'redis-py'];
+      expect(results.slice(0, existing.length)).to.deep.equal(
+        existing.map((name) => ({ name, status: 'exists', package: entryOf(name) })),
+      );
+      expect(results.slice(existing.length)).to.deep.equal([
+        {
+          name: 'Redis.Py',
+          status: 'exists_as',
+          package: entryOf('redis-py'),
+          look_alikes: [
+            { ...entryOf('redis_py'), distance: 0 },
+            { ...entryOf('redispi'), distance: 1 },
+          ],
+        },
+        {
+          name: 'redis-pyy',
+          status: 'missing',
+          look_alikes: [
+            { ...entryOf('redis-py'), distance: 1 },
+            { ...entryOf('redis_py'), distance: 1 },
+            { ...entryOf('redispi'), distance: 2 },
+          ],
+        },
+        { name: 'unheard-of', status: 'missing', look_alikes: [] },
+        { name: 'z'.repeat(101), status: 'not_checked' },
+      ]);
+    });
+
+    it('checks a hundred names with 12 requests and 41 points, and ten of them for look-alikes', async () => {
+      const missing = Array.from({ length: 10 }, (_, i) => `unknown-name-${i}-${'x'.repeat(40)}`);
+      const before = await used();
+      const { results } = await check({ names: [...NAMES, ...missing] });
+      const after = await used();
+      expect({
+        requests: after.requests - before.requests,
+        points: after.points - before.points,
+      }).to.deep.equal({ requests: 12, points: 41 });
+      const counted = (status: string) => results.filter((result) => result.status === status).length;
+      expect([counted('exists'), counted('missing')]).to.deep.equal([90, 10]);
+      const { results: more } = await check({ names: [...missing, 'one-more'] });
+      expect(more.at(-1)).to.deep.equal({ name: 'one-more', status: 'not_checked' });
+    });
+
+    it('checks names that are too long for one request', async () => {
+      const names = Array.from({ length: 100 }, (_, i) => `${'語'.repeat(60)}${i}`);
+      const { results } = await check({ names });
+      expect(results.map(({ name }) => name)).to.deep.equal(names);
+    });
+
+    it('searches, and finds similar names', async () => {
+      const search = callOf(client, 'search_packages');
+      expect((await search({ query: 'edis', limit: 2 })).structuredContent).to.deep.include({
+        results: ['redis-py', 'redis_py'].map((name) => ({ ...entryOf(name), rank: 2 })),
+        truncated: true,
+      });
+      const similar = callOf(client, 'similar_packages');
+      expect((await similar({ name: 'redispy' })).structuredContent).to.deep.include({
+        results: [
+          { ...entryOf('redis-py'), distance: 0 },
+          { ...entryOf('redis_py'), distance: 0 },
+          { ...entryOf('redispi'), distance: 1 },
+        ],
+        truncated: false,
+      });
+    });
+
+    it('reports invalid arguments as errors of the tool', async () => {
+      const check = callOf(client, 'check_packages');
+      for (const names of [[], Array(101).fill('a'), 'redis']) {
+        const result = await check({ names });
+        expect(result.isError).to.equal(true);
+        expect(textOf(result)).to.include('names');
+      }
+      const empty = await check({ names: ['a', ' '] });
+      expect(textOf(empty)).to.match(/^invalid_parameter: name .*1 to 512 bytes\.$/);
+      const short = await callOf(client, 'search_packages')({ query: 'a' });
+      expect([short.isError, textOf(short)]).to.deep.equal([
+        true,
+        'invalid_parameter: q must have 2 to 100 characters.',
+      ]);
+    });
+
+    it('stops the requests of a call that the client cancels', async () => {
+      const hold = suite.proxy.hold('before', (_method, _path, body) => body.includes('fuzzy'));
+      const controller = new AbortController();
+      const before = await used();
+      const call = callOf(client, 'check_packages')(
+        { names: ['cancelled-1', 'cancelled-2', 'cancelled-3'] },
+        controller.signal,
+      );
+      const outcome = call.then(
+        () => 'a result',
+        (error: unknown) => String(error),
+      );
+      await hold.arrived;
+      controller.abort('no longer needed');
+      expect(await outcome).to.include('no longer needed');
+      hold.release();
+      // The next call is answered after everything that the cancelled one could have sent before it.
+      await callOf(client, 'search_packages')({ query: 'red' });
+      await waitFor(async () => (await used()).requests >= before.requests + 5, 'the requests to be counted');
+      expect((await used()).requests - before.requests).to.equal(5);
+    });
+
+    it('reports that the service is unavailable, and when to try again', async () => {
+      const recover = suite.proxy.impersonate(
+        (_request, response) => response.writeHead(503).end('{}'),
+        (_method, path) => path.includes('/_msearch'),
+      );
+      try {
+        const result = await callOf(client, 'check_packages')({ names: ['redis-py'] });
+        expect(result.isError).to.equal(true);
+        expect(textOf(result)).to.match(/^search_unavailable: .*\. Try again in \d+ seconds\.$/);
+      } finally {
+        recover();
+      }
+    });
+  });
+}
+
+describe('The MCP server and rate limits', function () {
+  this.timeout(60_000);
+  const suite = useService(
+    () => PACKAGES,
+    () => ({ RATE_LIMIT_POINTS: '5', RATE_LIMIT_WINDOW_SECONDS: '86400' }),
+  );
+
+  /** The result of a call that costs ten points. */
+  async function result(env: Record<string, string>) {
+    const client = await startMcp(suite.service.url, { env });
+    try {
+      for (let i = 0; i < 4; i++) await callOf(client, 'search_packages')({ query: 'red' });
+      return await callOf(client, 'check_packages')({ names: NAMES });
+    } finally {
+      await client.close();
+    }
+  }
+
+  it('reports when to try again', async () => {
+    const { isError, ...limited } = await result({});
+    expect(isError).to.equal(true);
+    expect(textOf({ isError, ...limited })).to.match(/^rate_limited: .*\. Try again in \d{5} seconds\.$/);
+  });
+
+  it('has no limit with a bypass token', async () => {
+    const { body } = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
+    const allowed = await result({ BYPASS_TOKEN: body.bypass_token });
+    expect(allowed.isError, textOf(allowed)).not.to.equal(true);
+  });
+
+  it('says that a token may have expired', async () => {
+    const limited = await result({ BYPASS_TOKEN: `1700000000:${'A'.repeat(43)}` });
+    expect(textOf(limited)).to.match(
+      /^rate_limited: .* The bypass token is not valid here, or expired: it lasts one hour\. Try again in \d+ seconds\.$/,
+    );
+  });
+});
+
+describe('The MCP server without its service', () => {
+  it('reports that it cannot be reached, and when to try again', async () => {
+    const origin = `http://127.0.0.1:${await getPort()}`;
+    const client = await startMcp(`${origin}/path`);
+    const result = await callOf(client, 'similar_packages')({ name: 'redis' });
+    await client.close();
+    expect(result.isError).to.equal(true);
+    expect(textOf(result)).to.match(
+      /^http:.* cannot be reached \(connect ECONNREFUSED .+\)\. Try again in 10 seconds\.$/,
+    );
+    expect(textOf(result)).to.include(origin);
+  });
+
+  it('reports that something else responds', async () => {
+    const client = await startMcp(engines().elasticsearch.url);
+    const result = await callOf(client, 'similar_packages')({ name: 'redis' });
+    await client.close();
+    expect(result.isError).to.equal(true);
+    expect(textOf(result)).to.match(/does not respond like a package registry search: check --url\.$/);
+  });
+
+  it('explains its usage if the address is missing or malformed', async () => {
+    for (const args of [
+      [],
+      ['--url', 'registry'],
+      ['--url', 'ftp://a'],
+      ['--url', 'http://a:b@c'],
+      ['--other'],
+    ]) {
+      const { code, stdout, stderr } = await runCommand('mcp/mcp', {}, args);
+      expect({ code, stdout, stderr }, args.join(' ')).to.deep.equal({
+        code: 2,
+        stdout: '',
+        stderr: 'usage: node dist/mcp/mcp.js --url http://HOST:PORT\n',
+      });
+    }
+  });
+
+  it('writes nothing but JSON-RPC to standard output, and ends with its input', async () => {
+    const program = spawn(process.execPath, [MCP_PROGRAM, '--url', 'http://127.0.0.1:1']);
+    const output = text(program.stdout);
+    const messages = [
+      {
+        id: 1,
+        method: 'initialize',
+        params: {
+          protocolVersion: '2025-06-18',
+          capabilities: {},
+          clientInfo: { name: 'test', version: '1' },
+        },
+      },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/list' },
+      { id: 3, method: 'tools/call', params: { name: 'search_packages', arguments: { query: 'redis' } } },
+      { id: 4, method: 'unknown' },
+    ];
+    program.stdin.write('not JSON\n');
+    for (const message of messages)
+      program.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    let written = '';
+    program.stdout.on('data', (chunk: Buffer) => (written += chunk.toString()));
+    await waitFor(() => [1, 2, 3, 4].every((id) => written.includes(`"id":${id}`)), 'four responses');
+    program.stdin.end();
+    const [code] = (await once(program, 'exit')) as [number];
+    expect(code).to.equal(0);
+    for (const line of (await output).trimEnd().split('\n')) {
+      expect((JSON.parse(line) as { jsonrpc: string }).jsonrpc).to.equal('2.0');
+    }
+  });
+});
