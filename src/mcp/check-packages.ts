@@ -6,7 +6,7 @@ import {
   type LookAlike,
   type Package,
   type SnapshotReader,
-} from './api-client.js';
+} from './snapshot-reader.js';
 
 /** Maximum number of names in a call: that of `/lookup`. */
 export const MAX_NAMES = 100;

@@ -1,8 +1,9 @@
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { trimWhiteSpace } from '../unicode.js';
-import { foundSchema, lookAlikeSchema, snapshotSchema, type ApiClient } from './api-client.js';
+import type { ApiClient } from './api-client.js';
 import { checkedSchema, checkPackages, MAX_NAMES } from './check-packages.js';
+import { foundSchema, lookAlikeSchema, SnapshotReader, snapshotSchema } from './snapshot-reader.js';
 
 const name = z.string().overwrite(trimWhiteSpace);
 
@@ -34,7 +35,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
       annotations: READ_ONLY,
     },
     async ({ names, compare_existing }, { mcpReq: { signal } }) => {
-      const reader = await api.currentSnapshot(signal);
+      const reader = await SnapshotReader.open(api, signal);
       return result({ ...reader.about, results: await checkPackages(reader, names, compare_existing) });
     },
   );
@@ -48,7 +49,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
       annotations: READ_ONLY,
     },
     async ({ query, limit }, { mcpReq: { signal } }) => {
-      const reader = await api.currentSnapshot(signal);
+      const reader = await SnapshotReader.open(api, signal);
       return result({ ...reader.about, ...(await reader.search(query, limit)) });
     },
   );
@@ -62,7 +63,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
       annotations: READ_ONLY,
     },
     async ({ name, limit }, { mcpReq: { signal } }) => {
-      const reader = await api.currentSnapshot(signal);
+      const reader = await SnapshotReader.open(api, signal);
       return result({ ...reader.about, ...(await reader.similar(name, limit)) });
     },
   );

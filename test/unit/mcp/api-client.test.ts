@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { ApiClient } from '../../../src/mcp/api-client.js';
 import { checkPackages } from '../../../src/mcp/check-packages.js';
+import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
 
 const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
 
@@ -27,7 +28,7 @@ describe('The API client of the MCP server', () => {
   beforeEach(() => asked.splice(0));
 
   const { signal } = new AbortController();
-  const reader = (token?: string) => new ApiClient(base, token).currentSnapshot(signal);
+  const reader = (token?: string) => SnapshotReader.open(new ApiClient(base, token), signal);
   const json = (response: ServerResponse, body: unknown) => response.end(JSON.stringify(body));
   const entry = (name: string, weight?: number) => ({ no: 1, name, version: '1', url: 'https://a', weight });
   const failure = async () => {
@@ -62,7 +63,7 @@ describe('The API client of the MCP server', () => {
 
   it('follows no redirect, which could take the token to another host', async () => {
     respond = (response) => response.writeHead(301, { Location: '/base/stats' }).end();
-    expect(await failure()).to.match(/does not respond like a package registry search: check --url\.$/);
+    expect(await failure()).to.match(/does not respond like a package registry search: check --url$/);
     expect(asked).to.have.length(2);
   });
 

@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import type { ApiClient, Params } from './api-client.js';
+
+/** An entry of a response. Members that a tool does not promise are removed. */
+export const packageSchema = z.object({
+  no: z.number(),
+  name: z.string(),
+  version: z.string(),
+  url: z.string(),
+  weight: z.number().optional(),
+});
+export const foundSchema = packageSchema.extend({
+  rank: z.number().describe('0 equal, 1 prefix, 2 elsewhere'),
+});
+export const lookAlikeSchema = packageSchema.extend({ distance: z.number() });
+
+export type Package = z.output<typeof packageSchema>;
+export type LookAlike = z.output<typeof lookAlikeSchema>;
+
+/** What every result says about the data. */
+export const snapshotSchema = z.object({
+  registry: z.string(),
+  source: z.string(),
+  taken_at: z.string(),
+  note: z.string(),
+});
+
+const NOTE = 'This is a snapshot: a newer package may be missing.';
+
+/** `/stats`: the middle word of a member's name is the registry. */
+const statsSchema = z.looseObject({ source: z.string() });
+const TOTAL = /^total_(.+)_packages$/m;
+
+/**
+ * Length of the query string of one `/lookup`. Proxies accept request lines of 8 KB, the service heads of 16 KB.
+ * A hundred names of up to sixty characters fit.
+ */
+const MAX_QUERY_LENGTH = 7000;
+
+/** Results of a search, and whether there are more. */
+interface Page<T> {
+  results: T[];
+  truncated: boolean;
+}
+
+/** Reads one snapshot, also if another one goes live meanwhile. Methods throw what {@link ApiClient.get} throws. */
+export class SnapshotReader {
+  private constructor(
+    private readonly api: ApiClient,
+    private readonly id: string,
+    /** The part of every result that describes the snapshot. */
+    readonly about: z.output<typeof snapshotSchema>,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** A reader of the current snapshot. */
+  static async open(api: ApiClient, signal: AbortSignal): Promise<SnapshotReader> {
+    const { body, headers } = await api.get('stats', [], statsSchema, signal);
+    const [, registry = ''] = TOTAL.exec(Object.keys(body).join('\n')) ?? [];
+    const takenAt = new Date(headers.get('Last-Modified') ?? '').toISOString();
+    const about = { registry, source: body.source, taken_at: takenAt, note: NOTE };
+    return new SnapshotReader(api, headers.get('X-Snapshot') ?? '', about, signal);
+  }
+
+  /** The packages of exactly these names, by name; names without a package are missing. */
+  async lookup(names: readonly string[]): Promise<Map<string, Package>> {
+    const schema = z.object({ results: z.array(z.object({ package: packageSchema.nullable() })) });
+    const found = new Map<string, Package>();
+    for (const group of groupsOf(names)) {
+      const { body } = await this.#read('lookup', group, schema);
+      for (const { package: entry } of body.results) if (entry !== null) found.set(entry.name, entry);
+    }
+    return found;
+  }
+
+  /** The names nearest to `name`, of one distance the most used ones first. */
+  similar(name: string, limit: number): Promise<Page<LookAlike>> {
+    return this.#page('similar', ['name', name], limit, lookAlikeSchema);
+  }
+
+  /** Names that contain `q`, of one rank the most used ones first. */
+  search(q: string, limit: number): Promise<Page<z.output<typeof foundSchema>>> {
+    return this.#page('search', ['q', q], limit, foundSchema);
+  }
+
+  async #page<T>(path: string, what: Params[number], limit: number, entry: z.ZodType<T>): Promise<Page<T>> {
+    const params: Params = [what, ['limit', String(limit)], ['sort', 'weight']];
+    const { body, headers } = await this.#read(path, params, z.object({ results: z.array(entry) }));
+    return { results: body.results, truncated: headers.get('X-Results-Truncated') === 'true' };
+  }
+
+  #read<T>(path: string, params: Params, schema: z.ZodType<T>) {
+    return this.api.get(path, [...params, ['snapshot', this.id]], schema, this.signal);
+  }
+}
+
+/** The parameters of names, in groups that fit into one request. */
+function groupsOf(names: readonly string[]): Params[] {
+  const groups: Params[] = [];
+  let length = Infinity;
+  for (const name of names) {
+    const added = new URLSearchParams({ name }).toString().length + 1;
+    length += added;
+    if (length > MAX_QUERY_LENGTH) {
+      groups.push([]);
+      length = added;
+    }
+    groups.at(-1)?.push(['name', name]);
+  }
+  return groups;
+}
