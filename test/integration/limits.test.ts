@@ -81,7 +81,11 @@ describe('Rate limits', () => {
       for (let used = 1; used <= 3; used++) await suite.service.get('/stats', client);
       for (let i = 0; i < 3; i++) {
         const rejected = await suite.service.get(costly, client);
-        expectProblem(rejected, 429, 'rate_limited');
+        const detail = expectProblem(rejected, 429, 'rate_limited');
+        const [, cost, end = ''] = /^this request costs (\d) points, 2 left until (\S+)$/.exec(detail) ?? [];
+        expect(cost).to.equal(['4', '3'][n]);
+        const seconds = (Date.parse(end) - Date.now()) / 1000;
+        expect(seconds).to.be.closeTo(Number(rejected.headers.get('Retry-After')), 5);
         expect(rejected.headers.get('RateLimit')).to.match(/^"reading";r=2;t=\d+$/);
       }
       for (const left of [1, 0]) {

@@ -38,10 +38,11 @@ export function createRateLimit(policy: RateLimitPolicy, deps: RateLimiterDeps):
   const limiter = new FailoverLimiter(policy, deps);
   const { outcomes } = limiter.stats;
   const check = async (state: RequestState, points: number) => {
-    const window = await limiter.take(state.client.address.key, Math.min(points, limit));
+    const cost = Math.min(points, limit);
+    const window = await limiter.take(state.client.address.key, cost);
     addHeaders(state, policy, window);
     outcomes[window.allowed ? 'passed' : 'limited']++;
-    if (!window.allowed) throw rateLimited(window);
+    if (!window.allowed) throw rateLimited(window, balance(cost, remaining(policy, window), window));
   };
   return {
     enforce: (cost = 1) => {
@@ -67,9 +68,14 @@ function addHeaders({ headers }: RequestState, policy: RateLimitPolicy, window: 
 }
 
 /** 429 until the window ends. */
-export function rateLimited(window: RateLimitState, detail?: string): Problem {
-  const headers = retryAfter(secondsLeft(window));
-  return new Problem('rate_limited', detail === undefined ? { headers } : { headers, detail });
+export function rateLimited(window: RateLimitState, detail: string): Problem {
+  return new Problem('rate_limited', { headers: retryAfter(secondsLeft(window)), detail });
+}
+
+/** Why a request is rejected: "this request costs 10 points, 2 left until 2026-01-02T03:04:05Z". */
+function balance(cost: number, left: number, window: RateLimitState): string {
+  const end = new Date(Date.now() + secondsLeft(window) * 1000).toISOString().replace(/\.\d+/, '');
+  return `this request costs ${cost} ${cost === 1 ? 'point' : 'points'}, ${left} left until ${end}`;
 }
 
 /** Points left in the window; `used` exceeds the limit only if other replicas have a higher one. */

@@ -54,8 +54,8 @@ const ANY_HEADERS = {
 };
 
 const LIMIT_HEADERS = {
-  'RateLimit-Policy': 'The rate limit and its name: `q` requests in `w` seconds (IETF draft).',
-  RateLimit: '`r` requests remain; the limit resets in `t` seconds.',
+  'RateLimit-Policy': 'The rate limit and its name: `q` points in `w` seconds (IETF draft).',
+  RateLimit: '`r` points remain; the limit resets in `t` seconds. Most requests cost one point.',
 };
 
 /** Headers of a 429 or 503. */

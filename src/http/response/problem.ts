@@ -50,8 +50,8 @@ export const PROBLEMS = {
   ),
   rate_limited: type(
     429,
-    'too many requests from this address',
-    'too many requests, or wrong secrets, came from this address',
+    'this request costs 10 points, 2 left until 2026-01-02T03:04:05Z',
+    'the request costs more points than this address has left until the limit resets, or too many wrong secrets came from it',
   ),
   internal: type(500, 'an unexpected error', 'the service has a defect'),
   initializing: type(
