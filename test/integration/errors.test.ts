@@ -30,8 +30,8 @@ describe('Invalid requests get', () => {
     ['/packages/a?snapshot=a&snapshot=b', 'snapshot must be given once'],
     ['/lookup', 'name is required'],
     ['/lookup?name=', 'name must have 1 to 512 bytes'],
-    [`/lookup?name=a&name=${'x'.repeat(513)}`, 'name must have 1 to 512 bytes'],
-    ['/lookup?name=a&name=%FF', 'name must be UTF-8, percent-encoded'],
+    [`/lookup?name=a&name=${'x'.repeat(513)}`, 'name 2 of 2 must have 1 to 512 bytes'],
+    ['/lookup?name=a&name=%FF', 'name 2 of 2 must be UTF-8, percent-encoded'],
     ['/lookup?name=a&snapshot=x', 'snapshot must be an id from the X-Snapshot header'],
   ];
   for (const [path, detail] of invalid) {

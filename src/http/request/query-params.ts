@@ -8,13 +8,13 @@ const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
 /**
- * Whether the percent-encoded bytes of a parameter are UTF-8. The decoded value does not show this: decoding
- * replaces other bytes by U+FFFD, which is also a legal character. A `%` that encodes nothing stands for
- * itself.
+ * Which of the values of a parameter has percent-encoded bytes that are not UTF-8. The decoded value does not show this:
+ * decoding replaces such bytes by U+FFFD, which is also a legal character. A `%` that encodes nothing stands for itself.
+ * @returns the index of the first, or -1.
  */
-function isEncodedUtf8(querystring: string, name: string): boolean {
+function findNotUtf8(querystring: string, name: string): number {
   const pairs = querystring.split('&').filter((pair) => new URLSearchParams(`&${pair}`).has(name));
-  return pairs.every((pair) => isUtf8(percentDecoded(pair)));
+  return pairs.findIndex((pair) => !isUtf8(percentDecoded(pair)));
 }
 
 function percentDecoded(text: string): Buffer {
@@ -33,8 +33,8 @@ export function invalidParameter(name: string, must: string): Problem {
 /**
  * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain.
  * Only arrays may be repeated.
- * @throws {Problem} 400 that names the first parameter that is repeated, not UTF-8, or rejected by the
- * schema.
+ * @throws {Problem} 400 that names the first parameter, and of an array the value, that is repeated, not UTF-8, or
+ * rejected by the schema.
  */
 export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
@@ -47,14 +47,21 @@ export function parseParams<Schema extends z.ZodObject>(
     const isArray = shape instanceof z.ZodArray;
     if (all.length > 1 && !isArray) throw invalidParameter(name, 'must be given once');
     const isReplaced = all.some((value) => value.includes(REPLACEMENT_CHARACTER));
-    if (isReplaced && !isEncodedUtf8(querystring, name)) throw invalidParameter(name, NOT_UTF8);
+    const notUtf8 = isReplaced ? findNotUtf8(querystring, name) : -1;
+    if (notUtf8 !== -1) throw invalidParameter(oneOf(name, notUtf8, all.length), NOT_UTF8);
     const value = isArray ? all : all[0];
     if (value !== undefined) values[name] = value;
   }
   const parsed = schema.safeParse(values);
   if (parsed.success) return parsed.data;
   const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
-  throw invalidParameter(String(path[0]), message);
+  const [name, index] = path as [string, number?];
+  throw invalidParameter(oneOf(name, index, given.getAll(name).length), message);
+}
+
+/** The name of a parameter, and which of its values is meant, such as "name 38 of 100", if there are several. */
+function oneOf(name: string, index: number | undefined, count: number): string {
+  return index === undefined || count === 1 ? name : `${name} ${index + 1} of ${count}`;
 }
 
 /**

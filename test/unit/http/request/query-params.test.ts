@@ -139,9 +139,17 @@ describe('parseParams for bytes that are not UTF-8', () => {
 
   it('rejects them in any of the values of a list', () => {
     const names = z.object({ name: z.array(z.string()) });
-    for (const querystring of ['name=a&name=%FF', 'name=%FF&name=a', 'name=%EF%BF%BD&name=%FF'])
-      expectRefused(names, querystring, `name ${NOT_UTF8}`);
+    expectRefused(names, 'name=a&name=%FF', `name 2 of 2 ${NOT_UTF8}`);
+    expectRefused(names, 'name=%FF&q=%FF&name=a&name=%FF', `name 1 of 3 ${NOT_UTF8}`);
+    expectRefused(names, 'name=%EF%BF%BD&name=%FF', `name 2 of 2 ${NOT_UTF8}`);
+    expectRefused(names, 'name=%FF', `name ${NOT_UTF8}`);
     expectParsed(names, { 'name=a&name=%EF%BF%BD&name=a': { name: ['a', '\uFFFD', 'a'] }, '': { name: [] } });
+  });
+
+  it('names the value of a list that the schema rejects', () => {
+    const names = z.object({ name: z.array(z.string().max(1, 'is long')) });
+    expectRefused(names, 'name=a&name=bb&limit=1&name=c&name=dd', 'name 2 of 4 is long');
+    expectRefused(names, 'name=bb', 'name is long');
   });
 
   it('ignores them, and other malformed input, in an unknown parameter', () => {
