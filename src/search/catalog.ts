@@ -64,7 +64,7 @@ export class Catalog {
     const isShorter = this.#chains.shorten(error);
     if (!isShorter && !(error instanceof IndexGoneError)) throw error;
     if (snapshot === undefined) await this.snapshots.refresh();
-    else if (!isShorter) throw new SnapshotGoneError(snapshot, { cause: error });
+    else if (!isShorter) throw new SnapshotGoneError(snapshot, 'deleted', { cause: error });
   }
 
   /**

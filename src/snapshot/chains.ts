@@ -1,6 +1,6 @@
 import { IndexClosedError, IndexGoneError } from '../clients/elasticsearch-errors.js';
 import type { Snapshot } from './snapshot.js';
-import { SnapshotGoneError, type SnapshotWatcher } from './snapshot-watcher.js';
+import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
 import { isChangesOf, snapshotIdOf } from './index-names.js';
 
 /** How long changes that were missing are not asked for, in milliseconds: an operator may restore or open their index. */
@@ -52,7 +52,8 @@ export class Chains {
     }
     if (chain !== undefined) return { ...snapshot, chain };
     this.snapshots.assertKnown();
-    throw new SnapshotGoneError(since);
+    // Without `since`, there is always a chain.
+    throw new SnapshotGoneError(since ?? '', this.#whyNotIn(snapshot, since ?? ''));
   }
 
   /**
@@ -80,6 +81,14 @@ export class Chains {
     if (until > performance.now()) return true;
     this.#missing.delete(id);
     return false;
+  }
+
+  #whyNotIn({ meta }: Snapshot, since: string): GoneReason {
+    const { ancestors = [] } = meta.lineage ?? {};
+    if (ancestors.includes(since)) return 'changes_deleted';
+    // Ids sort by time. A shorter chain has a beginning, and all that led to it are still in it.
+    const isFull = ancestors.length === this.snapshots.changesRetention;
+    return isFull && since < (ancestors.at(-1) ?? '') ? 'expired' : 'not_in_chain';
   }
 
   /** @returns undefined if `since` is not in the chain. */

@@ -37,9 +37,25 @@ export class NotInitializedError extends Error {
   override readonly name = 'NotInitializedError';
 }
 
-/** The snapshot is neither the current nor the previous one, or the changes since it are not available. */
+/**
+ * Why a snapshot is gone. `replaced`: it is neither the current nor the previous one. `deleted`: its index was deleted
+ * during the read. The others are of a snapshot that changes are requested since. `expired`: it is older than those of
+ * CHANGES_RETENTION. `changes_deleted`: an index of changes after it was deleted or closed. `not_in_chain`: it did not
+ * lead to the snapshot that is read.
+ */
+export type GoneReason = 'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_in_chain';
+
+/** The snapshot cannot be read, or the changes since it are not available. */
 export class SnapshotGoneError extends Error {
   override readonly name = 'SnapshotGoneError';
+
+  constructor(
+    id: string,
+    readonly reason: GoneReason,
+    options?: ErrorOptions,
+  ) {
+    super(`${id}: ${reason}`, options);
+  }
 }
 
 /** Tracks the current and the previous snapshot: polls every second, and on request. */
@@ -61,7 +77,7 @@ export class SnapshotWatcher {
     readonly alias: string,
     private readonly log: Logger,
     /** CHANGES_RETENTION */
-    private readonly changesRetention: number,
+    readonly changesRetention: number,
   ) {}
 
   /** The last complete snapshot that was seen. It is kept while Elasticsearch is unavailable. */
@@ -98,7 +114,7 @@ export class SnapshotWatcher {
     if (found !== undefined) return found;
     this.served();
     this.assertKnown();
-    throw new SnapshotGoneError(id);
+    throw new SnapshotGoneError(id, 'replaced');
   }
 
   /** @throws {ElasticsearchUnavailableError} if the snapshots may have changed since they were read. */

@@ -29,6 +29,16 @@ async function allChanges(service: Service, params: string): Promise<ChangeResul
   return answers.flatMap(({ body }) => body.results as ChangeResult[]);
 }
 
+/** Expects that the changes since a snapshot are gone, for a reason that has these words. */
+async function expectGone(service: Service, params: string, reason: string): Promise<void> {
+  const detail = expectProblem(await service.get(`/changes?${params}`), 410, 'snapshot_gone');
+  expect(detail).to.include(reason);
+}
+
+const DELETED = 'changes after since were deleted; fetch the whole list again';
+const EXPIRED = 'since is older than the snapshots whose changes are kept; fetch the whole list again';
+const NOT_IN_CHAIN = 'since did not lead to the snapshot that is read';
+
 /** Packages with another version, if `isChanged`. */
 function updated(
   packages: readonly PackageEntry[],
@@ -100,14 +110,13 @@ describe('/changes', function () {
     const previous = ids.at(-2);
     const changes = await allChanges(suite.service, `since=${ids[1]}&snapshot=${previous}`);
     expect(changes).to.deep.equal(changesBetween(SNAPSHOTS.slice(1, -1)));
-    for (const params of [`snapshot=${ids[1]}`, `since=${ids.at(-1)}&snapshot=${previous}`]) {
-      expectProblem(await suite.service.get(`/changes?${params}`), 410, 'snapshot_gone');
-    }
+    await expectGone(suite.service, `snapshot=${ids[1]}`, 'snapshot is neither the current nor the previous');
+    await expectGone(suite.service, `since=${ids.at(-1)}&snapshot=${previous}`, NOT_IN_CHAIN);
   });
 
   it('rejects other snapshots, cursors and limits', async () => {
     const { service } = suite;
-    expectProblem(await service.get('/changes?since=20200101t000000z-0123abcd'), 410, 'snapshot_gone');
+    await expectGone(service, 'since=20200101t000000z-0123abcd', NOT_IN_CHAIN);
     const page = await service.get(`/changes?since=${ids[0]}&limit=1`);
     const after = new URLSearchParams(linksOf(page)['next']).get('after');
     const others = ['since=x', 'limit=0', 'limit=-1', 'snapshot=x', 'after=x', `after=${after}`];
@@ -154,6 +163,7 @@ describe('The chain of snapshots', function () {
     expect([from, to]).to.deep.equal([ids[0], ids[0]]);
     for (let i = 0; i < 4; i++) ids.push(await suite.publish(version(`2.${i}`)));
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 410, 200, 200, 200]);
+    await expectGone(suite.service, `since=${ids[0]}`, EXPIRED);
     // One more, because the previous snapshot also has two.
     expect(await changesIndices()).to.have.length(3);
     const [found] = Object.values(await elasticsearch.indices.getMapping({ index: alias }));
@@ -162,6 +172,7 @@ describe('The chain of snapshots', function () {
     await server.snapshots.refresh();
     expect(currentId(suite.service)).to.equal(ids[3]);
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 200, 200, 200, 410]);
+    await expectGone(suite.service, `since=${ids[4]}`, NOT_IN_CHAIN);
     ids.push(await suite.publish(version('3')));
     expect(await Promise.all(ids.map(status))).to.deep.equal([410, 410, 200, 200, 410, 200]);
     expect(await changesIndices()).to.have.length(3);
@@ -173,7 +184,7 @@ describe('The chain of snapshots', function () {
     await dataset.write(toCsv(updated(packages, 'new', (i) => i < 5)));
     logLines.length = 0;
     expect((await service.rebuild()).status).to.equal(202);
-    expectProblem(await service.get(`/changes?since=${since}`), 410, 'snapshot_gone');
+    await expectGone(service, `since=${since}`, NOT_IN_CHAIN);
     const lines = logLines.filter(({ msg }) => String(msg).includes('starts a new chain'));
     expect(lines).to.have.length(1);
     expect(JSON.stringify(lines)).to.include('more than half of all names changed');
@@ -189,7 +200,7 @@ describe('The chain of snapshots', function () {
     await elasticsearch.indices.close({ index });
     const id = await suite.publish(version('after a closed one'));
     expect((await suite.service.get('/changes')).body).to.include({ from: id, to: id, count: 0 });
-    expectProblem(await suite.service.get(`/changes?since=${since}`), 410, 'snapshot_gone');
+    await expectGone(suite.service, `since=${since}`, NOT_IN_CHAIN);
   });
 
   it('begins after an index that was deleted', async () => {
@@ -199,11 +210,11 @@ describe('The chain of snapshots', function () {
     const third = await suite.publish(version('x'));
     expect(await status(first)).to.equal(200);
     await elasticsearch.indices.delete({ index: `${alias}-changes-${second}` });
-    expectProblem(await suite.service.get(`/changes?since=${first}&limit=3`), 410, 'snapshot_gone');
+    await expectGone(suite.service, `since=${first}&limit=3`, DELETED);
     expect(await status(second)).to.equal(200);
     expect((await suite.service.get('/changes.atom')).status).to.equal(200);
     await elasticsearch.indices.delete({ index: `${alias}-changes-${third}` });
-    expectProblem(await suite.service.get(`/changes?since=${second}&limit=3`), 410, 'snapshot_gone');
+    await expectGone(suite.service, `since=${second}&limit=3`, DELETED);
     const { body } = await suite.service.get('/changes?limit=3');
     expect(body).to.deep.equal({ from: third, to: third, count: 0, results: [] });
     expect((await suite.service.get('/changes.atom', { headers: { 'If-None-Match': '' } })).status).to.equal(

@@ -35,7 +35,7 @@ export const PROBLEMS = {
   unknown_package: type(404, 'no package has this name', 'no package has this name'),
   snapshot_gone: type(
     410,
-    'this snapshot is no longer available; start again without it',
+    'snapshot is neither the current nor the previous one; start again without it',
     '`snapshot` is not the current or previous one, or `since` is not in the chain of the current one',
   ),
   method_not_allowed: type(405, 'this path supports GET and HEAD only', 'the method is not GET or HEAD', {
