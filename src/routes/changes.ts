@@ -33,6 +33,14 @@ const changesParams = z.object({
   }),
 });
 
+const changeSchema = z.strictObject({
+  change: z.enum(CHANGES),
+  ...packageSchema.omit({ weight: true }).shape,
+  previous_version: z.string().min(1).optional().meta({
+    description: 'Of an updated package: its version in `from`, the same if only `url` or `no` differ.',
+  }),
+});
+
 export const changesOperation: Operation = {
   summary: 'Changes since a snapshot',
   description:
@@ -48,15 +56,13 @@ export const changesOperation: Operation = {
         from: snapshotId,
         to: snapshotId,
         count: z.int().min(0).max(MAX_LIMIT),
-        results: z
-          .array(z.strictObject({ change: z.enum(CHANGES), ...packageSchema.omit({ weight: true }).shape }))
-          .max(MAX_LIMIT),
+        results: z.array(changeSchema).max(MAX_LIMIT),
       }),
       example: {
         from: '20260101t030405z-0123abcd',
         to: '20260102t030405z-4567cdef',
         count: 1,
-        results: [{ change: 'added', ...PACKAGE_EXAMPLE }],
+        results: [{ change: 'updated', ...PACKAGE_EXAMPLE, previous_version: '1:1.2.2-3' }],
       },
       headers: {
         ...SNAPSHOT_HEADERS,
@@ -111,6 +117,7 @@ function cursorAfter(from: string, name: string): string {
   return encodeCursor(cursorKey(from), { tier: 'startsWith', name });
 }
 
-function toResult({ change, entry: { no, name, version, url } }: Change) {
-  return { change, no, name, version, url };
+/** JSON omits the previous version where it is undefined. */
+function toResult({ change, entry: { no, name, version, url }, previousVersion }: Change) {
+  return { change, no, name, version, previous_version: previousVersion, url };
 }

@@ -22,6 +22,8 @@ export interface Change {
   change: ChangeKind;
   /** The entry; of a removed package, its last one. */
   entry: PackageEntry;
+  /** The version before, which may be the same; undefined unless the package was updated. */
+  previousVersion?: string;
 }
 
 /** Encodes a record for the index: its JSON in base64. */
@@ -58,8 +60,9 @@ export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolea
   if (entry === undefined) throw new Error('a change record has no entry');
   const after = last?.after;
   if (before === undefined && after === undefined) return undefined;
-  if (before !== undefined && after !== undefined && isSame(before, after, hasPackageNo)) return undefined;
-  return { change: kindOf({ before, after }), entry };
+  if (before === undefined || after === undefined) return { change: kindOf({ before, after }), entry };
+  if (isSame(before, after, hasPackageNo)) return undefined;
+  return { change: 'updated', entry, previousVersion: before.version };
 }
 
 /** Whether two entries of one name are the same. */

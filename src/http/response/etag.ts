@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
  * outlives the release that built it: without the increment, clients would get 304 for a response that has
  * changed.
  */
-export const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 5;
 
 /**
  * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same

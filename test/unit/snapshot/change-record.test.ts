@@ -31,8 +31,16 @@ describe('A record of a change', () => {
 describe('The net change', () => {
   const nets: [what: string, records: ChangeRecord[], net: object | undefined][] = [
     ['added', [record(undefined, '1'), record('1', '2')], { change: 'added', entry: entry('2') }],
-    ['updated', [record('1', '2'), record('2', '3')], { change: 'updated', entry: entry('3') }],
-    ['replaced', [record('1'), record(undefined, '2')], { change: 'updated', entry: entry('2') }],
+    [
+      'updated',
+      [record('1', '2'), record('2', '3')],
+      { change: 'updated', entry: entry('3'), previousVersion: '1' },
+    ],
+    [
+      'replaced',
+      [record('1'), record(undefined, '2')],
+      { change: 'updated', entry: entry('2'), previousVersion: '1' },
+    ],
     ['removed', [record('1', '2'), record('2')], { change: 'removed', entry: entry('2') }],
     ['as before', [record('1', '2'), record('2', '1')], undefined],
     ['removed and added again', [record('1'), record(undefined, '1')], undefined],
@@ -46,7 +54,8 @@ describe('The net change', () => {
 
   it('includes a changed number only if the dataset has numbers', () => {
     const renumbered: ChangeRecord = { snapshot: 's', before: entry('1', 1), after: entry('1', 2) };
-    expect(netChange([renumbered], true)).to.deep.equal({ change: 'updated', entry: entry('1', 2) });
+    const net = { change: 'updated', entry: entry('1', 2), previousVersion: '1' };
+    expect(netChange([renumbered], true)).to.deep.equal(net);
     expect(netChange([renumbered], false)).to.equal(undefined);
   });
 });
