@@ -36,6 +36,17 @@ const REDACTED = '[redacted]';
  */
 const QUERY = /(\?|%3f)\S*/gi;
 
+const costsSchema = z
+  .record(z.string(), z.strictObject({ points: z.int().nonnegative(), per_names: z.int().min(1).optional() }))
+  .meta({
+    description:
+      'Points of `limit` that a request costs, by path; 0 if it is not counted there. With `per_names`, that many names ' +
+      'cost them together, rounded up. No request costs more than the whole limit.',
+  });
+
+/** The costs of all endpoints, by path. */
+export type ShownCosts = z.output<typeof costsSchema>;
+
 const address = z.union([z.ipv4(), z.ipv6()]);
 
 export const debugIpOperation: Operation = {
@@ -58,6 +69,7 @@ export const debugIpOperation: Operation = {
             reset_seconds: z.int().nonnegative(),
           })
           .nullable(),
+        costs: costsSchema,
         bypass: z.strictObject({ valid: z.boolean(), valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS) }),
         headers: z.record(z.string(), z.string()),
       }),
@@ -68,6 +80,7 @@ export const debugIpOperation: Operation = {
         forwarded_for_believed: ['203.0.113.5'],
         limit_key: '203.0.113.5',
         limit: { limit: 120, remaining: 117, reset_seconds: 60 },
+        costs: { '/search': { points: 1 }, '/lookup': { points: 1, per_names: 10 }, '/ping': { points: 0 } },
         bypass: { valid: false, valid_for_seconds: 0 },
         headers: { host: 'api.example', accept: '*/*' },
       },
@@ -76,8 +89,8 @@ export const debugIpOperation: Operation = {
   problems: [],
 };
 
-/** `GET /debug-ip`: how the client is identified for rate limits, and why. */
-export function debugIp(reading: RateLimit): Handler {
+/** `GET /debug-ip`: how the client is identified for rate limits, and why, and what requests cost. */
+export function debugIp(reading: RateLimit, costs: () => ShownCosts): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state.client;
     const { ip, peer, forwardedFor, trustedHops, key } = address;
@@ -88,6 +101,7 @@ export function debugIp(reading: RateLimit): Handler {
       forwarded_for_believed: trustedHops,
       limit_key: key,
       limit: await reading.usage(key),
+      costs: costs(),
       bypass: { valid: bypassSecondsLeft > 0, valid_for_seconds: bypassSecondsLeft },
       headers: redact(ctx.headers),
     };

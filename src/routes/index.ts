@@ -22,10 +22,10 @@ import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
-import { debugIp, debugIpOperation } from './debug-ip.js';
+import { debugIp, debugIpOperation, type ShownCosts } from './debug-ip.js';
 import { exportCost, exportOperation, exportSnapshot } from './export.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
-import { lookup, lookupCost, lookupOperation } from './lookup.js';
+import { lookup, LOOKUP_COST, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
 import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
@@ -96,7 +96,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     '/search': ofSnapshot(searchOperation, search(catalog)),
     '/suggest': ofSnapshot(suggestOperation, suggest(catalog)),
     '/packages/{name}': ofSnapshot(packageOperation, packageByName(catalog)),
-    '/lookup': ofSnapshot(lookupOperation, lookup(catalog), lookupCost),
+    '/lookup': ofSnapshot(lookupOperation, lookup(catalog), LOOKUP_COST),
     '/similar': ofSnapshot(similarOperation, similar(catalog), SIMILAR_COST),
     '/export': {
       operation: exportOperation,
@@ -112,7 +112,11 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       operation: openSearchOperation,
       handler: openSearch(slug, publicUrlReader(config.publicUrl, config.trustedProxies)),
     },
-    '/debug-ip': { operation: debugIpOperation, handler: debugIp(reading), limit: debugging },
+    '/debug-ip': {
+      operation: debugIpOperation,
+      handler: debugIp(reading, () => costsOf(endpoints, reading)),
+      limit: debugging,
+    },
     '/get-bypass': {
       operation: getBypassOperation,
       handler: getBypass(secrets, tokens, config.bypassSecret),
@@ -139,6 +143,15 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     router.get(template, path, ...middleware, respond(handler));
   }
   return router;
+}
+
+/** What requests to each endpoint cost of a limit. */
+function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
+  const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
+    if (limit !== of) return [path, { points: 0 }];
+    return [path, typeof cost === 'number' ? { points: cost } : { points: 1, per_names: cost.perNames }];
+  });
+  return Object.fromEntries(costs) as ShownCosts;
 }
 
 /** The router's pattern for an OpenAPI path. A parameter at the end matches the whole rest of the path. */

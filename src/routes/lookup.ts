@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import type { CostByNames } from '../http/limits/rate-limit.js';
 import { parseParams } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
@@ -59,15 +60,18 @@ export const lookupOperation: Operation = {
   problems: [...READ_PROBLEMS, 'headers_too_large'],
 };
 
-/** Points of a request with this query string. A request that is rejected with 400 costs one. */
-export function lookupCost(querystring: string): number {
-  try {
-    const { name: names } = parseParams(lookupParams, querystring);
-    return Math.ceil(names.length / NAMES_PER_POINT);
-  } catch {
-    return 1;
-  }
-}
+/** A request that is rejected with 400 costs one point. */
+export const LOOKUP_COST: CostByNames = {
+  perNames: NAMES_PER_POINT,
+  of(querystring) {
+    try {
+      const { name: names } = parseParams(lookupParams, querystring);
+      return Math.ceil(names.length / NAMES_PER_POINT);
+    } catch {
+      return 1;
+    }
+  },
+};
 
 /** `GET /lookup?name=&name=`: the packages with these names, compared code point by code point. */
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {

@@ -114,6 +114,24 @@ describe('Rate limits', () => {
     expect(body.limit).to.include({ limit: 5, remaining: 0 });
   });
 
+  it('cost as much as /debug-ip says', async () => {
+    const { costs } = (await suite.service.get('/debug-ip', as('198.51.100.27'))).body as {
+      costs: Record<string, { points: number; per_names?: number }>;
+    };
+    const { paths } = (await suite.service.get('/openapi.json')).body as { paths: object };
+    expect(Object.keys(costs)).to.deep.equal(Object.keys(paths));
+    expect(costs['/lookup']).to.deep.equal({ points: 1, per_names: 10 });
+    const requests = ['/search?q=alpha', '/similar?name=alpha', '/changes.atom', '/health', '/debug-ip'];
+    for (const [n, path] of requests.entries()) {
+      const client = as(`198.51.101.${n}`);
+      await suite.service.get(path, client);
+      const { limit } = (await suite.service.get('/debug-ip', client)).body as {
+        limit: { remaining: number };
+      };
+      expect({ points: 5 - limit.remaining }, path).to.deep.equal(costs[path.split('?')[0] ?? '']);
+    }
+  });
+
   it('count /debug-ip in its own budget', async () => {
     const client = as('198.51.100.3');
     for (let i = 0; i < 30; i++) expect((await suite.service.get('/debug-ip', client)).status).to.equal(200);

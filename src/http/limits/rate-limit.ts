@@ -11,8 +11,14 @@ export interface Usage {
   reset_seconds: number;
 }
 
-/** Points of a request, or how they follow from its query string. */
-export type Cost = number | ((querystring: string) => number);
+/** Points of a request. */
+export type Cost = number | CostByNames;
+
+/** A request costs one point for every `perNames` names in it, rounded up. */
+export interface CostByNames {
+  perNames: number;
+  of: (querystring: string) => number;
+}
 
 /** A limit on the requests of each client. */
 export interface RateLimit {
@@ -46,7 +52,7 @@ export function createRateLimit(policy: RateLimitPolicy, deps: RateLimiterDeps):
   };
   return {
     enforce: (cost = 1) => {
-      const pointsOf = typeof cost === 'number' ? () => cost : cost;
+      const pointsOf = typeof cost === 'number' ? () => cost : cost.of;
       return async ({ state, querystring }, next) => {
         if (state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
         else await check(state, pointsOf(querystring));
