@@ -44,11 +44,8 @@ export class Weights {
     badRows: BadRows,
   ): Promise<Weights> {
     const weights = new Weights(await WeightTable.create(), format === 'pypi' ? normalise : (name) => name);
-    for await (const batch of named(rowsOf(text, columns))) {
-      for (const row of batch) {
-        const reason = 'reason' in row ? row.reason : weights.#add(row, columns);
-        if (reason !== undefined) badRows.skip(row.line, reason);
-      }
+    for await (const invalid of named(weights.#addAll(rowsOf(text, columns), columns))) {
+      for (const { line, reason } of invalid) badRows.skip(line, reason);
     }
     if (weights.table.size === 0) throw ofWeights(new DatasetError('the document has no weights'));
     return weights;
@@ -72,6 +69,16 @@ export class Weights {
         if ('entry' in row) row.entry.weight = this.table.take(this.keyOf(row.entry.name));
       }
       yield rows;
+    }
+  }
+
+  /** @returns the invalid rows of each batch. */
+  async *#addAll(batches: AsyncIterable<Listed[]>, columns: WeightsColumns) {
+    for await (const rows of batches) {
+      yield rows.flatMap((row) => {
+        const reason = 'reason' in row ? row.reason : this.#add(row, columns);
+        return reason === undefined ? [] : [{ line: row.line, reason }];
+      });
     }
   }
 
