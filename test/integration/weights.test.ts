@@ -183,7 +183,8 @@ describe('Weights', function () {
     );
     const { body } = await suite.service.get('/changes');
     const [changed] = packagesNamed(['lib-a', 'lib-b']).slice(1);
-    expect(body.results).to.deep.equal([{ change: 'updated', ...changed, version: '2.0.0' }]);
+    const updated = { change: 'updated', ...changed, version: '2.0.0', previous_version: changed?.version };
+    expect(body.results).to.deep.equal([updated]);
   });
 
   it('that appear or disappear are no changes either', async () => {

@@ -34,6 +34,7 @@ const REVIEWED: Record<string, { license?: string; version?: string; reason: str
     license: 'PSF-2.0',
     reason: 'permissive; the license of the Python module it was ported from',
   },
+  'argparse@2.0.1': { license: 'Python-2.0', reason: 'the same, an earlier version' },
   'axe-core': {
     license: 'MPL-2.0',
     reason: 'copyleft for changes to its own files; loaded unchanged into the pages of browser tests',
@@ -75,7 +76,7 @@ describe('The licenses of the dependencies', () => {
 
   it('are permissive or reviewed for everything else', () => {
     const unknown = unusual.filter(({ name, version, license }) => {
-      const reviewed = REVIEWED[name];
+      const reviewed = REVIEWED[`${name}@${version}`] ?? REVIEWED[name];
       if (reviewed === undefined) return true;
       return reviewed.license !== license || (reviewed.version ?? version) !== version;
     });
@@ -83,7 +84,7 @@ describe('The licenses of the dependencies', () => {
   });
 
   it('have no exception that is no longer needed', () => {
-    const needed = new Set(unusual.map(({ name }) => name));
+    const needed = new Set(unusual.flatMap(({ name, version }) => [name, `${name}@${version}`]));
     expect(Object.keys(REVIEWED).filter((name) => !needed.has(name))).to.deep.equal([]);
   });
 

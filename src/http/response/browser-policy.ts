@@ -17,14 +17,22 @@ const NO_CONTENT_SECURITY = {
   ...SECURITY,
 };
 
-/** For the web page: it loads only from its own origin, and has no inline code and no text parsed as HTML. */
+/** What pages load comes from their own origin; none has inline code. */
+const OWN_ORIGIN =
+  "default-src 'none';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';base-uri 'none';frame-ancestors 'none'";
+
+/** For the web page: it has no inline style and no text parsed as HTML either. */
 const PAGE: ResponseHeaders = {
-  'Content-Security-Policy':
-    "default-src 'none';script-src 'self';style-src 'self';img-src 'self';connect-src 'self';form-action 'self';" +
-    "base-uri 'none';frame-ancestors 'none';require-trusted-types-for 'script';trusted-types 'none'",
+  'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self';require-trusted-types-for 'script';trusted-types 'none'`,
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
   ...SECURITY,
+};
+
+/** For the API documentation, whose library has inline styles, and parses the Markdown of the document as HTML. */
+const DOCUMENTATION: ResponseHeaders = {
+  ...PAGE,
+  'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self' 'unsafe-inline'`,
 };
 
 /** Let scripts of any origin read a response, and these headers in addition to the default ones. */
@@ -62,7 +70,7 @@ const NONE: ResponseHeaders = {};
 export function policyHeaders(path: string, status: number, isPage = false): ResponseHeaders {
   const isReadable = !isPage && isOpen(path);
   if (status === 304) return isReadable ? CORS : NONE;
-  if (isPage) return PAGE;
+  if (isPage) return path === '/docs' ? DOCUMENTATION : PAGE;
   return isReadable ? OPEN : CLOSED;
 }
 

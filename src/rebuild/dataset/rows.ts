@@ -14,6 +14,9 @@ export const WEIGHT_COLUMN = 'weight';
 
 const COLUMNS = [NUMBER_COLUMN, 'name', 'version', 'url', WEIGHT_COLUMN];
 
+/** How an object or an array with members begins, and no header does. */
+const IS_JSON = /^[{[][\s"{[]/;
+
 /** What editors and spreadsheets add to a column without showing it. */
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
 
@@ -57,7 +60,7 @@ export async function* readRows(
   onHeader: (columns: readonly string[]) => void = () => undefined,
 ): AsyncGenerator<Row[]> {
   let toRow: RowParser | undefined;
-  for await (const records of readCsv(text)) {
+  for await (const records of readCsv(assertCsv(text))) {
     const rows: Row[] = [];
     for (const record of records) {
       if (toRow === undefined) {
@@ -71,6 +74,17 @@ export async function* readRows(
     yield rows;
   }
   if (toRow === undefined) throw new DatasetError('the dataset is empty');
+}
+
+/** JSON without line breaks would be a header that is cut off. @throws {DatasetError} */
+async function* assertCsv(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let isFirst = true;
+  for await (const chunk of text) {
+    if (isFirst && IS_JSON.test(chunk.toString('latin1', 0, 2)))
+      throw new DatasetError('this is JSON: set DATASET_FORMAT to the format of the list');
+    isFirst = false;
+    yield chunk;
+  }
 }
 
 class RowParser {

@@ -12,8 +12,6 @@ const OTHER_FORMATS: [start: RegExp, reason: string][] = [
   [/^28b52ffd/, 'this is compressed by zstd: compress it with gzip'],
   [/^04224d18/, 'this is compressed by lz4: compress it with gzip'],
   [/^425a683/, 'this is compressed by bzip2: compress it with gzip'],
-  // An object or an array with members: no header of a CSV begins like this.
-  [/^(5b|7b)(09|0a|0d|20|22|5b|7b)/, 'this is JSON: set DATASET_FORMAT to the format of the list'],
   [/^(fffe|feff|00|..00)/, 'this is UTF-16 or UTF-32: save it as UTF-8'],
 ];
 

@@ -249,9 +249,10 @@ describe('readRows', () => {
     ['a comma among semicolons', 'name;url;notes, if any\n', `${NO_NAME}separate the fields with commas`],
     [
       'something other than CSV',
-      '{ name: a }\n',
+      'names: a\n',
       `${NO_NAME}this is not a package dataset, unless DATASET_FORMAT says what it is`,
     ],
+    ['JSON', '{"names":["a"]}', 'this is JSON: set DATASET_FORMAT to the format of the list'],
     ['an HTML page', ' <!DOCTYPE html>\n<p>\n', `${NO_NAME}this is an HTML page`],
     [
       'an empty first line',
