@@ -327,9 +327,9 @@ describe('The search page', function () {
       await waitForResults(page, 'redis');
       expect(new URL(page.url()).pathname).to.equal('/below/');
       await page.getByRole('link', { name: 'API' }).click();
-      const stats = page.getByRole('region', { name: 'GET /stats' });
-      await stats.getByRole('button', { name: 'Try it' }).click();
-      await stats.getByText('HTTP 200').waitFor();
+      await page.getByRole('link', { name: 'get /stats' }).click();
+      await page.getByRole('button', { name: 'Execute' }).click();
+      await page.getByText('Response Status: OK (200)').waitFor();
       await page.getByRole('link', { name: 'Package search' }).click();
       await page.waitForURL('**/below/');
     } finally {
