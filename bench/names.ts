@@ -12,6 +12,7 @@ import { exitByGoals, report, timed } from './goals.js';
 import { load, SECRET, searchPath, similarPath, uncachedEnv } from './load.js';
 import { BaselineClient } from './measure.js';
 import { ServerProcess } from './processes.js';
+import { searchP99 } from './search-p99.js';
 import { typo } from './typos.js';
 
 /**
@@ -28,12 +29,9 @@ const WARM_UP = 50;
 const TYPOS = 1000;
 const LOOKUP_NAMES = 100;
 
-/** A flood of `/similar`: clients, rounds, and duration of each phase in milliseconds. */
+/** A flood of `/similar`: clients and rounds. */
 const FLOOD_CLIENTS = 16;
 const FLOOD_ROUNDS = 5;
-const FLOOD_MS = 6000;
-/** Interval between two searches, idle or during a flood, in milliseconds. */
-const SEARCH_EVERY_MS = 20;
 
 const REBUILD_TIMEOUT_MS = 30 * 60_000;
 const POLL_MS = 500;
@@ -74,17 +72,6 @@ async function findTypos(client: BaselineClient, names: readonly string[]): Prom
   }
   const percent = (found * 100) / TYPOS;
   report('typos whose intended name is in the first five, percent', percent, 95, percent >= 95);
-}
-
-/** The p99 of searches at a constant rate, in milliseconds. */
-async function searchP99(client: BaselineClient, names: readonly string[]): Promise<number> {
-  const queries = makeQueries(names, 200);
-  const times: Promise<number>[] = [];
-  for (let i = 0; i < FLOOD_MS / SEARCH_EVERY_MS; i++) {
-    times.push(timed(client.get(searchPath(pick(random, queries)))));
-    await pause(SEARCH_EVERY_MS);
-  }
-  return percentile(await Promise.all(times), 0.99);
 }
 
 async function flood(
