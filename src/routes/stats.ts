@@ -27,7 +27,7 @@ export function statsOperation(slug: string): Operation {
           source: z.string(),
           note: z.string(),
           has_weights: z
-            .literal(true)
+            .boolean()
             .optional()
             .meta({ description: 'Present if every package has a `weight`.' }),
         }),

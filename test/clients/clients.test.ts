@@ -6,19 +6,21 @@ import { expect } from 'chai';
 import { run } from '../../src/dev/run.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
-import { buildGo, generateClients, pythonWith } from '../support/toolchains.js';
+import { buildGo, buildJava, buildTypeScript, generateClients, pythonWith } from '../support/toolchains.js';
 
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** What reader.go and reader.py read, in this order. */
+/** What each reader reads, in this order. */
 const PATHS = [
   '/browse',
   '/browse?page=3000000000',
   '/search?q=alpha',
+  '/search?q=alpha&sort=weight&limit=2',
   '/packages/alpha',
   '/lookup?name=alpha&name=none',
   '/similar?name=alpah',
   '/changes',
+  '/stats',
   '/health',
 ];
 
@@ -41,13 +43,25 @@ describe('Clients generated from /openapi.json', function () {
     python = await pythonWith('clients', fileOf('requirements.txt'));
     folder = await mkdtemp(join(tmpdir(), 'clients-'));
     await writeFile(join(folder, 'openapi.json'), (await suite.service.get('/openapi.json')).text);
-    await generateClients(python, folder, { go: 'main', python: 'registry_client' });
+    await generateClients(python, folder, {
+      go: { packageName: 'main' },
+      python: { packageName: 'registry_client' },
+      java: {
+        invokerPackage: 'registry.client',
+        apiPackage: 'registry.client.api',
+        modelPackage: 'registry.client.model',
+        library: 'okhttp-gson',
+      },
+    });
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  async function expectPages(printed: string) {
-    const pages = PATHS.map(async (path) => (await suite.service.get(path)).body as unknown);
-    expect(JSON.parse(printed)).to.deep.equal(await Promise.all(pages));
+  /** @param hasNulls whether the program prints members that are null. */
+  async function expectPages(printed: string, hasNulls = true) {
+    const parse = (text: string): unknown =>
+      JSON.parse(text, (_key, value: unknown) => (hasNulls ? value : (value ?? undefined)));
+    const pages = PATHS.map(async (path) => parse((await suite.service.get(path)).text));
+    expect(parse(printed)).to.deep.equal(await Promise.all(pages));
     expect(printed).to.include(String(Number.MAX_SAFE_INTEGER));
   }
 
@@ -60,6 +74,19 @@ describe('Clients generated from /openapi.json', function () {
   it('read numbers above 2^31 in Python', async () => {
     const reader = join(folder, 'python/reader.py');
     await copyFile(fileOf('reader.py'), reader);
-    await expectPages(await run(python, [reader, suite.service.url]));
+    await expectPages(await run(python, ['-W', 'error', reader, suite.service.url]));
+  });
+
+  it('read numbers above 2^31 in TypeScript', async () => {
+    await copyFile(fileOf('reader.ts'), join(folder, 'reader.ts'));
+    await expectPages(await run('node', [await buildTypeScript(folder), suite.service.url]));
+  });
+
+  it('read numbers above 2^31 in Java', async () => {
+    const client = join(folder, 'java');
+    await copyFile(fileOf('Reader.java'), join(client, 'src/main/java/registry/client/Reader.java'));
+    const classPath = await buildJava(client);
+    const printed = await run('java', ['-cp', classPath, 'registry.client.Reader', suite.service.url]);
+    await expectPages(printed, false);
   });
 });

@@ -17,10 +17,12 @@ func main() {
 		must(api.Browse(ctx).Execute()),
 		must(api.Browse(ctx).Page(3_000_000_000).Execute()),
 		must(api.Search(ctx).Q("alpha").Execute()),
+		must(api.Search(ctx).Q("alpha").Sort("weight").Limit(2).Execute()),
 		must(api.PackagesName(ctx, "alpha").Execute()),
 		must(api.Lookup(ctx).Name([]string{"alpha", "none"}).Execute()),
 		must(api.Similar(ctx).Name("alpah").Execute()),
 		must(api.Changes(ctx).Execute()),
+		must(api.Stats(ctx).Execute()),
 		must(api.Health(ctx).Execute()),
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(pages); err != nil {
