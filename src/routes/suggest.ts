@@ -37,7 +37,8 @@ export const suggestOperation: Operation = {
     200: {
       description: 'The query as it was sent, names, versions and URLs.',
       contentType: SUGGESTIONS_TYPE,
-      schema: z.tuple([z.string(), list, list, list]),
+      // Not a tuple: tools that read OpenAPI 3.1 do not know `prefixItems`.
+      schema: z.array(z.union([z.string(), list])).length(4),
       example: ['redis-', [name], [version], [url]],
       headers: SNAPSHOT_HEADERS,
     },

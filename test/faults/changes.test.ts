@@ -85,8 +85,12 @@ describe('A comparison that does not finish', function () {
     const exportPool = new SearchPool({ nodes: [address], apiKey: undefined }, { timeoutMs: 500 });
     const reasons: string[] = [];
     const write = (line: string) => {
-      const { msg, err } = JSON.parse(line) as { msg: string; err: { message: string } };
-      if (msg.startsWith('the changes were not recorded')) reasons.push(err.message);
+      const { msg, err, reason } = JSON.parse(line) as {
+        msg: string;
+        err?: { message: string };
+        reason?: string;
+      };
+      if (msg.startsWith('the changes were not recorded')) reasons.push(String(reason ?? err?.message));
     };
     const log = createLogger('warn', false, { destination: { write } });
     try {

@@ -28,11 +28,10 @@ const LONG = packagesNamed(Array.from({ length: 20_000 }, (_, i) => `long-${i}`)
 
 /** Starts an export and returns the response with an unread body. */
 async function open({ url }: Service, headers = {}): Promise<IncomingMessage> {
-  const [response] = (await once(get(`${url}/export`, { headers, agent: false }), 'response')) as [
-    IncomingMessage,
-  ];
+  const request = get(`${url}/export`, { headers, agent: false });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
   // A reader gets errors when it reads; an earlier one must not end the process.
-  response.on('error', () => undefined);
+  for (const emitter of [request, response]) emitter.on('error', () => undefined);
   return response;
 }
 
