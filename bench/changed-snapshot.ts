@@ -1,13 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { generatedPackages, writePackages } from '../fixtures/generated-dataset.js';
 import { makeQueries } from '../fixtures/queries.js';
 import { pick, seededRandom } from '../fixtures/random.js';
 import { PHASES, type Phase } from '../src/rebuild/process/progress.js';
 import type { PackageEntry } from '../src/snapshot/package-document.js';
 import { timed } from './goals.js';
-import { SECRET, searchPath } from './load.js';
-import { ServerProcess } from './processes.js';
+import { SECRET, searchPath, startRebuildable } from './load.js';
+import type { ServerProcess } from './processes.js';
 
 /** One package in this many is changed: removed, updated, or followed by an added one, in turn. */
 const CHANGED_EVERY = 100;
@@ -40,12 +39,7 @@ export async function startOnChanged(
   env: Record<string, string>,
 ): Promise<ServerProcess> {
   await writePackages(path, changedPackages(names));
-  return ServerProcess.start('dist/main.js', {
-    ...env,
-    METRICS_PORT: '0',
-    REBUILD_SECRET: SECRET,
-    DATASET_URL: pathToFileURL(path).href,
-  });
+  return startRebuildable(path, env);
 }
 
 interface Rebuilt {

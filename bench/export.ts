@@ -1,19 +1,17 @@
 import { createWriteStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { sampleNames } from '../fixtures/generated-dataset.js';
 import { median } from '../fixtures/statistics.js';
 import { measureRebuild } from './changed-snapshot.js';
 import { withEngines } from './engines.js';
 import { exitByGoals, report } from './goals.js';
-import { load, SECRET, uncachedEnv } from './load.js';
+import { load, startRebuildable, uncachedEnv } from './load.js';
 import { BaselineClient } from './measure.js';
-import { ServerProcess } from './processes.js';
+import type { ServerProcess } from './processes.js';
 import { searchP99 } from './search-p99.js';
 
 /**
@@ -46,16 +44,11 @@ async function readAt(url: string, rate: number, isOver: () => boolean): Promise
   }
 }
 
-async function megabytesOf({ pid }: ServerProcess): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-}
-
 /** The largest memory of a server while something happens. */
 async function peakDuring(service: ServerProcess, work: Promise<void>): Promise<number> {
   let peak = 0;
   const sampler = setInterval(
-    () => void megabytesOf(service).then((now) => (peak = Math.max(peak, now))),
+    () => void service.megabytes().then((now) => (peak = Math.max(peak, now))),
     100,
   );
   await work.finally(() => clearInterval(sampler));
@@ -69,17 +62,11 @@ await withEngines(async ({ elasticsearch, input }) => {
   await loaded.service.stop();
   const path = join(input, 'exported.csv');
   // A fresh process: one that has loaded keeps memory.
-  const service = await ServerProcess.start('dist/main.js', {
-    ...env,
-    REGISTRY_SLUG: loaded.slug,
-    METRICS_PORT: '0',
-    REBUILD_SECRET: SECRET,
-    DATASET_URL: pathToFileURL(path).href,
-  });
+  const service = await startRebuildable(path, { ...env, REGISTRY_SLUG: loaded.slug });
   const client = new BaselineClient(service.url, 64);
   try {
     await searchP99(client, names);
-    const before = await megabytesOf(service);
+    const before = await service.megabytes();
     const slow = await peakDuring(
       service,
       (async () => {
@@ -103,7 +90,7 @@ await withEngines(async ({ elasticsearch, input }) => {
     report('searches beside an export at 5 MB/s: p99 ÷ idle, median', median(ratios), 2);
     console.log(`  rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')}`);
 
-    const beforeFast = await megabytesOf(service);
+    const beforeFast = await service.megabytes();
     const began = performance.now();
     const fast = await peakDuring(
       service,

@@ -47,6 +47,16 @@ interface LoadOptions {
   slug?: string;
 }
 
+/** Starts a service that can rebuild from a file, and has metrics. @param env selects a registry that was loaded. */
+export function startRebuildable(path: string, env: Record<string, string>): Promise<ServerProcess> {
+  return ServerProcess.start('dist/main.js', {
+    ...env,
+    METRICS_PORT: '0',
+    REBUILD_SECRET: SECRET,
+    DATASET_URL: pathToFileURL(path).href,
+  });
+}
+
 /** Loads `size` generated names with a new service. */
 export async function load(
   size: number,

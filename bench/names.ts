@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -106,14 +105,9 @@ async function waitUntil(condition: () => Promise<boolean>, what: string): Promi
   }
 }
 
-async function megabytesOf(service: ServerProcess): Promise<number> {
-  const status = await readFile(`/proc/${service.pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-}
-
 /** Follows `next` to the end during a flip; every package must appear once, all from one snapshot. */
 async function walk(service: ServerProcess, path: string, expected: number): Promise<void> {
-  const before = await megabytesOf(service);
+  const before = await service.megabytes();
   const rebuild = () => fetch(`${service.url}/rebuild?secret=${SECRET}&force=true`);
   // 503 while the rebuild of the previous walk is still pruning.
   await waitUntil(async () => (await rebuild()).status === 202, 'a rebuild to start');
@@ -137,7 +131,7 @@ async function walk(service: ServerProcess, path: string, expected: number): Pro
   }
   const isWhole = entries === expected && seen.size === expected && snapshots.size === 1 && isFlipped;
   report(`walk of ${path}, with a flip: distinct packages`, seen.size, expected, isWhole);
-  report('the same: additional memory, megabytes', (await megabytesOf(service)) - before, 50);
+  report('the same: additional memory, megabytes', (await service.megabytes()) - before, 50);
 }
 
 await withEngines(async ({ elasticsearch, input }) => {

@@ -12,9 +12,9 @@ import { percentile } from '../fixtures/statistics.js';
 import { measureRebuild } from './changed-snapshot.js';
 import { withEngines } from './engines.js';
 import { exitByGoals, report } from './goals.js';
-import { load, SECRET, uncachedEnv } from './load.js';
+import { load, startRebuildable, uncachedEnv } from './load.js';
 import { BaselineClient, interleaveRounds, medianRatio } from './measure.js';
-import { ServerProcess } from './processes.js';
+import type { ServerProcess } from './processes.js';
 
 /**
  * `npm run bench:weights` measures what a document of weights costs: joining it, searches by weight relative to those in name
@@ -98,13 +98,7 @@ await withEngines(async ({ elasticsearch, input }) => {
   const loaded = await load(NAMES, { env, folder: input, keep: true });
   await loaded.service.stop();
   const dataset = join(input, `names-${NAMES}.csv`);
-  const service = await ServerProcess.start('dist/main.js', {
-    ...env,
-    REGISTRY_SLUG: loaded.slug,
-    METRICS_PORT: '0',
-    REBUILD_SECRET: SECRET,
-    DATASET_URL: pathToFileURL(dataset).href,
-  });
+  const service = await startRebuildable(dataset, { ...env, REGISTRY_SLUG: loaded.slug });
   try {
     await measureSearches(service);
     const { comparing: none } = (await measureRebuild(service)).phases;
