@@ -54,7 +54,11 @@ describe('The search page with weights', function () {
       ({ name }) => name,
     );
   const lookAlikes = (page: Page) => page.locator('.look-alikes li');
-  const waitForLookAlikes = (page: Page) => waitForHeading(page, 'Easily mistaken for');
+  const waitForLookAlikes = async (page: Page) => {
+    // Until then, the page shows those of the view before.
+    await waitUntilIdle(page);
+    await waitForHeading(page, 'Easily mistaken for');
+  };
   /** What screen readers say of changes that are not in the status line. */
   const spoken = (page: Page, text: string) =>
     page.locator('#announcement[aria-live=polite]').filter({ hasText: text }).waitFor({ state: 'attached' });
