@@ -29,7 +29,9 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
         compare_existing: z
           .boolean()
           .default(false)
-          .describe('Also list look-alikes used 100 times more than an existing package'),
+          .describe(
+            'Also list look-alikes used 100 times more than an existing package, if `weight` is known',
+          ),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(checkedSchema) }),
       annotations: READ_ONLY,

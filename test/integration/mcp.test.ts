@@ -255,6 +255,67 @@ describe('The MCP server and rate limits', function () {
   });
 });
 
+describe('The MCP server and weights', function () {
+  this.timeout(60_000);
+  /** How often packages are used. The first ones are checked. */
+  const WEIGHTS: Record<string, number> = {
+    react: 900,
+    expresss: 2,
+    lodahs: 0,
+    loadsh: 400,
+    expres: 199,
+    expressx: 200,
+    express: 5000,
+    lodas: 99,
+    lodash: 100,
+  };
+  const NAMED = ['react', 'expresss', 'lodahs', 'loadsh'];
+  /** Each exists, is used more than those, and has no look-alike. */
+  const COMMON = Array.from({ length: 7 }, (_, i) => `${'abcdefg'.charAt(i).repeat(5)}-common`);
+  const entries = packagesNamed([...Object.keys(WEIGHTS), ...COMMON]);
+  const weighted = useService(() =>
+    entries.map((entry) => ({ ...entry, weight: WEIGHTS[entry.name] ?? 9999 })),
+  );
+  const unweighted = useService(() => entries);
+
+  /** The look-alikes of each existing name; undefined if it was not compared. */
+  async function compare(url: string, args: { names: string[]; compare_existing?: boolean }) {
+    const client = await startMcp(url);
+    const result = await callOf(client, 'check_packages')(args);
+    await client.close();
+    const { results } = result.structuredContent as {
+      results: { name: string; status: string; look_alikes?: { name: string }[] }[];
+    };
+    return results.map(({ name, status, look_alikes }) => {
+      expect(status, name).to.equal('exists');
+      return look_alikes?.map((one) => one.name);
+    });
+  }
+
+  it('compares existing packages with look-alikes that are used 100 times more', async () => {
+    const found = await compare(weighted.service.url, { names: NAMED, compare_existing: true });
+    expect(found).to.deep.equal([[], ['express', 'expressx'], ['loadsh', 'lodash'], []]);
+  });
+
+  it('compares ten of them, the least used ones', async () => {
+    const names = ['react', ...COMMON, 'expresss', 'lodahs', 'loadsh'];
+    const found = await compare(weighted.service.url, { names, compare_existing: true });
+    expect(found.filter((one) => one === undefined)).to.have.length(1);
+    expect(names[found.indexOf(undefined)]).to.be.oneOf(COMMON);
+  });
+
+  it('compares none without weights, or unless asked to', async () => {
+    for (const [url, compare_existing] of [
+      [unweighted.service.url, true],
+      [weighted.service.url, false],
+    ] as const) {
+      expect(await compare(url, { names: NAMED, compare_existing })).to.deep.equal(
+        NAMED.map(() => undefined),
+      );
+    }
+  });
+});
+
 describe('The MCP server without its service', () => {
   it('reports that it cannot be reached, and when to try again', async () => {
     const origin = `http://127.0.0.1:${await getPort()}`;

@@ -2,19 +2,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { ApiClient } from '../../../src/mcp/api-client.js';
-import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
 
 const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
 
 /** Responds to `/stats`; each test decides the rest. */
 describe('The API client of the MCP server', () => {
-  let respond: (response: ServerResponse, url: URL) => void;
+  let respond: (response: ServerResponse) => void;
   const asked: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     asked.push(request);
     const url = new URL(request.url ?? '', 'http://127.0.0.1');
-    if (url.pathname !== '/base/stats') respond(response, url);
+    if (url.pathname !== '/base/stats') respond(response);
     else response.writeHead(200, STATS_HEADERS).end('{"total_a_b_packages":1,"source":"registry.example"}');
   });
   let base: URL;
@@ -30,7 +29,6 @@ describe('The API client of the MCP server', () => {
   const { signal } = new AbortController();
   const reader = (token?: string) => SnapshotReader.open(new ApiClient(base, token), signal);
   const json = (response: ServerResponse, body: unknown) => response.end(JSON.stringify(body));
-  const entry = (name: string, weight?: number) => ({ no: 1, name, version: '1', url: 'https://a', weight });
   const failure = async () => {
     const error = await (await reader()).similar('a', 1).catch((error: unknown) => error);
     return (error as Error).message;
@@ -65,48 +63,5 @@ describe('The API client of the MCP server', () => {
     respond = (response) => response.writeHead(301, { Location: '/base/stats' }).end();
     expect(await failure()).to.match(/does not respond like a package registry search: check --url$/);
     expect(asked).to.have.length(2);
-  });
-
-  it('compares the least used packages with far more used look-alikes', async () => {
-    const weights: Record<string, number> = { react: 900, expresss: 2, lodahs: 0, loadsh: 400 };
-    const similar: Record<string, [string, number][]> = {
-      expresss: [['expres', 199], ['express', 5000], ['expressx', 200]],
-      lodahs: [['lodash', 100], ['lodas', 99]],
-    }; // prettier-ignore
-    respond = (response, url) => {
-      const names = url.searchParams.getAll('name');
-      if (url.pathname === '/base/lookup') {
-        return json(response, { results: names.map((name) => ({ package: entry(name, weights[name]) })) });
-      }
-      const found = similar[names[0] ?? ''] ?? [];
-      return json(response, { results: found.map((args) => ({ ...entry(...args), distance: 1 })) });
-    };
-    const checked = await checkPackages(await reader(), Object.keys(weights), true);
-    expect(
-      checked.map(({ name, look_alikes }) => [name, look_alikes?.map((entry) => entry.name)]),
-    ).to.deep.equal([
-      ['react', []],
-      ['expresss', ['express', 'expressx']],
-      ['lodahs', ['lodash']],
-      ['loadsh', []],
-    ]);
-    const order = asked
-      .filter(({ url }) => url?.includes('/similar'))
-      .map(({ url }) => /name=(\w+)/.exec(url ?? '')?.[1]);
-    expect(order).to.deep.equal(['lodahs', 'expresss', 'loadsh', 'react']);
-  });
-
-  it('compares no existing packages without weights, or unless asked to', async () => {
-    const weights: Record<string, number | undefined> = {};
-    respond = (response) => json(response, { results: [{ package: entry('react', weights['react']) }] });
-    expect(await checkPackages(await reader(), ['react'], true)).to.have.nested.property(
-      '0.status',
-      'exists',
-    );
-    weights['react'] = 1;
-    expect(await checkPackages(await reader(), ['react'], false)).not.to.have.nested.property(
-      '0.look_alikes',
-    );
-    expect(asked.some(({ url }) => url?.includes('/similar'))).to.equal(false);
   });
 });
