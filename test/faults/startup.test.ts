@@ -1,11 +1,12 @@
 import { rejects } from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import getPort from 'get-port';
 import { checkElasticsearch, checkRedis } from '../../src/clients/connection-check.js';
+import { run } from '../../src/dev/run.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { listServer, LOGIN_PAGE } from '../support/list-server.js';
@@ -129,21 +130,52 @@ describe('On startup,', function () {
     await server.close();
   });
 
-  describe('node dist/cli/health-check.js', () => {
+  describe('The health check of the image', () => {
+    /** Its exit code. */
+    async function check(env: Environment): Promise<number> {
+      const dockerfile = await readFile('Dockerfile', 'utf8');
+      const [, json = ''] = /^HEALTHCHECK [^[]*CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+      const [program = '', ...args] = JSON.parse(json) as string[];
+      return run(program, args, { env }).then(
+        () => 0,
+        (error: unknown) => (error as { code: number }).code,
+      );
+    }
+
     it('asks the server at the address that the server itself would listen on', async () => {
       for (const given of [
         { HOST: '127.0.0.77', PORT: '' },
         { HOST: '127.0.0.78', PORT: '6000' },
+        { HOST: '', PORT: String(await getPort()) },
+        { HOST: '0.0.0.0', PORT: String(await getPort()) },
+        { HOST: '::1', PORT: String(await getPort()) },
       ]) {
         const env = { ...environment(), ...given };
-        const check = () => runCommand('cli/health-check', env);
-        const { code, stdout, stderr } = await check();
-        expect({ code, stdout }).to.deep.equal({ code: 1, stdout: '' });
-        expect(stderr).to.match(/^connect ECONNREFUSED \S+\n$/);
+        expect(await check(env)).to.equal(1);
         const program = new SpawnedCli('main', env);
         await program.url();
-        expect(await check()).to.deep.equal({ code: 0, stdout: '', stderr: '' });
+        expect(await check(env), `${given.HOST}:${given.PORT}`).to.equal(0);
         expect(await program.stop()).to.equal(0);
+      }
+    });
+
+    it('fails if the response is another one, or comes too late', async () => {
+      for (const [response, code] of [
+        ['HTTP/1.1 503 Service Unavailable\r\n\r\n', 1],
+        ['SSH-2.0-OpenSSH\r\n', 1],
+        // The status of `timeout`.
+        [undefined, 124],
+      ] as const) {
+        const server = createServer((socket) => {
+          // The check does not read to the end.
+          socket.on('error', () => undefined);
+          if (response !== undefined) socket.end(response);
+        });
+        server.listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        const { port } = server.address() as AddressInfo;
+        expect(await check({ HOST: '127.0.0.1', PORT: String(port) })).to.equal(code);
+        server.close();
       }
     });
   });
