@@ -22,6 +22,8 @@ const SETTINGS = {
   ELASTICSEARCH_HEAP: '512m -XX:TieredStopAtLevel=1',
   ELASTICSEARCH_MEMORY: '1g',
 };
+/** Open files that these files give to a container. */
+const OPEN_FILES = 65_535;
 const SIBLING_FILES = ['deploy/siblings.yml', 'test/containers/sibling-dataset.yml'];
 const TOTAL = bundledPackages().length;
 const SIBLING = { total_sibling_packages: 3, source: 'sibling.example' };
@@ -29,19 +31,23 @@ const SIBLING = { total_sibling_packages: 3, source: 'sibling.example' };
 describe('docker-compose.yml', function () {
   this.timeout(10 * 60_000);
   let compose: Compose;
+  let settings: Record<string, string>;
+  let openFiles: number;
   let idle: ReturnType<typeof requestAfterKeepAlive>;
 
   before(async () => {
     compose = await Compose.create();
-    await compose.configure(['example.env'], SETTINGS);
+    openFiles = Math.min(OPEN_FILES, await allowedOpenFiles());
+    settings = { ...SETTINGS, ...(openFiles < OPEN_FILES && { OPEN_FILES: String(openFiles) }) };
+    await compose.configure(['example.env'], settings);
     await Promise.all([compose.run('build', 'api'), compose.run('up', '-d', 'elasticsearch', 'redis')]);
-    await compose.run('up', '-d', '--scale', 'api=2', 'proxy');
+    await compose.run('up', '-d', '--scale', 'api=2');
     await compose.healthy('proxy', 1);
     idle = requestAfterKeepAlive(compose.url());
     // Its test reports it.
     idle.catch(() => undefined);
     // What follows needs no restart of what runs.
-    await compose.configure(['example.env'], SETTINGS, SIBLING_FILES);
+    await compose.configure(['example.env'], settings, SIBLING_FILES);
     const services = ['proxy', 'sibling-proxy', 'prometheus'];
     await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', ...services);
     await Promise.all(services.map((service) => compose.healthy(service, 1)));
@@ -119,6 +125,10 @@ describe('docker-compose.yml', function () {
       packages: Record<string, { dev?: boolean }>;
     };
     expect(Object.keys(packages).filter((path) => packages[path]?.dev === true)).to.deep.equal([]);
+    expect(replica?.Config.Labels).to.include({
+      'org.opencontainers.image.title': 'package-registry-search',
+      'org.opencontainers.image.licenses': 'MIT',
+    });
     // docs/dependencies.md has the exact figures.
     const megabytes = Number.parseInt(await read('du', '-sm', '--apparent-size', '.'), 10);
     expect(megabytes).to.be.within(40, 65);
@@ -129,6 +139,14 @@ describe('docker-compose.yml', function () {
       const [, ...processes] = (await run('docker', ['top', Id, '-eo', 'pid,uid'])).trim().split('\n');
       const users = processes.map((line) => Number(line.trim().split(/\s+/)[1]));
       expect(users).to.be.an('array').that.is.not.empty.and.does.not.include(0);
+    }
+  });
+
+  it('gives every container enough open files', async () => {
+    for (const { Id } of await compose.containers()) {
+      expect(await run('docker', ['exec', Id, 'sh', '-c', 'ulimit -n; ulimit -Hn'])).to.equal(
+        `${openFiles}\n${openFiles}\n`,
+      );
     }
   });
 
@@ -207,7 +225,7 @@ describe('docker-compose.yml', function () {
   describe('with deploy/cluster.env', () => {
     before(async () => {
       const files = (await limitsSuffice()) ? [] : ['test/containers/low-limits.yml'];
-      await compose.configure(['example.env', 'cluster.env'], SETTINGS, files);
+      await compose.configure(['example.env', 'cluster.env'], settings, files);
       const services = ['elasticsearch-2', 'elasticsearch-3', 'proxy'];
       await compose.run('up', '-d', '--remove-orphans', '--scale', 'api=2', ...services);
     });
@@ -259,6 +277,12 @@ async function requestAfterKeepAlive(url: string): Promise<{ seconds: number; st
   const second = await request(2);
   connection.endSending();
   return { seconds, status: second?.status };
+}
+
+/** Open files that this machine can give to a container. */
+async function allowedOpenFiles(): Promise<number> {
+  const limit = (await run('sh', ['-c', 'ulimit -Hn'])).trim();
+  return limit === 'unlimited' ? Infinity : Number(limit);
 }
 
 /** Whether containers meet the limits that Elasticsearch requires of cluster nodes. */

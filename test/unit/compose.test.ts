@@ -7,34 +7,43 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 
 interface Service {
   env_file?: string[];
-  environment: Record<string, string>;
+  profiles?: string[];
+  environment: Record<string, string | null>;
 }
 
-const serviceOf = (path: string, name: string) =>
-  (parse(read(path), { merge: true }) as { services: Record<string, Service> }).services[name] as Service;
+const servicesOf = (path: string) =>
+  (parse(read(path), { merge: true }) as { services: Record<string, Service> }).services;
+const serviceOf = (path: string, name: string) => servicesOf(path)[name] as Service;
 
 /** Read by downloads and by Node. */
 const OF_DOWNLOADS = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS'];
 
-/** The image sets where it listens, and this Elasticsearch has no keys. */
-const NOT_PASSED = ['PORT', 'HOST', 'ELASTICSEARCH_API_KEY', 'ELASTICSEARCH_REBUILD_API_KEY'];
+/** The engines of these files, unless `.env` has others. */
+const ENGINES = {
+  ELASTICSEARCH_URL: '${ELASTICSEARCH_URL:-http://elasticsearch:9200}',
+  REDIS_URL: '${REDIS_URL:-redis://redis:6379}',
+};
 
-/** What only Compose knows. */
-const ADDRESSES = ['ELASTICSEARCH_URL', 'REDIS_URL', 'METRICS_PORT', 'TRUSTED_PROXIES'];
+/** What `.env` cannot set: deploy/prometheus.yml names the port, and the proxy is in a network of these files. */
+const FIXED = { METRICS_PORT: '9464', TRUSTED_PROXIES: '${FRONT_SUBNET:-172.30.250.0/24}' };
+
+/** The image sets them, and deploy/haproxy.cfg has the port. */
+const OF_THE_IMAGE = ['PORT', 'HOST'];
 
 describe('docker-compose.yml', () => {
   it('passes every variable of `.env` to the service', () => {
     const { environment } = serviceOf('docker-compose.yml', 'api');
-    const passed = VARIABLES.filter((name) => !NOT_PASSED.includes(name));
-    expect(Object.keys(environment)).to.have.members([...passed, ...OF_DOWNLOADS]);
-    for (const name of [...passed, ...OF_DOWNLOADS].filter((one) => !ADDRESSES.includes(one)))
-      expect(environment[name]).to.equal(`\${${name}:-}`);
+    const set = { ...ENGINES, ...FIXED };
+    const passed = [...VARIABLES, ...OF_DOWNLOADS].filter(
+      (name) => !(name in set) && !OF_THE_IMAGE.includes(name),
+    );
+    expect(environment).to.deep.equal({ ...Object.fromEntries(passed.map((name) => [name, null])), ...set });
   });
 
   it('leaves all of them to the file of a sibling, whose example names only variables of the service', () => {
     const { env_file: files, environment } = serviceOf('deploy/siblings.yml', 'sibling');
     expect(files).to.deep.equal(['${SIBLING_ENV:-sibling.env}']);
-    expect(Object.keys(environment)).to.have.members(ADDRESSES);
+    expect(environment).to.deep.equal({ ...ENGINES, ...FIXED });
     const names = [...read('deploy/sibling.env').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name]) => name);
     expect(VARIABLES).to.include.members(names);
     expect(names).to.include.members([
@@ -43,5 +52,11 @@ describe('docker-compose.yml', () => {
       'DATASET_FORMAT',
       'PACKAGE_URL_TEMPLATE',
     ]);
+  });
+
+  it('starts Kibana, which takes a third of the memory, and what fills it only with its profile', () => {
+    const services = { ...servicesOf('docker-compose.yml'), ...servicesOf('deploy/siblings.yml') };
+    const withProfile = Object.keys(services).filter((name) => services[name]?.profiles?.includes('kibana'));
+    expect(withProfile).to.have.members(['kibana', 'kibana-setup', 'sibling-kibana-setup']);
   });
 });
