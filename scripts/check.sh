@@ -29,6 +29,7 @@ set -m
 {
   run containers scripts/with-docker.sh npm run --silent test:node -- 26 test:containers
   run kubernetes npm run --silent test:kubernetes
+  run workflows npm run --silent test:workflows
   # Compiles with four toolchains, beside tests that have deadlines.
   run clients nice npm run --silent test:clients
   for version in 22 24 26; do run "unit-node-$version" npm run --silent test:node -- "$version" test:unit; done
@@ -36,6 +37,6 @@ set -m
 set +m
 wait
 
-second=(containers kubernetes clients unit-node-22 unit-node-24 unit-node-26)
+second=(containers kubernetes workflows clients unit-node-22 unit-node-24 unit-node-26)
 show "${second[@]}"
 conclude test browser serial-faults faults schemathesis monitoring "${second[@]}"

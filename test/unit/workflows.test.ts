@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import packageJson from '../../package.json' with { type: 'json' };
+import { run } from '../../src/dev/run.js';
+
+const FOLDER = fileURLToPath(new URL('../../.github/', import.meta.url));
+const RELEASE_NOTES = fileURLToPath(new URL('../../scripts/release-notes.sh', import.meta.url));
+
+/** The texts of all files of a kind, by path. */
+function filesNamed(pattern: RegExp): [string, string][] {
+  const paths = readdirSync(FOLDER, { recursive: true }).map(String);
+  return paths
+    .filter((path) => pattern.test(path))
+    .map((path) => [path, readFileSync(FOLDER + path, 'utf8')]);
+}
+
+describe('.github', () => {
+  it('pins every action to a commit, the same everywhere, and names its version', () => {
+    const pins = new Map<string, string>();
+    for (const [path, text] of filesNamed(/^(workflows|actions)\/.+\.yml$/)) {
+      const uses = [...text.matchAll(/uses: (?!\.\/)(.+)/g)].map(([, action = '']) => action);
+      for (const action of uses) {
+        const [, name = '', pin = ''] = /^([\w/-]+)@([\da-f]{40} # v\d+\.\d+\.\d+)$/.exec(action) ?? [];
+        expect(pin, `${path}: ${action}`).not.to.equal('');
+        expect(pins.get(name) ?? pin, `${path}: ${action}`).to.equal(pin);
+        pins.set(name, pin);
+      }
+    }
+    expect(pins.size).to.be.greaterThan(5);
+  });
+
+  it('has forms for issues', () => {
+    const forms = filesNamed(/^ISSUE_TEMPLATE\/(?!config).+\.yml$/);
+    expect(forms).to.have.length(2);
+    for (const [path, text] of forms) {
+      const form = parse(text) as {
+        name: string;
+        description: string;
+        body: { type: string; id?: string }[];
+      };
+      expect(form, path).to.include.all.keys('name', 'description', 'body');
+      const ids = form.body.filter(({ type }) => type !== 'markdown').map(({ id }) => id);
+      expect(ids, path).to.not.include(undefined);
+      expect(new Set(ids), path).to.have.property('size', ids.length);
+    }
+  });
+});
+
+describe('scripts/release-notes.sh', () => {
+  const { version } = packageJson;
+  const refused = (tag: string) =>
+    run(RELEASE_NOTES, [tag]).then(
+      () => undefined,
+      (error: unknown) => (error as { stderr: string }).stderr,
+    );
+
+  it('prints the section of the version, whose links lead to the files of the release', async () => {
+    const notes = await run(RELEASE_NOTES, [`v${version}`, 'https://example.com/v1/']);
+    expect(notes)
+      .to.match(/^### \w/m)
+      .and.not.match(/^## /m);
+    const links = [...notes.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link);
+    for (const link of links) expect(link).to.match(/^(https?:\/\/|#)/);
+  });
+
+  it('refuses a tag that is not the version', async () => {
+    expect(await refused(`v${version}0`)).to.equal(
+      `the tag is v${version}0, but package.json has version ${version}\n`,
+    );
+  });
+});
