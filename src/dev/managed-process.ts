@@ -26,8 +26,8 @@ interface ProgramOptions {
   cwd: string;
   env: NodeJS.ProcessEnv;
   runAs: Identity | undefined;
-  /** Receives its output. */
-  logFile: string;
+  /** Receives its output; undefined: the output of this process does. */
+  logFile: string | undefined;
 }
 
 /** Why a program did not become ready, in a few lines for the terminal; `output` is its whole output. */
@@ -50,7 +50,7 @@ export class ManagedProcess {
     private readonly options: ProgramOptions,
   ) {
     const { cwd, env, runAs, logFile } = options;
-    const output = openSync(logFile, 'w');
+    const output = logFile === undefined ? 'inherit' : openSync(logFile, 'w');
     this.#child = spawn('/bin/sh', ['-c', SUPERVISOR, 'supervisor', ...command], {
       cwd,
       env,
@@ -60,7 +60,7 @@ export class ManagedProcess {
       detached: true,
       stdio: ['pipe', output, output],
     });
-    closeSync(output);
+    if (output !== 'inherit') closeSync(output);
     this.#exited = once(this.#child, 'exit');
     this.#exited.catch(() => undefined);
   }
@@ -125,9 +125,11 @@ export class ManagedProcess {
         : 'ended early';
       if (state !== undefined) {
         await this.kill();
-        const output = readFileSync(this.options.logFile, 'utf8');
+        const { logFile } = this.options;
+        if (logFile === undefined) throw new ProcessError(`${name} ${state}`, '');
+        const output = readFileSync(logFile, 'utf8');
         throw new ProcessError(
-          `${name} ${state}; the end of its log, ${this.options.logFile}:\n${lastLines(output)}`,
+          `${name} ${state}; the end of its log, ${logFile}:\n${lastLines(output)}`,
           output,
         );
       }

@@ -15,11 +15,12 @@ import { KINDS, SERVICES, startService } from './services.js';
 import { ProgressBar } from '../cli/progress-bar.js';
 import { onStopSignal } from '../cli/signals.js';
 import { lockFolder } from './lock-folder.js';
+import { serveAndWatch } from './watch.js';
 import { describeFileError, findPaths } from './paths.js';
 
 /**
  * `npm start`: runs the whole service on a bare machine. Stops what it started on Ctrl-C, SIGTERM and
- * failures.
+ * failures. `--watch` restarts the service, but not the engines, when a source changes.
  */
 
 const HEAP = '1g';
@@ -44,6 +45,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   const addresses = await startServices(env, draft, stopping);
   signal.throwIfAborted();
 
+  if (process.argv.includes('--watch')) await serveAndWatch({ ...env, ...addresses }, signal);
   const variables = { LOG_LEVEL: 'warn', ...withoutEmpty(env), ...addresses };
   const config = readConfig(variables);
   const bar = new ProgressBar(process.stdout, signal);

@@ -1,0 +1,98 @@
+import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { expect } from 'chai';
+import getPort from 'get-port';
+import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
+import { inRunFolder } from '../support/run-folder.js';
+import { environmentOf, newSlug, removeRegistries, request } from '../support/service.js';
+import { inShell, SpawnedCli } from '../support/spawn-cli.js';
+import { waitFor } from '../support/wait-for.js';
+
+/** What the build and the service read. */
+const CLONED = [
+  'src',
+  'dist',
+  'data',
+  'mappings',
+  'scripts',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+];
+const RESPONSE = "jsonResponse({ ping: 'pong' })";
+/** Of a build beside other tests. */
+const BUILD_MS = 60_000;
+
+describe('npm run dev', function () {
+  this.timeout(5 * 60_000);
+  const slug = newSlug();
+  let clone: string;
+  let dataset: DatasetFile;
+  let url: string;
+  let env: Record<string, string>;
+
+  before(async () => {
+    clone = inRunFolder('clone');
+    await mkdir(clone);
+    for (const path of CLONED)
+      await cp(path, join(clone, path), { recursive: true, preserveTimestamps: true });
+    await symlink(resolve('node_modules'), join(clone, 'node_modules'));
+    dataset = await datasetFile(toCsv(packagesNamed(['alpha', 'beta'])));
+    const port = String(await getPort());
+    url = `http://127.0.0.1:${port}`;
+    env = { ...environmentOf(slug), DATASET_URL: dataset.url, PORT: port };
+  });
+
+  after(async () => {
+    await dataset.remove();
+    await removeRegistries([slug]);
+    await rm(clone, { recursive: true });
+  });
+
+  const start = () => new SpawnedCli('dev/start', env, ['--watch'], inShell(`cd '${clone}' && exec "$@"`));
+
+  async function change(path: string, from: string, to: string): Promise<void> {
+    const file = join(clone, 'src', path);
+    await writeFile(file, (await readFile(file, 'utf8')).replace(from, to));
+  }
+
+  const ping = () =>
+    request(`${url}/ping`).then(
+      ({ body }) => body as unknown,
+      () => undefined,
+    );
+
+  /** Waits until `/ping` has this response. */
+  const pings = (expected: unknown) =>
+    waitFor(
+      async () => JSON.stringify(await ping()) === JSON.stringify(expected),
+      JSON.stringify(expected),
+      BUILD_MS,
+    );
+
+  it('serves what was changed, also of the page, and what was before while it cannot be built', async () => {
+    const program = start();
+    await program.prints(/The API is at/, 30_000);
+    expect(await ping()).to.deep.equal({ ping: 'pong' });
+
+    await change('routes/ping.ts', RESPONSE, 'jsonResponse(');
+    await waitFor(() => program.stderr.includes('build` failed'), 'a failed build', BUILD_MS);
+    expect(program.stderr).to.match(/ping\.ts\(\d+,\d+\): error TS/);
+    expect(await ping()).to.deep.equal({ ping: 'pong' });
+
+    await change('web/index.html', '<title>', '<title>Changed ');
+    await change('routes/ping.ts', 'jsonResponse(;', "jsonResponse({ ping: 'changed' });");
+    await pings({ ping: 'changed' });
+    expect(await (await fetch(url)).text()).to.contain('<title>Changed ');
+
+    expect(await program.stop('SIGINT')).to.equal(0);
+    expect(await ping()).to.equal(undefined);
+  });
+
+  it('leaves no process behind if it is killed', async () => {
+    const program = start();
+    await program.prints(/The API is at/, 30_000);
+    await program.stop('SIGKILL');
+    await pings(undefined);
+  });
+});
