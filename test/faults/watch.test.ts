@@ -21,10 +21,10 @@ const CLONED = [
 ];
 const RESPONSE = "jsonResponse({ ping: 'pong' })";
 /** Of a build beside other tests. */
-const BUILD_MS = 60_000;
+const BUILD_MS = 120_000;
 
 describe('npm run dev', function () {
-  this.timeout(5 * 60_000);
+  this.timeout(8 * 60_000);
   const slug = newSlug();
   let clone: string;
   let dataset: DatasetFile;
@@ -72,7 +72,7 @@ describe('npm run dev', function () {
 
   it('serves what was changed, also of the page, and what was before while it cannot be built', async () => {
     const program = start();
-    await program.prints(/The API is at/, 30_000);
+    await program.prints(/The API is at/, BUILD_MS);
     expect(await ping()).to.deep.equal({ ping: 'pong' });
 
     await change('routes/ping.ts', RESPONSE, 'jsonResponse(');
@@ -91,7 +91,7 @@ describe('npm run dev', function () {
 
   it('leaves no process behind if it is killed', async () => {
     const program = start();
-    await program.prints(/The API is at/, 30_000);
+    await program.prints(/The API is at/, BUILD_MS);
     await program.stop('SIGKILL');
     await pings(undefined);
   });
