@@ -30,6 +30,7 @@ import { packageByName, packageOperation } from './packages.js';
 import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
+import { ready, readyOperation } from './ready.js';
 import { openApi, openApiOperation } from './openapi.js';
 import { staticFiles } from './static-files.js';
 import { openSearch, openSearchOperation } from './opensearch.js';
@@ -91,6 +92,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   const endpoints: Record<string, Endpoint> = {
     '/ping': { operation: pingOperation, handler: ping() },
     '/health': { operation: healthOperation, handler: health(snapshots) },
+    '/ready': { operation: readyOperation, handler: ready(snapshots) },
     '/stats': { operation: statsOperation(slug), handler: stats(snapshots, slug), limit: reading },
     '/browse': ofSnapshot(browseOperation, browse(catalog)),
     '/search': ofSnapshot(searchOperation, search(catalog)),

@@ -64,6 +64,7 @@ export class SnapshotWatcher {
   #previous: Snapshot | undefined;
   #state: SnapshotState = 'unknown';
   #stateReason: string | undefined;
+  #hasReachedElasticsearch = false;
   #timer: NodeJS.Timeout | undefined;
   readonly #looks = new SharedRuns(() => this.#look());
   #refreshingAll: Promise<void> | undefined;
@@ -124,6 +125,11 @@ export class SnapshotWatcher {
 
   get state(): SnapshotState {
     return this.#state;
+  }
+
+  /** Whether Elasticsearch has responded since the start, with or without an index. That it rejected the key does not count. */
+  get hasReachedElasticsearch(): boolean {
+    return this.#hasReachedElasticsearch;
   }
 
   /** Why the state is `unreachable` or `unusable`, in one line for an operator. */
@@ -233,6 +239,7 @@ export class SnapshotWatcher {
     if (reason !== undefined && reason !== this.#stateReason) this.log.error(details, reason);
     if (reason === undefined && this.#stateReason !== undefined)
       this.log.info('the snapshot can be read again');
+    if (state !== 'unreachable') this.#hasReachedElasticsearch = true;
     this.#state = state;
     this.#stateReason = reason;
   }

@@ -23,7 +23,8 @@ describe('A cold start', function () {
         expectProblem(await service.get(path), 503, 'initializing');
       }
       expectProblem(await service.get('/search?q=a'), 400, 'invalid_parameter');
-      for (const path of ['/ping', '/debug-ip']) expect((await service.get(path)).status).to.equal(200);
+      for (const path of ['/ping', '/ready', '/debug-ip'])
+        expect((await service.get(path)).status).to.equal(200);
       const rebuilding = await service.get(REBUILD);
       expectProblem(rebuilding, 503, 'rebuilding');
       expect(rebuilding.body).to.include({ phase: 'downloading', rows: 0, last_failure: null });

@@ -15,6 +15,10 @@ describe('On a snapshot,', () => {
     expect(await get('/health')).to.deep.include({ status: 200, body });
   });
 
+  it('GET /ready returns true', async () => {
+    expect(await get('/ready')).to.deep.include({ status: 200, body: { ready: true } });
+  });
+
   it('GET /stats returns a field named after the slug, the website of the registry, and the time of the snapshot', async () => {
     const total = `total_${suite.service.slug}_packages`;
     const { status, body } = await get('/stats');

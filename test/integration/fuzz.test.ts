@@ -7,7 +7,7 @@ import { useService } from '../support/service.js';
 
 const REQUESTS = 1500;
 
-const PATHS = ['/ping', '/health', '/stats', '/browse', '/search', '/debug-ip', '/get-bypass', '/rebuild', '/openapi.json', '/', '/docs', '/page/page.css']; // prettier-ignore
+const PATHS = ['/ping', '/health', '/ready', '/stats', '/browse', '/search', '/debug-ip', '/get-bypass', '/rebuild', '/openapi.json', '/', '/docs', '/page/page.css']; // prettier-ignore
 const PARAMETERS = ['q', 'limit', 'page', 'secret', 'force', '__proto__', 'q[]', ''];
 
 /** Any text that a URL can contain, well or badly encoded. */

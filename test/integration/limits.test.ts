@@ -97,11 +97,11 @@ describe('Rate limits', () => {
     }
   });
 
-  it('do not apply to /ping and /health, and let a blocked client use /debug-ip', async () => {
+  it('do not apply to /ping, /health and /ready, and let a blocked client use /debug-ip', async () => {
     const client = as('198.51.100.2');
     for (let i = 0; i < 6; i++) await suite.service.get('/stats', client);
     for (let i = 0; i < 10; i++) {
-      for (const path of ['/ping', '/health']) {
+      for (const path of ['/ping', '/health', '/ready']) {
         const { status, headers } = await suite.service.get(path, client);
         expect(status).to.equal(200);
         expect(headers.get('RateLimit')).to.be.null;

@@ -7,6 +7,7 @@ import { BYPASS_SECRET, useService } from '../support/service.js';
 const ENDPOINTS = [
   '/ping',
   '/health',
+  '/ready',
   '/stats',
   '/browse',
   '/search?q=alpha',
