@@ -18,6 +18,8 @@ const FIXED_LABELS = ['budget', 'job', 'le', 'phase', 'state'];
 /** A metric that this Elasticsearch, which has no security, does not have: test/faults/security.test.ts reads it. */
 const OF_KEYS = 'registry_search_api_key_expiration_timestamp_seconds';
 
+type Labels = Record<string, string>;
+
 interface RuleTests {
   tests: {
     input_series: { series: string }[];
@@ -27,6 +29,7 @@ interface RuleTests {
 
 const { groups } = readYaml('alerts.yml') as { groups: { rules: { alert: string }[] }[] };
 const { tests } = readYaml('alerts.test.yml') as RuleTests;
+const { external_labels } = (readYaml('prometheus.yml') as { global: { external_labels: Labels } }).global;
 const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
 function readYaml(name: string): unknown {
@@ -155,7 +158,7 @@ describe('Prometheus with two replicas', function () {
         labels: { alertname: 'RegistrySearchRebuildFailed', registry: first.slug, severity: 'ticket' },
         annotations: {
           summary: `The last rebuild of ${first.slug} failed; the previous snapshot is still served`,
-          runbook: 'runbook.md#registrysearchrebuildfailed',
+          runbook_url: `${external_labels.runbook_prefix}runbook.md#registrysearchrebuildfailed`,
         },
       },
     ]);
