@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { secretsIn } from '../../src/config/secrets.js';
 import { readConfig } from '../../src/config/config.js';
+import { isAllowed, type Endpoint, type NetworkPolicy } from '../support/network-policies.js';
 
 /**
  * The manifests in `deploy/kubernetes`, as files: this needs neither a cluster nor Kustomize.
@@ -15,6 +16,10 @@ import { readConfig } from '../../src/config/config.js';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const BASE = 'deploy/kubernetes/base';
 const SMALL = 'deploy/kubernetes/overlays/small';
+const FULL = 'deploy/kubernetes/overlays/full';
+const COMPONENTS = readdirSync(join(ROOT, 'deploy/kubernetes/components')).map(
+  (name) => `deploy/kubernetes/components/${name}`,
+);
 
 /** Within which the server stops after SIGTERM, in seconds (`src/server.ts`). */
 const STOP_SECONDS = 9;
@@ -30,34 +35,44 @@ interface Container {
   args?: string[];
   env?: { name: string; value?: string; valueFrom?: { secretKeyRef: object } }[];
   ports: object[];
+  startupProbe: { periodSeconds: number; failureThreshold: number };
   lifecycle?: { preStop: { sleep: { seconds: number } } };
   resources: Record<'requests' | 'limits', Record<string, string>>;
-  volumeMounts: { name: string; mountPath: string }[];
+  volumeMounts?: { name: string; mountPath: string }[];
 }
 
 interface Pod {
   terminationGracePeriodSeconds?: number;
   containers: Container[];
-  volumes: { name: string; emptyDir?: { sizeLimit: string }; secret?: { secretName: string } }[];
+  volumes?: { name: string; emptyDir?: { sizeLimit: string }; secret?: { secretName: string } }[];
+}
+
+interface PodTemplate {
+  metadata: { labels: Labels };
+  spec: Pod;
 }
 
 interface Resource {
+  apiVersion: string;
   kind: string;
-  metadata: { name: string; labels?: Labels };
+  metadata: { name: string; labels?: Labels; annotations?: Labels };
   spec: any; // eslint-disable-line @typescript-eslint/no-explicit-any -- tests assert on its shape
 }
 
 interface Deployment extends Resource {
   spec: {
+    replicas: number;
+    progressDeadlineSeconds: number;
     selector: { matchLabels: Labels };
-    template: { metadata: { labels: Labels }; spec: Pod };
+    template: PodTemplate;
   };
 }
 
 interface Kustomization {
   resources: string[];
+  components?: string[];
   images?: { name: string; newTag: string }[];
-  patches?: { path: string; target?: { kind: string; name: string } }[];
+  patches?: { path?: string; patch?: string; target?: { kind: string; name: string } }[];
 }
 
 function read(path: string): string {
@@ -99,11 +114,15 @@ function mebibytes(quantity: string): number {
 }
 
 describe('deploy/kubernetes', () => {
-  const resources = kustomization(BASE).resources.flatMap((file) =>
-    read(`${BASE}/${file}`)
-      .split(/^---$/m)
-      .map((text) => parse(text) as Resource),
-  );
+  const resourcesIn = (folder: string) =>
+    kustomization(folder).resources.flatMap((file) =>
+      read(`${folder}/${file}`)
+        .split(/^---$/m)
+        .map((text) => parse(text) as Resource),
+    );
+  const base = resourcesIn(BASE);
+  /** Of the base and all components. */
+  const resources = [...base, ...COMPONENTS.flatMap(resourcesIn)];
   const { services } = yaml('docker-compose.yml') as { services: Record<string, unknown> };
 
   const find = (kind: string, name: string): Resource => {
@@ -112,6 +131,12 @@ describe('deploy/kubernetes', () => {
     return found[0] as Resource;
   };
   const deployments = resources.filter((one): one is Deployment => one.kind === 'Deployment');
+  const job = find('CronJob', 'rebuild').spec;
+  /** The templates of all pods, by the resource that makes them. */
+  const pods: Record<string, PodTemplate> = Object.fromEntries([
+    ...deployments.map(({ metadata, spec }) => [`Deployment/${metadata.name}`, spec.template] as const),
+    ['CronJob/rebuild', job.jobTemplate.spec.template as PodTemplate],
+  ]);
   const { spec: api }: Deployment = find('Deployment', 'api');
   const pod = api.template.spec;
   const container = pod.containers[0] as Container;
@@ -122,19 +147,51 @@ describe('deploy/kubernetes', () => {
     small: { ...settingsIn(BASE), ...settingsIn(SMALL), ...literals },
   };
 
-  it('lists every file of the base', () => {
-    const files = readdirSync(join(ROOT, BASE)).filter((file) => file.endsWith('.yaml'));
-    expect(['kustomization.yaml', ...kustomization(BASE).resources].sort()).to.deep.equal(files.sort());
+  it('lists every file of the base and the components', () => {
+    const values = 'prometheus-adapter-values.yaml';
+    for (const folder of [BASE, ...COMPONENTS]) {
+      const files = readdirSync(join(ROOT, folder)).filter(
+        (file) => file.endsWith('.yaml') && file !== values,
+      );
+      const { resources: listed } = kustomization(folder);
+      expect(['kustomization.yaml', ...listed].sort(), folder).to.deep.equal(files.sort());
+    }
   });
 
-  it('has an overlay whose patches have a target', () => {
-    const { resources: bases, patches = [] } = kustomization(SMALL);
-    expect(bases).to.deep.equal(['../../base']);
-    expect(patches).not.to.deep.equal([]);
-    for (const { path, target } of patches) {
-      const { kind, metadata } = yaml(`${SMALL}/${path}`) as Resource;
-      find(target?.kind ?? kind, target?.name ?? metadata.name);
+  it('has overlays whose patches have a target: one without, and one with all components', () => {
+    for (const folder of [SMALL, FULL]) {
+      const { resources: bases, components = [], patches = [] } = kustomization(folder);
+      expect(bases).to.deep.equal(['../../base']);
+      const paths = components.map((path) => join(folder, path));
+      expect(paths).to.have.members(folder === FULL ? COMPONENTS : []);
+      expect(patches).not.to.deep.equal([]);
+      for (const { path, target } of patches) {
+        const { kind, metadata } = yaml(`${folder}/${path}`) as Resource;
+        find(target?.kind ?? kind, target?.name ?? metadata.name);
+      }
     }
+  });
+
+  it('needs only the operator of Elastic without components', () => {
+    const groups = base.map(({ apiVersion }) => apiVersion.split('/')[0] ?? '');
+    expect(groups.filter((group) => /\.(co|com)$/.test(group))).to.deep.equal([
+      'elasticsearch.k8s.elastic.co',
+    ]);
+  });
+
+  it('delivers the dashboard as the ConfigMap that Grafana looks for', () => {
+    const { configMapGenerator } = yaml('deploy/grafana/kustomization.yaml') as {
+      configMapGenerator: object[];
+    };
+    expect(configMapGenerator).to.have.length(1);
+    expect(configMapGenerator[0]).to.deep.include({
+      files: ['registry-search.json'],
+      options: { labels: { grafana_dashboard: '1' }, disableNameSuffixHash: true },
+    });
+    const { components = [] } = kustomization('deploy/kubernetes/components/prometheus');
+    expect(components.map((path) => join('deploy/kubernetes/components/prometheus', path))).to.deep.equal([
+      'deploy/grafana',
+    ]);
   });
 
   it('alerts by the rules of deploy/alerts.yml', () => {
@@ -216,11 +273,9 @@ describe('deploy/kubernetes', () => {
     expect(services['redis']).to.deep.include({ image: redis?.image, command: redis?.args });
   });
 
-  for (const { metadata, spec } of deployments) {
-    describe(`Deployment/${metadata.name}`, () => {
-      const { spec: own, metadata: template } = spec.template;
-
-      it('has no rights', () => {
+  for (const [name, { spec: own }] of Object.entries(pods)) {
+    describe(`The pods of ${name}`, () => {
+      it('have no rights', () => {
         expect(own).to.have.property('automountServiceAccountToken', false);
         const common = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } };
         expect(own).to.have.property('securityContext').that.deep.includes(common);
@@ -234,19 +289,26 @@ describe('deploy/kubernetes', () => {
           expect(one, one.name).to.have.deep.property('securityContext', none);
       });
 
-      it('has requests, a limit of memory, and bounded volumes', () => {
-        for (const { name, resources: amounts, volumeMounts } of own.containers) {
+      it('have requests, a limit of memory, and bounded volumes', () => {
+        const { volumes = [] } = own;
+        for (const { name, resources: amounts, volumeMounts = [] } of own.containers) {
           expect(amounts.requests, name).to.include.keys('cpu', 'memory', 'ephemeral-storage');
           // A container with less than its limit could be evicted, or killed, while it is within it.
           expect(amounts.limits['memory'], name).to.equal(amounts.requests['memory']);
-          const known = own.volumes.map((volume) => volume.name);
+          const known = volumes.map((volume) => volume.name);
           expect(known).to.have.members(volumeMounts.map((mount) => mount.name));
         }
         const disk = own.containers.map(({ resources: { limits } }) => limits['ephemeral-storage'] ?? '0Mi');
-        for (const { name, emptyDir } of own.volumes)
+        for (const { name, emptyDir } of volumes)
           if (emptyDir !== undefined)
             expect(mebibytes(emptyDir.sizeLimit), name).to.be.lessThan(Math.max(...disk.map(mebibytes)));
       });
+    });
+  }
+
+  for (const { metadata, spec } of deployments) {
+    describe(`Deployment/${metadata.name}`, () => {
+      const { spec: own, metadata: template } = spec.template;
 
       it('has probes', () => {
         for (const one of own.containers) expect(one).to.include.keys('readinessProbe', 'livenessProbe');
@@ -259,16 +321,24 @@ describe('deploy/kubernetes', () => {
         const { podSelector } = find('NetworkPolicy', metadata.name).spec;
         expect(matches(podSelector.matchLabels, template.labels)).to.equal(true);
         // A selector that matches both would send requests to the other.
-        const others = deployments.filter((other) => other.metadata.name !== metadata.name);
-        for (const other of others)
-          expect(matches(selector, other.spec.template.metadata.labels)).to.equal(false);
+        const others = Object.values(pods).filter((other) => other !== spec.template);
+        expect(others).to.have.length(2);
+        for (const other of others) expect(matches(selector, other.metadata.labels)).to.equal(false);
       });
     });
   }
 
-  it('probes /ping, because /health is 503 without Elasticsearch', () => {
-    for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe'])
-      expect(container).to.have.deep.nested.property(`${probe}.httpGet`, { path: '/ping', port: 'http' });
+  it('probes /ready until Elasticsearch has responded once, and then /ping: /health is 503 without it', () => {
+    const paths = { startupProbe: '/ready', readinessProbe: '/ping', livenessProbe: '/ping' };
+    for (const [probe, path] of Object.entries(paths))
+      expect(container).to.have.deep.nested.property(`${probe}.httpGet`, { path, port: 'http' });
+  });
+
+  it('lets replicas wait for the first keys, and reports an update that waits', () => {
+    const { periodSeconds, failureThreshold } = container.startupProbe;
+    // `kubectl exec` must reach them while Elasticsearch starts and the keys are created.
+    expect(periodSeconds * failureThreshold).to.be.greaterThan(10 * 60);
+    expect(api.progressDeadlineSeconds).to.be.lessThan(periodSeconds * failureThreshold);
   });
 
   it('replaces replicas without reducing their number, and lets them stop in time', () => {
@@ -279,11 +349,13 @@ describe('deploy/kubernetes', () => {
   });
 
   it('lets the autoscaler set the number of replicas, by a metric that the adapter provides', () => {
-    expect(api).not.to.have.property('replicas');
+    const folder = 'deploy/kubernetes/components/autoscaler';
+    const { patches = [] } = kustomization(folder);
+    expect(parse(patches[0]?.patch ?? '')).to.deep.equal([{ op: 'remove', path: '/spec/replicas' }]);
     const { metrics, scaleTargetRef, minReplicas } = find('HorizontalPodAutoscaler', 'api').spec;
     expect(scaleTargetRef).to.include({ kind: 'Deployment', name: 'api' });
-    expect(minReplicas).to.equal(3);
-    const { rules } = yaml('deploy/kubernetes/prometheus-adapter-values.yaml') as {
+    expect(minReplicas).to.equal(3).and.to.equal(api.replicas);
+    const { rules } = yaml(`${folder}/prometheus-adapter-values.yaml`) as {
       rules: { custom: { name: { as: string } }[] };
     };
     expect(metrics).to.have.length(rules.custom.length);
@@ -291,10 +363,134 @@ describe('deploy/kubernetes', () => {
       expect(metrics).to.have.nested.property(`[${i}].pods.metric.name`, name.as);
   });
 
+  it('runs the job that rebuilds with the image and the secret of the service', () => {
+    const { replacements } = yaml('deploy/kubernetes/components/rebuild-job/kustomization.yaml') as {
+      replacements: { source: { name: string }; targets: { select: { name: string } }[] }[];
+    };
+    expect(replacements.map(({ source }) => source.name)).to.deep.equal(['api']);
+    expect(replacements[0]?.targets.map(({ select }) => select.name)).to.deep.equal(['rebuild']);
+    const { containers } = pods['CronJob/rebuild']?.spec ?? { containers: [] };
+    expect(containers).to.have.length(1);
+    const [variable] = containers[0]?.env ?? [];
+    expect(variable).to.deep.equal({
+      name: 'REBUILD_SECRET',
+      valueFrom: { secretKeyRef: { name: 'registry-search', key: 'REBUILD_SECRET' } },
+    });
+    const { spec } = find('Service', 'api');
+    expect(containers[0]?.args?.[0]).to.contain(`'http://api:${spec.ports[0].port}/rebuild'`);
+  });
+
+  it('publishes only the port of the API, and retries no rebuild', () => {
+    const ingresses = resources.filter(({ kind }) => kind === 'Ingress');
+    const backend = { service: { name: 'api', port: { name: 'http' } } };
+    const paths = ingresses.map(({ spec }): unknown => spec.rules[0].http.paths);
+    expect(paths).to.deep.equal([
+      [{ path: '/', pathType: 'Prefix', backend }],
+      ['/rebuild', '/get-bypass'].map((path) => ({ path, pathType: 'Exact', backend })),
+    ]);
+    expect(ingresses[1]?.metadata.annotations).to.deep.equal({
+      'nginx.ingress.kubernetes.io/proxy-next-upstream': 'off',
+      'nginx.ingress.kubernetes.io/enable-access-log': 'false',
+    });
+  });
+
+  it('names a registry, whose dataset must be set', () => {
+    const { registry, dataset } = readConfig(environments.base);
+    expect(registry.slug).not.to.equal(readConfig({ ...environments.base, REGISTRY_SLUG: '' }).registry.slug);
+    expect(dataset.isSample).to.equal(true);
+    expect(read(`${BASE}/settings.env`)).to.match(/^#DATASET_URL=/m);
+  });
+
+  it('needs no kernel setting for Elasticsearch', () => {
+    const { nodeSets } = find('Elasticsearch', 'elasticsearch').spec;
+    expect(nodeSets[0].config).to.include({ 'node.store.allow_mmap': false });
+  });
+
+  describe('its network policies', () => {
+    const NAMESPACE = 'registry-search';
+    const policies = resources.filter(({ kind }) => kind === 'NetworkPolicy') as unknown as NetworkPolicy[];
+    const pod = (namespace: string, labels: Labels): Endpoint => ({ namespace, labels });
+    const own = (name: string) => pod(NAMESPACE, pods[name]?.metadata.labels ?? {});
+    const { podTemplate } = find('Elasticsearch', 'elasticsearch').spec.nodeSets[0];
+    const endpoints = {
+      api: own('Deployment/api'),
+      redis: own('Deployment/redis'),
+      rebuild: own('CronJob/rebuild'),
+      elasticsearch: pod(NAMESPACE, {
+        ...podTemplate.metadata.labels,
+        // The operator adds it.
+        'elasticsearch.k8s.elastic.co/cluster-name': 'elasticsearch',
+      }),
+      stranger: pod(NAMESPACE, { 'app.kubernetes.io/name': 'stranger' }),
+      controller: pod('ingress-nginx', { 'app.kubernetes.io/component': 'controller' }),
+      prometheus: pod('monitoring', { 'app.kubernetes.io/name': 'prometheus' }),
+      operator: pod('elastic-system', { 'control-plane': 'elastic-operator' }),
+      dns: pod('kube-system', { 'k8s-app': 'kube-dns' }),
+      /** A pod of another namespace that has the labels of the service. */
+      impostor: pod('default', api.template.metadata.labels),
+      nodeLocalDns: { address: '169.254.20.10' },
+      origin: { address: '203.0.113.7' },
+      originV6: { address: '2001:db8::7' },
+      metadata: { address: '169.254.169.254' },
+      machine: { address: '10.0.0.7' },
+    } satisfies Record<string, Endpoint>;
+    type Name = keyof typeof endpoints;
+    const names = Object.keys(endpoints) as Name[];
+
+    /** All connections that must be possible, by port. Every other one from or to a pod of the namespace must not be. */
+    const ALLOWED: Record<string, [from: Name, to: Name][]> = {
+      'TCP 3000': [
+        ['controller', 'api'],
+        ['rebuild', 'api'],
+      ],
+      'TCP 9464': [['prometheus', 'api']],
+      'TCP 6379': [['api', 'redis']],
+      'TCP 9200': [
+        ['api', 'elasticsearch'],
+        ['operator', 'elasticsearch'],
+        ['elasticsearch', 'elasticsearch'],
+      ],
+      'TCP 9300': [['elasticsearch', 'elasticsearch']],
+      'UDP 53': [
+        ['api', 'dns'],
+        ['api', 'nodeLocalDns'],
+        ['rebuild', 'dns'],
+        ['rebuild', 'nodeLocalDns'],
+      ],
+      'TCP 443': [
+        ['api', 'origin'],
+        ['api', 'originV6'],
+      ],
+      'TCP 80': [],
+    };
+    /** Pods that policies restrict in both directions, and those whose egress is open. */
+    const CLOSED: Name[] = ['api', 'redis', 'rebuild'];
+
+    for (const [port, allowed] of Object.entries(ALLOWED)) {
+      it(`allow on ${port} ${allowed.map((pair) => pair.join(' → ')).join(', ') || 'nothing'}`, () => {
+        const [protocol = '', number] = port.split(' ');
+        const found = names.flatMap((from) =>
+          names
+            // Connections that no policy of this namespace concerns: between others, or out of Elasticsearch.
+            .filter((to) => CLOSED.includes(from) || [...CLOSED, 'elasticsearch'].includes(to))
+            .filter((to) =>
+              isAllowed(policies, NAMESPACE, {
+                from: endpoints[from],
+                to: endpoints[to],
+                port: { protocol, port: Number(number) },
+              }),
+            )
+            .map((to) => [from, to]),
+        );
+        expect(found).to.have.deep.members(allowed);
+      });
+    }
+  });
+
   it('mounts the certificate that NODE_EXTRA_CA_CERTS names', () => {
-    const volume = pod.volumes.find(({ secret }) => secret !== undefined);
+    const volume = pod.volumes?.find(({ secret }) => secret !== undefined);
     expect(volume?.secret?.secretName).to.equal('elasticsearch-es-http-certs-public');
-    const mount = container.volumeMounts.find(({ name }) => name === volume?.name);
+    const mount = container.volumeMounts?.find(({ name }) => name === volume?.name);
     expect(literals[OF_NODE]).to.equal(`${mount?.mountPath}/ca.crt`);
   });
 });
