@@ -45,6 +45,7 @@ export default tseslint.config(
       'src/dev/start.ts',
       'test/support/*.ts',
       'test/soak/*.ts',
+      'test/upgrade/*.ts',
       'test/browser/browser.ts',
       'bench/*.ts',
       'test/images/offline.ts',

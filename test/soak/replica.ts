@@ -19,12 +19,14 @@ export class Replica {
   /**
    * @param folder of its log and its temporary files.
    * @param env the whole environment except PATH.
+   * @param root the folder of the service; by default this clone.
    */
   constructor(
     readonly name: string,
     readonly port: number,
     readonly folder: string,
     private readonly env: Readonly<Record<string, string>>,
+    private readonly root = ROOT,
   ) {}
 
   get url(): string {
@@ -62,7 +64,7 @@ export class Replica {
     await mkdir(this.temporaryFolder, { recursive: true });
     this.#program = await startProgram([process.execPath, 'dist/main.js'], {
       name: this.name,
-      cwd: ROOT,
+      cwd: this.root,
       env: {
         TMPDIR: this.temporaryFolder,
         PORT: String(this.port),

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { Client } from '@elastic/elasticsearch';
+import { Client, type estypes } from '@elastic/elasticsearch';
 import { changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
 import { integer, pick } from '../../fixtures/random.js';
 import { Oracle, type RankedEntry } from '../../fixtures/search-oracle.js';
 import { SimilarityOracle, type SimilarEntry } from '../../fixtures/similarity-oracle.js';
+import { snapshotIdOf } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 
@@ -70,11 +71,15 @@ export class Snapshots {
   readonly #changes = new Map<string, ChangeResult[]>();
   #looking: Promise<void> | undefined;
 
-  /** @param nodes addresses of Elasticsearch, not through a link. */
+  /**
+   * @param nodes addresses of Elasticsearch, not through a link.
+   * @param asBuilt what a snapshot with this metadata has of the variant that it was built from.
+   */
   constructor(
     nodes: readonly string[],
     readonly alias: string,
     readonly variants: readonly Variant[],
+    private readonly asBuilt: (variant: Variant, meta: estypes.Metadata) => Variant = (variant) => variant,
   ) {
     this.#client = new Client({ nodes: [...nodes], requestTimeout: 5000, maxRetries: 2 });
     const digest = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -110,11 +115,12 @@ export class Snapshots {
   async #look(): Promise<void> {
     const found = await this.#client.indices.get({
       index: `${this.alias}-2*`,
-      filter_path: '*.mappings._meta.dataset_digest',
+      filter_path: '*.mappings._meta',
     });
     for (const [index, { mappings }] of Object.entries(found)) {
-      const variant = this.#byDigest.get(String(mappings?._meta?.['dataset_digest']));
-      if (variant !== undefined) this.#known.set(index.slice(this.alias.length + 1), variant);
+      const meta = mappings?._meta ?? {};
+      const variant = this.#byDigest.get(String(meta['dataset_digest']));
+      if (variant !== undefined) this.#known.set(snapshotIdOf(index), this.asBuilt(variant, meta));
     }
   }
 }

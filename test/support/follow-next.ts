@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Service, TestResponse } from './service.js';
 
 /** The targets of the `Link` header, by relation. */
-export function linksOf({ headers }: TestResponse): Record<string, string> {
+export function linksOf({ headers }: Pick<TestResponse, 'headers'>): Record<string, string> {
   const links = headers.get('Link')?.split(', ') ?? [];
   return Object.fromEntries(
     links.map((link) => {
