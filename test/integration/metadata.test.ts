@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import { z } from 'zod';
+import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { packagesNamed, toCsv } from '../support/datasets.js';
+import { REBUILD, startService, type Service } from '../support/service.js';
+import { waitFor } from '../support/wait-for.js';
+
+const count = z.int().nonnegative();
+
+/** What replicas of 0.2.0 read, which run beside this version during an upgrade, and after a way back. */
+const READ_BY_0_2_0 = z.object({
+  schema_version: z.literal(1),
+  total: count,
+  source: z.string(),
+  taken_at: z.iso.datetime(),
+  dataset_digest: z.string(),
+  dataset_validators: z.object({ origin: z.string(), etag: z.string(), lastModified: z.string() }),
+  mapping_version: z.int(),
+  has_package_no: z.boolean(),
+  lineage: z.object({
+    ancestors: z.array(z.string().regex(/^\d{8}t\d{6}z-[0-9a-f]{8}$/)).length(1),
+    added: count,
+    removed: count,
+    updated: count,
+  }),
+});
+
+describe('The _meta of an index', function () {
+  this.timeout(120_000);
+  let origin: DatasetServer;
+  let service: Service;
+
+  before(async () => {
+    origin = await datasetServer((_request, response) => {
+      const headers = { ETag: '"one"', 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' };
+      response.writeHead(200, headers).end(toCsv(packagesNamed(['alpha', 'beta'])));
+    });
+    service = await startService({ DATASET_URL: origin.url });
+    await waitFor(() => service.server.snapshots.state === 'present', 'the first rebuild', 60_000);
+  });
+  after(async () => {
+    await service.end();
+    await origin.close();
+  });
+
+  it('has all members of 0.2.0, with their names and types', async () => {
+    expect((await service.get(REBUILD)).status).to.equal(202);
+    await service.idle();
+    const found = await service.elasticsearch.indices.getMapping({ index: service.alias });
+    const meta = Object.values(found)[0]?.mappings._meta;
+    expect(READ_BY_0_2_0.safeParse(meta).error).to.equal(undefined);
+  });
+});
