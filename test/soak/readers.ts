@@ -84,16 +84,17 @@ export class Readers {
     );
   }
 
-  /** @param rate requests a second. */
+  /** @param rate requests a second, after a time in which it grows from nothing. */
   start(rate: number, rampSeconds = RAMP_SECONDS): void {
-    this.#done = Promise.all([this.#send(rate, rampSeconds), this.#verifyLater()]);
+    this.#done = Promise.all([this.#send(rate, rampSeconds), this.#verifyLater()]).then(() =>
+      Promise.all(this.#pools.map((pool) => pool.close())),
+    );
   }
 
-  /** Stops sending, and waits until all responses are verified. */
+  /** Stops sending, and waits until all responses are verified. May be called again. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await this.#done;
-    await Promise.all(this.#pools.map((pool) => pool.close()));
   }
 
   async #send(rate: number, rampSeconds: number): Promise<void> {

@@ -34,8 +34,8 @@ export const BYPASS_SECRET = 'bypass-of-a-test';
 /** HAProxy checks every second whether a replica runs. */
 const PROXY_NOTICES_MS = 2500;
 
-/** Enough for three refreshes of each replica, in milliseconds. */
-const REFRESHES_MS = 20_000;
+/** Enough for three more refreshes of each replica, in milliseconds. */
+const REFRESHES_MS = 12_000;
 
 const REBUILD_TIMEOUT_MS = 120_000;
 
@@ -147,6 +147,8 @@ export class Deployment {
     const interval = { REBUILD_INTERVAL_SECONDS: '4' };
     await this.roll(0, 'new', interval);
     await this.roll(1, 'old', interval);
+    const isRefreshed = async () => (await this.#served()) !== this.#current;
+    await waitFor(isRefreshed, 'the refresh', REBUILD_TIMEOUT_MS);
     await pause(REFRESHES_MS);
     await this.roll(0, 'new');
     await this.roll(1, 'old');
@@ -226,8 +228,7 @@ export class Deployment {
 
   /** Records that another snapshot is served. */
   async #note(): Promise<void> {
-    const served = await this.#client.indices.getAlias({ name: aliasOf(this.slug) });
-    const id = snapshotIdOf(Object.keys(served)[0] ?? '');
+    const id = await this.#served();
     expect(id).not.to.equal(this.#current);
     await this.snapshots.look();
     const variant = this.snapshots.get(id) ?? expect.fail(`${id} was built from no known dataset`);
@@ -237,6 +238,12 @@ export class Deployment {
     this.#previous = this.#current;
     this.#current = id;
     await this.#agree();
+  }
+
+  /** The id of the snapshot that the alias points to. */
+  async #served(): Promise<string> {
+    const found = await this.#client.indices.getAlias({ name: aliasOf(this.slug) });
+    return snapshotIdOf(Object.keys(found)[0] ?? '');
   }
 
   #replica(place: number): Replica {

@@ -93,7 +93,10 @@ describe('A rolling upgrade from 0.2.0, and the way back', function () {
     );
     readers.start(RATE, RAMP_SECONDS);
   });
-  after(() => deployment.stop());
+  after(async () => {
+    await readers.stop();
+    await deployment.stop();
+  });
 
   for (const [name, take] of STEPS) {
     it(name, async () => {
