@@ -60,7 +60,7 @@ const CLIENTS = 10_000;
 /** Pause between two searches of the single client during a rebuild, in milliseconds. */
 const SEARCH_PAUSE_MS = 5;
 /** Drawn only by a full run. */
-const LATENCY_CHART = 'docs/charts/latency.svg';
+const LATENCY_CHART = 'docs/evidence/charts/latency.svg';
 const RESULTS = 'bench-results.json';
 
 interface Figure {

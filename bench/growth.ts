@@ -37,7 +37,7 @@ const CHANGES_ROUNDS = 5;
 const SAMPLE_MS = 1000;
 const STATS_AGE_MS = 12_000;
 
-const CHART = 'docs/charts/growth.svg';
+const CHART = 'docs/evidence/charts/growth.svg';
 const RESULTS = 'bench-growth.json';
 
 const RATIO = 'large ÷ small';

@@ -157,7 +157,7 @@ async function measure(elasticsearch: string, redis: string, folder: string): Pr
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(bytes < 10e9 ? 1 : 0)} GB`;
 const cores = (milliseconds: number) => (milliseconds / 1000 / BUSY).toFixed(1);
 
-/** Prints the measured costs and the two tables of docs/capacity.md. */
+/** Prints the measured costs and the two tables of docs/evidence/capacity.md. */
 function report(m: Measured): void {
   print(`\nMeasured at ${LARGE.toLocaleString('en')} names, Node ${process.version}:`);
   console.table({

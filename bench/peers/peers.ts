@@ -25,7 +25,7 @@ const ROUNDS = 9;
 /** Warm-up of each engine before the first round, for just-in-time compilation. */
 const WARM_UP_SECONDS = 30;
 const RESULTS = 'bench-peers.json';
-const CHART = 'docs/charts/peers.svg';
+const CHART = 'docs/evidence/charts/peers.svg';
 const MEGABYTE = 1e6;
 
 await withEngines(async ({ elasticsearch, input, runAs }) => {

@@ -4,17 +4,12 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { parse } from 'yaml';
 import { dashboard, panels } from '../support/grafana.js';
 
-/** Names and labels in the table of docs/operations.md, with their prefix. */
+/** Names and labels in the list of docs/operations.md, with their prefix. */
 function documentedMetrics(): Map<string, string[]> {
   const guide = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
   const [, section = ''] = /^## Metrics\n(.*?)^## /ms.exec(guide) ?? [];
-  const rows = [...section.matchAll(/^\| `(\w+)` *\|([^|]*)\|/gm)];
-  return new Map(
-    rows.map(([, name = '', labels = '']) => [
-      `registry_search_${name}`,
-      [...labels.matchAll(/`(\w+)`/g)].map(([, label = '']) => label),
-    ]),
-  );
+  const rows = [...section.matchAll(/^(\w+)(?:\{([\w,]+)\})? {2}/gm)];
+  return new Map(rows.map(([, name = '', labels]) => [`registry_search_${name}`, labels?.split(',') ?? []]));
 }
 
 /** Names of prom-client's metrics of the process. */

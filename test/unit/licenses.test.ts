@@ -88,8 +88,8 @@ describe('The licenses of the dependencies', () => {
     expect(Object.keys(REVIEWED).filter((name) => !needed.has(name))).to.deep.equal([]);
   });
 
-  it('are in docs/dependencies.md for every direct dependency, with its version', () => {
-    const guide = readFileSync(new URL('../../docs/dependencies.md', import.meta.url), 'utf8');
+  it('are in docs/evidence/dependencies.md for every direct dependency, with its version', () => {
+    const guide = readFileSync(new URL('../../docs/evidence/dependencies.md', import.meta.url), 'utf8');
     const rows = [...guide.matchAll(/^\| `([^`]+)` +\| ([\d.]+) +\|[^|]*\| (\S+)/gm)];
     const listed = rows.map(([, ...cells]) => cells.join(' '));
     const { dependencies, devDependencies } = packages[''] as unknown as Record<string, object>;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { EXCLUDED, FAULTS } from '../soak/faults/faults.js';
 
-const DOCUMENT = new URL('../../docs/failure-modes.md', import.meta.url);
+const DOCUMENT = new URL('../../docs/evidence/failure-modes.md', import.meta.url);
 
 /** The first column of all tables of events. */
 function documentedEvents(): string[] {
@@ -15,7 +15,7 @@ function documentedEvents(): string[] {
 describe('the faults of the soak', () => {
   const covered = FAULTS.flatMap(({ rows }) => rows);
 
-  it('cover every event of docs/failure-modes.md, except those with a reason', () => {
+  it('cover every event of docs/evidence/failure-modes.md, except those with a reason', () => {
     const missing = documentedEvents().filter((event) => !covered.includes(event) && !EXCLUDED.has(event));
     expect(missing).to.deep.equal([]);
   });

@@ -9,7 +9,7 @@ export const ANY_REASON = /"reason"/;
 /** Something that goes wrong while the service is read. */
 export interface Fault {
   name: string;
-  /** The events of docs/failure-modes.md that it covers. */
+  /** The events of docs/evidence/failure-modes.md that it covers. */
   rows: readonly string[];
   /** Whether the process of a replica ends, so that its memory starts again from the beginning. */
   endsReplica?: true;
@@ -19,7 +19,7 @@ export interface Fault {
   inject: (stack: Stack) => Promise<void>;
 }
 
-/** A fault that no replica ends by. @param rows the events of docs/failure-modes.md that it covers. */
+/** A fault that no replica ends by. @param rows the events of docs/evidence/failure-modes.md that it covers. */
 export function fault(name: string, rows: readonly string[], inject: Fault['inject']): Fault {
   return { name, rows, inject };
 }

@@ -18,7 +18,7 @@ export const FAULTS: readonly Fault[] = [
   ...operatorFaults,
 ];
 
-/** The events of docs/failure-modes.md that the soak leaves to their own tests, and why. */
+/** The events of docs/evidence/failure-modes.md that the soak leaves to their own tests, and why. */
 export const EXCLUDED: ReadonlyMap<string, string> = new Map([
   ...reason('reads are refused by contract', [
     'all connections have a request in flight',
@@ -47,6 +47,7 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     '`WEIGHTS_URL` fails, or half of it is missing',
     'becomes a replica; full; wants another password',
     'a user with the rights in the guide alone',
+    'an update with a wrong key, address or image',
   ]),
   ...reason('concerns no replica that serves', [
     'standard output is on a full disk, at the start',

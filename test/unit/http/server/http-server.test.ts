@@ -42,7 +42,7 @@ describe('An HttpServer', () => {
 
   const statusesOf = ({ responses }: RawConnection) => responses.map(({ status }) => status);
 
-  it('has the timeouts that docs/timeouts.md promises', () => {
+  it('has the timeouts that docs/configuration.md promises', () => {
     expect(SERVER_TIMEOUTS).to.deep.equal({
       headers: 10_000,
       request: 15_000,
