@@ -129,7 +129,7 @@ describe('docker-compose.yml', function () {
       'org.opencontainers.image.title': 'package-registry-search',
       'org.opencontainers.image.licenses': 'MIT',
     });
-    // docs/dependencies.md has the exact figures.
+    // docs/evidence/dependencies.md has the exact figures.
     const megabytes = Number.parseInt(await read('du', '-sm', '--apparent-size', '.'), 10);
     expect(megabytes).to.be.within(40, 65);
   });
