@@ -8,7 +8,7 @@ const CACHE_KIB = 1_048_576;
 
 /**
  * Rows are numbered in name order, so that both tiers end as soon as they have their results. The grams of a name are
- * tokens, without positions: FTS5's own trigram tokenizer cannot find two characters, and took five times as long for
+ * tokens, without positions: FTS5's own trigram tokenizer cannot find two characters, and took three times as long for
  * whole names, which it verifies as phrases of all their trigrams.
  */
 const SCHEMA = `
