@@ -61,7 +61,7 @@ export async function compare(peers: Peer[], queries: Queries, effort: Effort) {
   for (const peer of peers) await throughput(all, (q) => peer.search(q, LIMIT), 1, effort.warmUp);
   const rounds = await inTurns(peers, effort.rounds, (peer) => runRound(peer, queries));
   const busy = await inTurns(peers, effort.busyRounds, (peer) => runBusy(peer, queries.usual, effort.busy));
-  return peers.map((peer, i) => figuresOf(peer, rounds[i] ?? [], busy[i] ?? []));
+  return Promise.all(peers.map((peer, i) => figuresOf(peer, rounds[i] ?? [], busy[i] ?? [])));
 }
 
 /** @returns the rounds of each peer. */
@@ -106,7 +106,7 @@ async function runBusy(peer: Peer, queries: readonly string[], seconds: number):
 }
 
 /** Medians over the rounds. */
-function figuresOf(peer: Peer, rounds: Round[], busy: BusyRound[]) {
+async function figuresOf(peer: Peer, rounds: Round[], busy: BusyRound[]) {
   const over = (statistic: (round: Round) => number) => rounded(median(rounds.map(statistic)));
   return {
     name: peer.name,
@@ -121,8 +121,8 @@ function figuresOf(peer: Peer, rounds: Round[], busy: BusyRound[]) {
       .join('; '),
     [`searches/s, ${CONNECTIONS} in flight`]: rounded(median(busy.map(({ perSecond }) => perSecond))),
     'their p99, ms': rounded(median(busy.map(({ p99 }) => p99))),
-    'on disk, MB': peer.bytes === undefined ? undefined : Math.round(peer.bytes / 1e6),
-    'load, s': peer.loadSeconds === undefined ? undefined : Math.round(peer.loadSeconds),
+    'on disk, MB': peer.bytes && Math.round((await peer.bytes()) / 1e6),
+    'load, s': peer.loadSeconds && Math.round(peer.loadSeconds),
   };
 }
 

@@ -11,7 +11,7 @@ export interface Peer {
   /** Processor time used so far by its server, and by the engine behind it, in milliseconds. */
   clocks: (() => Promise<number>)[];
   /** Size of the names and their indices on disk, in bytes. */
-  bytes?: number;
+  bytes?: () => Promise<number>;
   /** Time to load the names, in seconds. */
   loadSeconds?: number;
   stop: () => Promise<void>;

@@ -125,7 +125,7 @@ export async function startPostgresql({ rows, size, folder, runAs }: PostgresqlO
         return bodyOf(q, found.rows, others.rows);
       },
       clocks: [() => timeOfAll(data)],
-      bytes: await bytesOf(pool),
+      bytes: () => bytesOf(pool),
       loadSeconds,
       stop,
     };

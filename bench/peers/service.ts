@@ -11,11 +11,11 @@ import { clockOf, CONNECTIONS, overHttp, type Peer } from './peer.js';
 /** Elasticsearch measures its processor time once a second at most. */
 const CLOCK_AGE_MS = 1100;
 
-export async function serviceAsPeer(elasticsearch: string, loaded: Loaded): Promise<Peer> {
+export function serviceAsPeer(elasticsearch: string, loaded: Loaded): Peer {
   const { service, index, seconds } = loaded;
   return {
     ...overHttp('this service', service, [clockOf(service), engineClock(elasticsearch)]),
-    bytes: await bytesOf(elasticsearch, index),
+    bytes: () => bytesOf(elasticsearch, index),
     loadSeconds: seconds,
   };
 }
