@@ -46,9 +46,9 @@ interface Unverified {
 }
 
 /** When a read is due, in seconds. @param rate reads a second after the ramp. */
-function dueAt(read: number, rate: number, rampSeconds: number): number {
-  const inRamp = (rate * rampSeconds) / 2;
-  return read < inRamp ? Math.sqrt((2 * rampSeconds * read) / rate) : rampSeconds / 2 + read / rate;
+function dueAt(read: number, rate: number): number {
+  const inRamp = (rate * RAMP_SECONDS) / 2;
+  return read < inRamp ? Math.sqrt((2 * RAMP_SECONDS * read) / rate) : RAMP_SECONDS / 2 + read / rate;
 }
 
 /** Reads the service at a constant rate, whatever its latency, and verifies every response. */
@@ -85,8 +85,8 @@ export class Readers {
   }
 
   /** @param rate requests a second, after a time in which it grows from nothing. */
-  start(rate: number, rampSeconds = RAMP_SECONDS): void {
-    this.#done = Promise.all([this.#send(rate, rampSeconds), this.#verifyLater()]).then(() =>
+  start(rate: number): void {
+    this.#done = Promise.all([this.#send(rate), this.#verifyLater()]).then(() =>
       Promise.all(this.#pools.map((pool) => pool.close())),
     );
   }
@@ -97,12 +97,12 @@ export class Readers {
     await this.#done;
   }
 
-  async #send(rate: number, rampSeconds: number): Promise<void> {
+  async #send(rate: number): Promise<void> {
     const began = performance.now();
     const reads = new Set<Promise<void>>();
     while (!this.#isOver) {
       for (;;) {
-        const scheduled = began + 1000 * dueAt(this.sent, rate, rampSeconds);
+        const scheduled = began + 1000 * dueAt(this.sent, rate);
         if (scheduled > performance.now()) break;
         const pool = this.#pools[this.sent++ % CLIENTS] as Pool;
         const read = this.#read(pool, this.next(), scheduled);
