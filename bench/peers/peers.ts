@@ -4,7 +4,6 @@ import { generatedPackages } from '../../fixtures/generated-dataset.js';
 import { makeQueries } from '../../fixtures/queries.js';
 import { lowerCase } from '../../fixtures/search-oracle.js';
 import { entryMembers } from '../../src/snapshot/package-document.js';
-import { barChart } from '../chart.js';
 import { withEngines } from '../engines.js';
 import { LIMIT, load, uncachedEnv } from '../load.js';
 import { OPTIONS } from '../options.js';
@@ -29,8 +28,6 @@ const EFFORT: Effort = QUICK
   ? { rounds: 3, warmUp: 2, busyRounds: 1, busy: 1 }
   : { rounds: 9, warmUp: 10, busyRounds: 3, busy: 4 };
 const RESULTS = 'bench-peers.json';
-/** Drawn only by a full run. */
-const CHART = 'docs/charts/peers.svg';
 
 await withEngines(async ({ elasticsearch, input, runAs }) => {
   const queries = await makeAllQueries();
@@ -114,10 +111,4 @@ async function report(results: Awaited<ReturnType<typeof compare>>): Promise<voi
   const taken_at = new Date().toISOString();
   await writeFile(RESULTS, `${JSON.stringify({ taken_at, node: process.version, results }, null, 2)}\n`);
   console.log(`Written to ${RESULTS}.`);
-  if (QUICK) return;
-  await barChart(CHART, {
-    title: `Time per search, ${SIZE.toLocaleString('en')} names, ms`,
-    categories: results.map(({ name }) => name),
-    series: { mean: results.map((row) => row['mean, ms']), p99: results.map((row) => row['p99, ms']) },
-  });
 }
