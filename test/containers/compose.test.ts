@@ -18,6 +18,7 @@ const SIBLING_SECRET = 'another-secret-for-tests';
 const SETTINGS = {
   REBUILD_SECRET: SECRET,
   BYPASS_SECRET: SECRET,
+  API_REPLICAS: '2',
   RATE_LIMIT_POINTS: '0',
   ELASTICSEARCH_HEAP: '512m -XX:TieredStopAtLevel=1',
   ELASTICSEARCH_MEMORY: '1g',
@@ -41,7 +42,7 @@ describe('docker-compose.yml', function () {
     settings = { ...SETTINGS, ...(openFiles < OPEN_FILES && { OPEN_FILES: String(openFiles) }) };
     await compose.configure(['example.env'], settings);
     await Promise.all([compose.run('build', 'api'), compose.run('up', '-d', 'elasticsearch', 'redis')]);
-    await compose.run('up', '-d', '--scale', 'api=2');
+    await compose.run('up', '-d');
     await compose.healthy('proxy', 1);
     idle = requestAfterKeepAlive(compose.url());
     // Its test reports it.
@@ -49,7 +50,7 @@ describe('docker-compose.yml', function () {
     // What follows needs no restart of what runs.
     await compose.configure(['example.env'], settings, SIBLING_FILES);
     const services = ['proxy', 'sibling-proxy', 'prometheus'];
-    await compose.run('up', '-d', '--no-recreate', '--scale', 'api=2', ...services);
+    await compose.run('up', '-d', '--no-recreate', ...services);
     await Promise.all(services.map((service) => compose.healthy(service, 1)));
     await compose.healthy('api', 2);
   });
@@ -227,7 +228,7 @@ describe('docker-compose.yml', function () {
       const files = (await limitsSuffice()) ? [] : ['test/containers/low-limits.yml'];
       await compose.configure(['example.env', 'cluster.env'], settings, files);
       const services = ['elasticsearch-2', 'elasticsearch-3', 'proxy'];
-      await compose.run('up', '-d', '--remove-orphans', '--scale', 'api=2', ...services);
+      await compose.run('up', '-d', '--remove-orphans', ...services);
     });
 
     /** Queries a node from inside its container, because none is published. */
