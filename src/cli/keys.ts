@@ -12,7 +12,7 @@ import { EXIT, exitWith, type Exit } from './command.js';
 import { builderRole, readerRole } from './roles.js';
 
 /**
- * `npm run --silent keys -- --expiration 90d >> .env`: creates the two API keys of a registry, with the least
+ * `npm run --silent keys -- --expiration 90d > keys.env`: creates the two API keys of a registry, with the least
  * privileges that the service needs, and prints them as lines of an env file. Older keys stay valid until
  * `--revoke-others` is run with the new ones in the environment. Exit codes: 0 done, 1 failed, 2 misused.
  */
