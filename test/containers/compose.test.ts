@@ -184,6 +184,26 @@ describe('docker-compose.yml', function () {
     expect(load.requests).to.be.greaterThan(1000);
   });
 
+  it('sends no request to a replica that has not reached Elasticsearch', async () => {
+    const wrong = ['-e', 'ELASTICSEARCH_URL=http://127.0.0.1:9'];
+    const args = ['run', '-d', '--no-deps', '--use-aliases', ...wrong, 'api'];
+    const replica = (await compose.run(...args)).trim();
+    try {
+      const responds = () =>
+        run('docker', ['exec', replica, 'bash', 'deploy/health-check.sh']).then(
+          () => true,
+          () => false,
+        );
+      await waitFor(responds, 'the replica to respond', 60_000);
+      // The proxy looks for replicas, and checks them, every second.
+      await pause(5000);
+      for (let limit = 1; limit <= 30; limit++)
+        expect(await get(`/search?q=redis&limit=${limit}`)).to.have.property('status', 200);
+    } finally {
+      await run('docker', ['rm', '--force', '--volumes', replica]);
+    }
+  });
+
   it('keeps an idle connection for as long as it tells the client', async () => {
     const { seconds, status } = await idle;
     expect(seconds).to.be.within(5, 60);
