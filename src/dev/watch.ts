@@ -14,8 +14,8 @@ const START = fileURLToPath(new URL('start.js', import.meta.url));
 const POLL_MS = 300;
 
 /**
- * `npm run dev`: runs `npm start` on running engines in a process of its own, and after each change of a source it builds
- * and starts that again. Sources that cannot be built change nothing: the messages of the build say why.
+ * `npm run dev`: runs the service in a child process, on engines that are running already. When a source changes, it builds
+ * the project and restarts that process. If the build fails, it prints the compiler's messages, and the old process keeps serving.
  * @param env with the addresses of the engines.
  * @param signal ends it, and the process.
  */
@@ -43,15 +43,15 @@ export async function serveAndWatch(env: NodeJS.ProcessEnv, signal: AbortSignal)
   }
 }
 
-/** When a source was changed last; its folder changes if it is created, renamed or deleted. */
+/** Time of the last change of a source. Creating, renaming or deleting one changes its folder. */
 async function lastChange(): Promise<number> {
-  const paths = await readdir(SOURCES, { recursive: true });
+  const paths = ['', ...(await readdir(SOURCES, { recursive: true }))];
   // One may be deleted meanwhile.
   const files = await Promise.all(paths.map((path) => stat(SOURCES + path).catch(() => undefined)));
   return Math.max(...files.map((file) => file?.mtimeMs ?? 0));
 }
 
-/** Builds what has changed. @returns whether it could be built. It is not aborted, so that it leaves nothing half. */
+/** Builds what has changed, without an abort, so that no output is incomplete. @returns whether the build succeeded. */
 async function build(): Promise<boolean> {
   const [code] = (await once(spawn(process.execPath, [SETUP, '--build'], { stdio: 'inherit' }), 'exit')) as [
     number | null,
