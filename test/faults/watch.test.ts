@@ -1,4 +1,5 @@
-import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { expect } from 'chai';
 import getPort from 'get-port';
@@ -23,6 +24,22 @@ const RESPONSE = "jsonResponse({ ping: 'pong' })";
 /** Of a build beside other tests. */
 const BUILD_MS = 120_000;
 
+/** As scripts/setup.mjs names it. */
+const STAMP = '.installed-from';
+
+/**
+ * Links the packages one by one, and marks them as installed: an installation in the clone would delete the packages of this
+ * folder if the clone had a link to the whole folder.
+ */
+async function linkPackages(folder: string): Promise<void> {
+  await mkdir(folder);
+  for (const name of await readdir('node_modules')) {
+    if (name !== STAMP) await symlink(resolve('node_modules', name), join(folder, name));
+  }
+  const lock = createHash('sha256').update(await readFile('package-lock.json'));
+  await writeFile(join(folder, STAMP), lock.digest('hex'));
+}
+
 describe('npm run dev', function () {
   this.timeout(8 * 60_000);
   const slug = newSlug();
@@ -36,7 +53,7 @@ describe('npm run dev', function () {
     await mkdir(clone);
     for (const path of CLONED)
       await cp(path, join(clone, path), { recursive: true, preserveTimestamps: true });
-    await symlink(resolve('node_modules'), join(clone, 'node_modules'));
+    await linkPackages(join(clone, 'node_modules'));
     dataset = await datasetFile(toCsv(packagesNamed(['alpha', 'beta'])));
     const port = String(await getPort());
     url = `http://127.0.0.1:${port}`;
