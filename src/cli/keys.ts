@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { idOfKey } from '../clients/api-keys.js';
+import { idOfKey, validKeys } from '../clients/api-keys.js';
 import {
   createAdministratorClient,
   describeAuthError,
@@ -51,8 +51,10 @@ function kindsOf(slug: string): Kind[] {
   ];
 }
 
+const namesOf = (kinds: Kind[]) => kinds.map(({ name }) => name);
+
 async function makeKeys(client: Client, kinds: Kind[], expiration: string | undefined): Promise<void> {
-  const older = await validKeys(client, kinds);
+  const older = await validKeys(client, namesOf(kinds));
   const lines: string[] = [];
   for (const { name, variable, role } of kinds) {
     const { encoded } = await client.security.createApiKey({
@@ -69,7 +71,7 @@ async function makeKeys(client: Client, kinds: Kind[], expiration: string | unde
 
 /** @throws {ConfigError} if the keys in the environment are not valid: the server could lose its own. */
 async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {
-  const valid = await validKeys(client, kinds);
+  const valid = await validKeys(client, namesOf(kinds));
   const kept = kinds.map(({ name, variable }) => {
     const key = valid.find((one) => one.name === name && one.id === idOfKey(env[variable] ?? ''));
     if (key === undefined)
@@ -79,13 +81,6 @@ async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEn
   const ids = valid.filter((key) => !kept.includes(key)).map(({ id }) => id);
   if (ids.length > 0) await client.security.invalidateApiKey({ ids });
   console.error(`${ids.length} older keys of this registry are revoked`);
-}
-
-async function validKeys(client: Client, kinds: Kind[]): Promise<estypes.SecurityApiKey[]> {
-  const found = await Promise.all(
-    kinds.map(({ name }) => client.security.getApiKey({ name, active_only: true })),
-  );
-  return found.flatMap(({ api_keys: keys }) => keys);
 }
 
 async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {

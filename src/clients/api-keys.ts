@@ -1,7 +1,13 @@
-import { errors, type Client } from '@elastic/elasticsearch';
+import { setTimeout as pause } from 'node:timers/promises';
+import { errors, type Client, type estypes } from '@elastic/elasticsearch';
+import { RETRYABLE_STATUSES } from './elasticsearch-errors.js';
 
 /** Timeout of asking for a key, in milliseconds: a scrape of the metrics waits for it. */
 const TIMEOUT_MS = 1000;
+
+/** Timeout of the wait for Elasticsearch to list keys, in milliseconds: it needs seconds after its first start. */
+const LISTING_TIMEOUT_MS = 60_000;
+const POLL_MS = 250;
 
 /** The id of an API key, which is `<id>:<secret>` in base64. */
 export function idOfKey(apiKey: string): string {
@@ -24,5 +30,34 @@ export async function expirationOfKey(
   } catch (error) {
     if (error instanceof errors.ElasticsearchClientError) return undefined;
     throw error;
+  }
+}
+
+/**
+ * The valid keys with these names. Waits for an Elasticsearch that has just started: while it creates the index that holds
+ * the keys, it responds with 503.
+ * @throws {Error} in one line after `timeoutMs`; other errors of the client at once.
+ */
+export async function validKeys(
+  client: Client,
+  names: readonly string[],
+  timeoutMs = LISTING_TIMEOUT_MS,
+): Promise<estypes.SecurityApiKey[]> {
+  const began = performance.now();
+  for (;;) {
+    try {
+      const found = await Promise.all(
+        names.map((name) => client.security.getApiKey({ name, active_only: true })),
+      );
+      return found.flatMap(({ api_keys: keys }) => keys);
+    } catch (error) {
+      const status = (error instanceof errors.ResponseError && error.statusCode) || 0;
+      if (!RETRYABLE_STATUSES.includes(status)) throw error;
+      if (performance.now() - began >= timeoutMs) {
+        const reason = `Elasticsearch cannot list API keys: it responded with ${status} for ${timeoutMs / 1000} seconds`;
+        throw new Error(reason, { cause: error });
+      }
+    }
+    await pause(POLL_MS);
   }
 }

@@ -74,12 +74,13 @@ describe('A rollout on Kubernetes', function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     nodes = await isolatedNodes();
     engine = await nodes.start('secured', { administrator: ADMINISTRATOR });
-    const { stdout } = await runCommand('cli/keys', {
+    const { code, stdout, stderr } = await runCommand('cli/keys', {
       ...environmentOf(slug),
       ELASTICSEARCH_URL: engine.url,
       ELASTICSEARCH_ADMIN_USER: ADMINISTRATOR.user,
       ELASTICSEARCH_ADMIN_PASSWORD: ADMINISTRATOR.password,
     });
+    expect(code, stderr).to.equal(0);
     const lines = stdout.trimEnd().split('\n');
     keys = Object.fromEntries(lines.map((line) => line.split('=', 2) as [string, string]));
     Object.values(keys).forEach(keepSecret);

@@ -12,6 +12,7 @@ import {
 import { builderRole, readerRole } from '../../src/cli/roles.js';
 import { checkElasticsearch } from '../../src/clients/connection-check.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
+import { EngineProxy } from '../support/engine-proxy.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { keepSecret } from '../support/secret-scanner.js';
@@ -419,6 +420,33 @@ describe('An Elasticsearch with security', function () {
       });
       expect(await status(newer.ELASTICSEARCH_API_KEY)).to.equal(401);
       expect(await status(keys.ELASTICSEARCH_API_KEY)).to.equal(200);
+    });
+
+    it('wait until Elasticsearch, which has just started, can list keys', async () => {
+      const proxy = await EngineProxy.start(engine.url);
+      let asked = 0;
+      const recover = proxy.impersonate(
+        (_request, response) => {
+          asked++;
+          if (asked === 4) recover();
+          response.writeHead(503, {
+            'content-type': 'application/json',
+            'x-elastic-product': 'Elasticsearch',
+          });
+          response.end(
+            '{"error":{"type":"unavailable_shards_exception","reason":"for a test"},"status":503}',
+          );
+        },
+        (method, path) => method === 'GET' && path.startsWith('/_security/api_key'),
+      );
+      try {
+        const ended = await runKeys([], { ELASTICSEARCH_URL: proxy.url });
+        expect(ended.code, ended.stderr).to.equal(0);
+        readKeys(ended.stdout);
+        expect(asked).to.equal(4);
+      } finally {
+        await proxy.close();
+      }
     });
 
     it('create no keys, and report why, if something is missing or wrong', async () => {
