@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { ADMINISTRATOR, ADMINISTRATOR_AUTH, makeKeys, type Keys } from '../support/api-keys.js';
 import { startCluster, type Cluster, type ClusterNode } from '../support/cluster.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
-import { REBUILD, useService, type Service } from '../support/service.js';
+import { newSlug, REBUILD, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const OLD = bundledPackages().slice(0, 5000);
@@ -28,19 +29,23 @@ async function burden({ elasticsearch, slug }: Service, { name }: ClusterNode): 
 
 describe('A cluster node that fails during a load', function () {
   this.timeout(300_000);
+  const slug = newSlug();
   let cluster: Cluster;
+  let keys: Keys;
   let first: ClusterNode;
   /** The cluster keeps working without it. */
   let second: ClusterNode;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    cluster = await startCluster(['master', 'data']);
+    cluster = await startCluster(['master', 'data'], { administrator: ADMINISTRATOR });
+    keys = await makeKeys(slug, cluster.url);
     [first, second] = cluster.nodes as [ClusterNode, ClusterNode];
   });
   const suite = useService(
     () => OLD,
-    () => ({ ELASTICSEARCH_URL: cluster.url, ...UNCACHED }),
+    () => ({ ELASTICSEARCH_URL: cluster.url, ...keys, ...UNCACHED }),
+    { slug, auth: ADMINISTRATOR_AUTH },
   );
   const reading = useBackgroundReader(suite, [OLD.length, NEW.length]);
   before(async () => {
@@ -86,17 +91,21 @@ describe('A cluster node that fails during a load', function () {
 
 describe('A killed node of three', function () {
   this.timeout(300_000);
+  const slug = newSlug();
   let cluster: Cluster;
+  let keys: Keys;
   /** The first node that was killed. */
   let killed: ClusterNode | undefined;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
-    cluster = await startCluster(['master', 'master', 'master']);
+    cluster = await startCluster(['master', 'master', 'master'], { administrator: ADMINISTRATOR });
+    keys = await makeKeys(slug, cluster.url);
   });
   const suite = useService(
     () => OLD,
-    () => ({ ELASTICSEARCH_URL: cluster.url, INDEX_REPLICAS: '1', ...UNCACHED }),
+    () => ({ ELASTICSEARCH_URL: cluster.url, ...keys, INDEX_REPLICAS: '1', ...UNCACHED }),
+    { slug, auth: ADMINISTRATOR_AUTH },
   );
   const reading = useBackgroundReader(suite, [OLD.length], 2);
   after(() => cluster.stop());

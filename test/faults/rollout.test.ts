@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { parse } from 'yaml';
 import type { Service as Engine } from '../../src/dev/service.js';
+import { ADMINISTRATOR, ADMINISTRATOR_AUTH, makeKeys, type Keys } from '../support/api-keys.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer } from '../support/dataset-server.js';
 import { bundledPackages } from '../support/datasets.js';
@@ -14,15 +14,11 @@ import { expectProblem } from '../support/expect-problem.js';
 import { isolatedNodes, type IsolatedNodes } from '../support/isolated-nodes.js';
 import { spawnReplica } from '../support/replicas.js';
 import { keepSecret } from '../support/secret-scanner.js';
-import { environmentOf, newSlug, startService, useService } from '../support/service.js';
-import { runCommand } from '../support/spawn-cli.js';
+import { newSlug, startService, useService } from '../support/service.js';
 import { hasStarted, type Probe } from '../support/startup-probe.js';
 import { waitFor } from '../support/wait-for.js';
 
 const PACKAGES = bundledPackages().slice(0, 500);
-
-const ADMINISTRATOR = { user: 'administrator', password: keepSecret(randomBytes(12).toString('hex')) };
-const AUTH = { username: ADMINISTRATOR.user, password: ADMINISTRATOR.password };
 
 /** The fifteen minutes of the startup probe take at least five seconds, in which the service polls five times. */
 const SPEED = 180;
@@ -67,24 +63,15 @@ describe('A rollout on Kubernetes', function () {
   const slug = newSlug();
   let nodes: IsolatedNodes;
   let engine: Engine;
-  let keys: Record<string, string>;
+  let keys: Keys;
   let withoutRights: string;
 
   before(async function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     nodes = await isolatedNodes();
     engine = await nodes.start('secured', { administrator: ADMINISTRATOR });
-    const { code, stdout, stderr } = await runCommand('cli/keys', {
-      ...environmentOf(slug),
-      ELASTICSEARCH_URL: engine.url,
-      ELASTICSEARCH_ADMIN_USER: ADMINISTRATOR.user,
-      ELASTICSEARCH_ADMIN_PASSWORD: ADMINISTRATOR.password,
-    });
-    expect(code, stderr).to.equal(0);
-    const lines = stdout.trimEnd().split('\n');
-    keys = Object.fromEntries(lines.map((line) => line.split('=', 2) as [string, string]));
-    Object.values(keys).forEach(keepSecret);
-    const administrator = new Client({ node: engine.url, auth: AUTH });
+    keys = await makeKeys(slug, engine.url);
+    const administrator = new Client({ node: engine.url, auth: ADMINISTRATOR_AUTH });
     const { encoded } = await administrator.security.createApiKey({
       name: 'without rights',
       role_descriptors: { none: { cluster: [], indices: [] } },
@@ -96,7 +83,7 @@ describe('A rollout on Kubernetes', function () {
   const old = useService(
     () => PACKAGES,
     () => ({ ELASTICSEARCH_URL: engine.url, ...keys, ...UNCACHED }),
-    { slug, auth: AUTH },
+    { slug, auth: ADMINISTRATOR_AUTH },
   );
   const reading = useBackgroundReader(old, [PACKAGES.length]);
   after(() => nodes.stop());

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { rejects } from 'node:assert/strict';
 import { Client, errors, type estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
@@ -11,6 +10,14 @@ import {
 } from '../../src/snapshot/index-names.js';
 import { builderRole, readerRole } from '../../src/cli/roles.js';
 import { checkElasticsearch } from '../../src/clients/connection-check.js';
+import {
+  ADMINISTRATOR,
+  ADMINISTRATOR_AUTH,
+  ADMINISTRATOR_ENV,
+  makeKeys,
+  readKeys,
+  type Keys,
+} from '../support/api-keys.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
@@ -25,15 +32,6 @@ import { environmentOf, newSlug, REBUILD, request, useService } from '../support
 import { waitFor } from '../support/wait-for.js';
 
 const PACKAGES = bundledPackages().slice(0, 500);
-
-const ADMINISTRATOR = { user: 'administrator', password: keepSecret(randomBytes(12).toString('hex')) };
-const AUTH = { username: ADMINISTRATOR.user, password: ADMINISTRATOR.password };
-const ADMINISTRATOR_ENV = {
-  ELASTICSEARCH_ADMIN_USER: ADMINISTRATOR.user,
-  ELASTICSEARCH_ADMIN_PASSWORD: ADMINISTRATOR.password,
-};
-
-type Keys = Record<'ELASTICSEARCH_API_KEY' | 'ELASTICSEARCH_REBUILD_API_KEY', string>;
 
 /** A request to try: method, path, and optional body. */
 type Attempt = [method: string, path: string, body?: object];
@@ -62,16 +60,16 @@ describe('An Elasticsearch with security', function () {
     this.timeout(ENGINES_TIMEOUT_MS);
     nodes = await isolatedNodes();
     engine = await nodes.start('secured', { administrator: ADMINISTRATOR });
-    administrator = new Client({ node: engine.url, auth: AUTH });
+    administrator = new Client({ node: engine.url, auth: ADMINISTRATOR_AUTH });
     for (const index of others) {
       await administrator.index({ index, document: { name: 'secret' }, refresh: true });
     }
-    keys = readKeys((await runKeys(['--expiration', '30d'])).stdout);
+    keys = await makeKeys(slug, engine.url, ['--expiration', '30d']);
   });
   const suite = useService(
     () => PACKAGES,
     () => ({ ELASTICSEARCH_URL: engine.url, METRICS_PORT: '0', ...keys, ...UNCACHED }),
-    { slug, auth: AUTH },
+    { slug, auth: ADMINISTRATOR_AUTH },
   );
   const reading = useBackgroundReader(suite, [PACKAGES.length]);
   // There is a previous snapshot.
@@ -83,17 +81,6 @@ describe('An Elasticsearch with security', function () {
 
   const runKeys = (args: string[] = [], env: Record<string, string> = {}) =>
     runCommand('cli/keys', { ...environment(), ...ADMINISTRATOR_ENV, ...env }, args);
-
-  /** Parses the keys, and registers them and their parts as secrets. */
-  function readKeys(stdout: string): Keys {
-    const [, reader = '', builder = ''] =
-      /^ELASTICSEARCH_API_KEY=(\S+)\nELASTICSEARCH_REBUILD_API_KEY=(\S+)\n$/.exec(stdout) ?? [];
-    for (const key of [reader, builder]) {
-      const [, secret = ''] = Buffer.from(keepSecret(key), 'base64').toString().split(':');
-      expect(keepSecret(secret)).to.have.length.greaterThan(20);
-    }
-    return { ELASTICSEARCH_API_KEY: reader, ELASTICSEARCH_REBUILD_API_KEY: builder };
-  }
 
   /** Variables of other processes on the same registry. */
   const environment = () => ({ ...environmentOf(slug), ELASTICSEARCH_URL: engine.url });

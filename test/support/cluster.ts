@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { freePort } from '../../src/dev/free-port.js';
 import type { Service } from '../../src/dev/service.js';
-import { isolatedNodes } from './isolated-nodes.js';
+import { isolatedNodes, type NodeOptions } from './isolated-nodes.js';
 
 /** A node of a cluster. */
 export interface ClusterNode extends Service {
@@ -20,12 +20,11 @@ export interface Cluster {
 /**
  * Starts a cluster.
  * @param members role of each node: master and data, or data only. The first must be a master.
- * @param startNiceness of a node until it is ready; 0 afterwards. Only for root.
  * @throws if Elasticsearch is not available.
  */
 export async function startCluster(
   members: ('master' | 'data')[],
-  { startNiceness }: { startNiceness?: number } = {},
+  options: Pick<NodeOptions, 'administrator' | 'startNiceness'> = {},
 ): Promise<Cluster> {
   const own = await isolatedNodes();
   const name = `test-${randomBytes(4).toString('hex')}`;
@@ -45,7 +44,7 @@ export async function startCluster(
           ...(role === 'data' ? { 'node.roles': ['data'] } : {}),
           ...(i === 0 ? { 'cluster.initial_master_nodes': [node] } : {}),
         },
-        ...(startNiceness === undefined ? {} : { startNiceness }),
+        ...options,
       });
       nodes.push({ ...engine, name: node });
     }

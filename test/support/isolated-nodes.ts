@@ -8,10 +8,11 @@ import { enableSecurity, type Administrator } from './node-security.js';
 
 const HEAP = '512m';
 
-interface NodeOptions {
+export interface NodeOptions {
   settings?: Record<string, unknown>;
   /** Enables security, with this superuser as the only user. */
   administrator?: Administrator;
+  /** Niceness until it is ready; 0 afterwards. Only for root. */
   startNiceness?: number;
 }
 
@@ -28,8 +29,9 @@ export async function isolatedNodes(): Promise<IsolatedNodes> {
   const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
   const started: Service[] = [];
   return {
-    start: async (name, { administrator, ...options }) => {
+    start: async (name, { administrator, settings, ...options }) => {
       const config = makeFolder(join(folder, name, 'config'), paths.runAs);
+      const security = administrator === undefined ? undefined : enableSecurity(administrator, config);
       const engine = await startElasticsearchProcess({
         paths,
         folder: join(folder, name),
@@ -38,7 +40,8 @@ export async function isolatedNodes(): Promise<IsolatedNodes> {
         log: (line) => console.log(line),
         signal: new AbortController().signal,
         ...options,
-        ...(administrator === undefined ? {} : enableSecurity(administrator, config)),
+        settings: { ...settings, ...security?.settings },
+        ...(security && { headers: security.headers }),
       });
       started.push(engine);
       return engine;
