@@ -61,3 +61,14 @@ export function isFromElasticsearch(
 ): boolean {
   return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
+
+/** Elasticsearch says so before it has compared the key. */
+const UNREAD_KEY = /apikey authentication for id \S+ encountered a failure/;
+
+/**
+ * Whether Elasticsearch could not look up an API key, which may be valid: 9.4 says 401 in the seconds after a node has started,
+ * and whenever its index of keys has no shard. Later versions say 503.
+ */
+export function isUnreadKey(status: number, body: string): boolean {
+  return status === 401 && UNREAD_KEY.test(body);
+}

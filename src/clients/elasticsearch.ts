@@ -10,7 +10,7 @@ import {
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
 import { messageOf } from '../error-message.js';
-import { isFromElasticsearch } from './elasticsearch-errors.js';
+import { isFromElasticsearch, isUnreadKey } from './elasticsearch-errors.js';
 import { NODE_BACKOFF_MS } from './search-pool.js';
 
 /** The addresses of Elasticsearch, and the API key. */
@@ -111,7 +111,10 @@ export class NotElasticsearchError extends errors.ConnectionError {
 /** Status of a request that is too large, also for a proxy: it is not sent again. */
 const TOO_LARGE = 413;
 
-/** Counts a response of anything else as a failure of the node: a proxy's 404 does not mean that an index is absent. */
+/**
+ * Counts a response of anything else as a failure of the node: a proxy's 404 does not mean that an index is absent; and that of
+ * a node that cannot look up API keys.
+ */
 class ElasticsearchConnection extends UndiciConnection {
   /** Why the last connection could not be opened. */
   #failure: Error | undefined;
@@ -133,6 +136,8 @@ class ElasticsearchConnection extends UndiciConnection {
       throw new errors.ConnectionError(messageOf(this.#failure));
     });
     const { statusCode, headers, body } = response;
+    if (isUnreadKey(statusCode, String(body)))
+      throw new errors.ConnectionError('it cannot look up API keys at the moment');
     if (statusCode === TOO_LARGE || isFromElasticsearch(statusCode, headers, String(body))) return response;
     throw new NotElasticsearchError(statusCode);
   }

@@ -1,5 +1,10 @@
 import { errors, type Dispatcher, type Pool } from 'undici';
-import { ConnectionFailedError, isFromElasticsearch, NodeUnavailableError } from './elasticsearch-errors.js';
+import {
+  ConnectionFailedError,
+  isFromElasticsearch,
+  isUnreadKey,
+  NodeUnavailableError,
+} from './elasticsearch-errors.js';
 
 /**
  * Extra time after a timeout that fires late, in milliseconds: this process was suspended or busy, and may have to read a
@@ -59,7 +64,9 @@ export function exchange(
       onResponseEnd: () => {
         clearTimeout(timer);
         const text = Buffer.concat(chunks).toString();
-        if (isFromElasticsearch(status, headers, text)) resolve({ status, text });
+        if (isUnreadKey(status, text))
+          reject(new NodeUnavailableError('Elasticsearch cannot look up API keys'));
+        else if (isFromElasticsearch(status, headers, text)) resolve({ status, text });
         else reject(new NodeUnavailableError(`something other than Elasticsearch responded with ${status}`));
       },
       onResponseError: (_controller, error) => {

@@ -19,7 +19,7 @@ import {
   type Keys,
 } from '../support/api-keys.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
-import { EngineProxy } from '../support/engine-proxy.js';
+import { EngineProxy, isBulk } from '../support/engine-proxy.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { keepSecret } from '../support/secret-scanner.js';
@@ -487,6 +487,43 @@ describe('An Elasticsearch with security', function () {
         expect(await program.stop('SIGINT')).to.equal(0);
       }
     });
+  });
+
+  it('resumes a load after its restart, although it rejects the right key until it can look it up', async () => {
+    const before = await served();
+    const allocation = (enable: 'none' | null) =>
+      administrator.cluster.putSettings({
+        persistent: { 'cluster.routing.allocation.enable': enable },
+      });
+    const search: Attempt[] = [['GET', `/${alias}/_search`]];
+    const status = async () => Object.values(await statuses(keys.ELASTICSEARCH_API_KEY, search))[0];
+    const proxy = await EngineProxy.start(engine.url);
+    try {
+      await withServer({ ...keys, ELASTICSEARCH_URL: proxy.url }, async (url, program) => {
+        const load = proxy.hold('before', isBulk);
+        expect((await request(`${url}${REBUILD}&force=true`)).status).to.equal(202);
+        await load.arrived;
+        reading.engineMayBeAway = true;
+        // Without a shard, the index of keys stays unreadable until the test has seen what that does.
+        await allocation('none');
+        await engine.kill();
+        const restarted = engine.restart();
+        await waitFor(async () => (await status()) === 401, 'the key to be rejected', 120_000);
+        load.release();
+        await program.prints(/cannot look up API keys.*a rebuild request failed and is retried/, 30_000);
+        await allocation(null);
+        await restarted;
+        await waitFor(
+          async () => snapshotIdOf(before) !== (await request(`${url}/stats`)).headers.get('X-Snapshot'),
+          'the rebuild',
+          60_000,
+        );
+        await waitFor(async () => (await suite.service.get('/health')).status === 200, 'recovery', 30_000);
+        reading.engineMayBeAway = false;
+      });
+    } finally {
+      await proxy.close();
+    }
   });
 
   reading.itNoticesNothing();

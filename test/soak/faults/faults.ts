@@ -35,6 +35,7 @@ export const EXCLUDED: ReadonlyMap<string, string> = new Map([
     'three replicas start without an index',
   ]),
   ...reason('needs another stack: security, or a request that is held between two steps', [
+    'it rejects valid keys while it starts',
     'it rejects the key',
     'keys of an earlier release',
     'only the reading key is set',

@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
+import { checkElasticsearch } from '../../../src/clients/connection-check.js';
 import { createAdministratorClient, createReadClient } from '../../../src/clients/elasticsearch.js';
 import { ElasticsearchUnavailableError } from '../../../src/clients/elasticsearch-errors.js';
 import { findIndex } from '../../../src/snapshot/snapshot.js';
 import { withAddresses } from '../../support/addresses.js';
 import { withNodes } from '../../support/node-servers.js';
+import { UNREAD_KEY } from '../../support/unread-key.js';
 
 const answers: RequestListener = (_request, response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
@@ -87,6 +89,26 @@ describe('The client for reads', () => {
         await client.close();
       });
     }
+  });
+
+  it('asks another node if one cannot read the API key', async () => {
+    const starts: RequestListener = (_request, response) => {
+      response.writeHead(401, { 'content-type': 'application/json' }).end(UNREAD_KEY);
+    };
+    await withNodes([starts, answers], async (nodes) => {
+      const client = createReadClient({ nodes, apiKey: 'key' });
+      for (let i = 0; i < 3; i++) expect(await client.info()).to.deep.equal({});
+      await client.close();
+    });
+    await withNodes([starts], async (nodes) => {
+      const client = createReadClient({ nodes, apiKey: 'key' });
+      await rejects(client.info(), { name: 'ConnectionError' });
+      await client.close();
+      await rejects(checkElasticsearch({ nodes, apiKey: 'key' }), {
+        message:
+          'Elasticsearch does not respond at ELASTICSEARCH_URL (it cannot look up API keys at the moment): start it, or correct the address',
+      });
+    });
   });
 
   it('asks another node if something other than Elasticsearch responds', async () => {
