@@ -5,9 +5,10 @@ import { RETRYABLE_STATUSES } from './elasticsearch-errors.js';
 /** Timeout of asking for a key, in milliseconds: a scrape of the metrics waits for it. */
 const TIMEOUT_MS = 1000;
 
-/** Timeout of the wait for Elasticsearch to list keys, in milliseconds: it needs seconds after its first start. */
+/** Timeout of the wait until Elasticsearch can list keys, in milliseconds. It takes seconds after its first start. */
 const LISTING_TIMEOUT_MS = 60_000;
-const POLL_MS = 250;
+/** Pause between two attempts to list keys, in milliseconds. */
+const LISTING_PAUSE_MS = 250;
 
 /** The id of an API key, which is `<id>:<secret>` in base64. */
 export function idOfKey(apiKey: string): string {
@@ -34,8 +35,8 @@ export async function expirationOfKey(
 }
 
 /**
- * The valid keys with these names. Waits for an Elasticsearch that has just started: while it creates the index that holds
- * the keys, it responds with 503.
+ * Lists the valid keys with these names. Retries while Elasticsearch responds with 503, as it does after its first start until
+ * its security index is ready.
  * @throws {Error} in one line after `timeoutMs`; other errors of the client at once.
  */
 export async function validKeys(
@@ -51,13 +52,13 @@ export async function validKeys(
       );
       return found.flatMap(({ api_keys: keys }) => keys);
     } catch (error) {
-      const status = (error instanceof errors.ResponseError && error.statusCode) || 0;
-      if (!RETRYABLE_STATUSES.includes(status)) throw error;
+      const status = error instanceof errors.ResponseError ? error.statusCode : undefined;
+      if (status === undefined || !RETRYABLE_STATUSES.includes(status)) throw error;
       if (performance.now() - began >= timeoutMs) {
         const reason = `Elasticsearch cannot list API keys: it responded with ${status} for ${timeoutMs / 1000} seconds`;
         throw new Error(reason, { cause: error });
       }
     }
-    await pause(POLL_MS);
+    await pause(LISTING_PAUSE_MS);
   }
 }

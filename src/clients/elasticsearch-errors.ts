@@ -62,13 +62,13 @@ export function isFromElasticsearch(
   return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
 
-/** Elasticsearch says so before it has compared the key. */
-const UNREAD_KEY = /apikey authentication for id \S+ encountered a failure/;
+/** A reason in the body: the key was not compared, so it may be valid. */
+const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
 
 /**
- * Whether Elasticsearch could not look up an API key, which may be valid: 9.4 says 401 in the seconds after a node has started,
- * and whenever its index of keys has no shard. Later versions say 503.
+ * Whether Elasticsearch could not look up the API key of a request. While its security index has no active shard, as in the
+ * seconds after a node has started, 9.4 rejects every key with 401. Later versions respond with 503.
  */
-export function isUnreadKey(status: number, body: string): boolean {
-  return status === 401 && UNREAD_KEY.test(body);
+export function isKeyLookupFailure(status: number, body: string): boolean {
+  return status === 401 && KEY_LOOKUP_FAILURE.test(body);
 }

@@ -10,7 +10,7 @@ import {
   type ConnectionRequestResponse,
 } from '@elastic/elasticsearch';
 import { messageOf } from '../error-message.js';
-import { isFromElasticsearch, isUnreadKey } from './elasticsearch-errors.js';
+import { isFromElasticsearch, isKeyLookupFailure } from './elasticsearch-errors.js';
 import { NODE_BACKOFF_MS } from './search-pool.js';
 
 /** The addresses of Elasticsearch, and the API key. */
@@ -112,8 +112,8 @@ export class NotElasticsearchError extends errors.ConnectionError {
 const TOO_LARGE = 413;
 
 /**
- * Counts a response of anything else as a failure of the node: a proxy's 404 does not mean that an index is absent; and that of
- * a node that cannot look up API keys.
+ * Counts two kinds of responses as failures of the node: those of anything but Elasticsearch, because a proxy's 404 does not mean
+ * that an index is absent, and those of a node that cannot look up API keys.
  */
 class ElasticsearchConnection extends UndiciConnection {
   /** Why the last connection could not be opened. */
@@ -136,9 +136,10 @@ class ElasticsearchConnection extends UndiciConnection {
       throw new errors.ConnectionError(messageOf(this.#failure));
     });
     const { statusCode, headers, body } = response;
-    if (isUnreadKey(statusCode, String(body)))
+    const text = String(body);
+    if (isKeyLookupFailure(statusCode, text))
       throw new errors.ConnectionError('it cannot look up API keys at the moment');
-    if (statusCode === TOO_LARGE || isFromElasticsearch(statusCode, headers, String(body))) return response;
+    if (statusCode === TOO_LARGE || isFromElasticsearch(statusCode, headers, text)) return response;
     throw new NotElasticsearchError(statusCode);
   }
 }

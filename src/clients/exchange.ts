@@ -2,7 +2,7 @@ import { errors, type Dispatcher, type Pool } from 'undici';
 import {
   ConnectionFailedError,
   isFromElasticsearch,
-  isUnreadKey,
+  isKeyLookupFailure,
   NodeUnavailableError,
 } from './elasticsearch-errors.js';
 
@@ -15,7 +15,7 @@ const LATE_TIMER_MS = 50;
 /**
  * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
  * @param extend called after `timeoutMs`; returns how many more milliseconds to wait, or 0.
- * @throws {NodeUnavailableError} without a complete response of Elasticsearch in this time.
+ * @throws {NodeUnavailableError} without a complete response of Elasticsearch in this time, or if it cannot look up the API key.
  */
 export function exchange(
   pool: Pool,
@@ -64,7 +64,7 @@ export function exchange(
       onResponseEnd: () => {
         clearTimeout(timer);
         const text = Buffer.concat(chunks).toString();
-        if (isUnreadKey(status, text))
+        if (isKeyLookupFailure(status, text))
           reject(new NodeUnavailableError('Elasticsearch cannot look up API keys'));
         else if (isFromElasticsearch(status, headers, text)) resolve({ status, text });
         else reject(new NodeUnavailableError(`something other than Elasticsearch responded with ${status}`));

@@ -504,7 +504,7 @@ describe('An Elasticsearch with security', function () {
         expect((await request(`${url}${REBUILD}&force=true`)).status).to.equal(202);
         await load.arrived;
         reading.engineMayBeAway = true;
-        // Without a shard, the index of keys stays unreadable until the test has seen what that does.
+        // The security index gets no shard, so that lookups of keys fail until the rebuild has met the failure.
         await allocation('none');
         await engine.kill();
         const restarted = engine.restart();

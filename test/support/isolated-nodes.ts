@@ -31,7 +31,7 @@ export async function isolatedNodes(): Promise<IsolatedNodes> {
   return {
     start: async (name, { administrator, settings, ...options }) => {
       const config = makeFolder(join(folder, name, 'config'), paths.runAs);
-      const security = administrator === undefined ? undefined : enableSecurity(administrator, config);
+      const security = administrator && enableSecurity(administrator, config);
       const engine = await startElasticsearchProcess({
         paths,
         folder: join(folder, name),

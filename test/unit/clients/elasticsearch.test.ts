@@ -7,7 +7,7 @@ import { ElasticsearchUnavailableError } from '../../../src/clients/elasticsearc
 import { findIndex } from '../../../src/snapshot/snapshot.js';
 import { withAddresses } from '../../support/addresses.js';
 import { withNodes } from '../../support/node-servers.js';
-import { UNREAD_KEY } from '../../support/unread-key.js';
+import { KEY_LOOKUP_FAILURE } from '../../support/key-lookup-failure.js';
 
 const answers: RequestListener = (_request, response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
@@ -91,9 +91,9 @@ describe('The client for reads', () => {
     }
   });
 
-  it('asks another node if one cannot read the API key', async () => {
+  it('asks another node if one cannot look up the API key', async () => {
     const starts: RequestListener = (_request, response) => {
-      response.writeHead(401, { 'content-type': 'application/json' }).end(UNREAD_KEY);
+      response.writeHead(401, { 'content-type': 'application/json' }).end(KEY_LOOKUP_FAILURE);
     };
     await withNodes([starts, answers], async (nodes) => {
       const client = createReadClient({ nodes, apiKey: 'key' });

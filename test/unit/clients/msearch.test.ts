@@ -13,7 +13,7 @@ import {
   SearchPool,
 } from '../../../src/clients/search-pool.js';
 import { withNodes } from '../../support/node-servers.js';
-import { UNREAD_KEY } from '../../support/unread-key.js';
+import { KEY_LOOKUP_FAILURE } from '../../support/key-lookup-failure.js';
 import { waitFor } from '../../support/wait-for.js';
 
 type Options = ConstructorParameters<typeof SearchPool>[1];
@@ -170,7 +170,7 @@ describe('runSearches', () => {
     ['has a name that does not resolve', 'http://no-such-host.invalid:9200'],
     ['does not speak HTTP', (request) => request.socket.end('SSH-2.0-OpenSSH\r\n')],
     ['is starting or has no master', answering('{}', 503)],
-    ['cannot read the API key', answering(UNREAD_KEY, 401)],
+    ['cannot look up the API key', answering(KEY_LOOKUP_FAILURE, 401)],
     ['hangs', hangs],
     ['hangs in the middle of a response', (_request, response) => void response.write('{"responses":[')],
     ['is a proxy that finds nothing', proxy(404, '{"error":{"type":"index_not_found_exception"}}')],

@@ -1,4 +1,4 @@
-/** What Elasticsearch 9.4 responds with status 401 while it cannot read its index of API keys. */
+/** The error of Elasticsearch 9.4 while its security index has no active shard. */
 const error = {
   type: 'security_exception',
   reason:
@@ -7,4 +7,5 @@ const error = {
   header: { 'WWW-Authenticate': ['Basic realm="security", charset="UTF-8"', 'ApiKey'] },
 };
 
-export const UNREAD_KEY = JSON.stringify({ error: { root_cause: [error], ...error }, status: 401 });
+/** The body of its response, which has status 401. */
+export const KEY_LOOKUP_FAILURE = JSON.stringify({ error: { root_cause: [error], ...error }, status: 401 });
