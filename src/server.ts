@@ -205,9 +205,8 @@ function createServers(
     config.maxConnections,
     timeouts,
   );
-  const { connections } = server;
   metrics?.register(
-    collectors({ connections, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }),
+    collectors({ server, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }),
   );
   return { server, metricsServer: metrics && createMetricsServer(metrics, log), pools: [pool, exportPool] };
 }

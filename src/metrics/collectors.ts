@@ -5,7 +5,7 @@ import type { SnapshotExports } from '../search/export.js';
 import type { SearchLimiters } from '../search/search-runner.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ResponseCache } from '../http/response/response-cache.js';
-import type { Connections } from '../http/server/connections.js';
+import type { HttpServer } from '../http/server/http-server.js';
 import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
@@ -13,7 +13,7 @@ import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
 
 /** What the metrics are read from. */
 export interface Watched {
-  connections: Connections;
+  server: HttpServer;
   limiters: SearchLimiters;
   exports: Pick<SnapshotExports, 'limiter' | 'outcomes'>;
   cache: ResponseCache;
@@ -27,7 +27,7 @@ export interface Watched {
 /** The collectors of all counters and states of the service. */
 export function collectors(watched: Watched): Collector[] {
   return [
-    ...ofConnections(watched.connections),
+    ...ofConnections(watched.server),
     ...ofSearches(watched.limiters),
     ...ofExports(watched.exports),
     ...ofCache(watched.cache),
@@ -38,14 +38,18 @@ export function collectors(watched: Watched): Collector[] {
   ];
 }
 
-function ofConnections(connections: Connections): Collector[] {
+function ofConnections(server: HttpServer): Collector[] {
   return [
-    gauge('connections_open', 'Open client connections', () => connections.open),
-    gauge('connections_max', 'Maximum number of open connections: MAX_CONNECTIONS', () => connections.max),
+    gauge('connections_open', 'Open client connections', () => server.open),
+    gauge(
+      'connections_max',
+      'Maximum number of open connections: MAX_CONNECTIONS',
+      () => server.maxConnections,
+    ),
     counter(
       'connections_closed_total',
-      'Connections closed by the service: the client did not read its responses (unread), it was idle the longest at the limit (evicted), or all others had requests in flight (refused)',
-      () => connections.closed,
+      'Connections closed by the service: the client did not read its responses (unread), or there were too many connections or pipelined requests (refused)',
+      () => server.closed,
       'reason',
     ),
   ];

@@ -45,7 +45,7 @@ export async function startHaProxy(folder: string, ports: readonly number[]): Pr
 /** Replaces what depends on Docker: the port, and the replicas that are found by Docker's DNS. */
 function configFor(text: string, port: number, ports: readonly number[]): string {
   const servers = ports.map(
-    (one, i) => `    server replica-${i + 1} 127.0.0.1:${one} check inter 1s fall 2 rise 1`,
+    (one, i) => `    server replica-${i + 1} 127.0.0.1:${one} maxconn 400 check inter 1s fall 2 rise 1`,
   );
   const replacements: [RegExp, string][] = [
     [/^resolvers docker\n(?: .*\n)+/m, ''],

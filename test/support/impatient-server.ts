@@ -5,6 +5,6 @@ import { startServer } from '../../src/server.js';
 /** A server like that of `src/main.ts`, with shorter timeouts of clients, for tests that wait for them. */
 const server = await startServer(process.env, {
   log: createLogger('info', false, { secrets: [] }),
-  timeouts: { ...SERVER_TIMEOUTS, unread: 3000, pipelining: 2000, pipelinedIdle: 2000, linger: 1000 },
+  timeouts: { ...SERVER_TIMEOUTS, inactive: 3000, linger: 1000 },
 });
 process.once('SIGTERM', () => void server.stop().then(() => process.exit()));

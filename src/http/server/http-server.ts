@@ -8,38 +8,50 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { BURST, Connections } from './connections.js';
 import {
   checkRequest,
   connectNotAllowed,
   expectationFailed,
-  hasBody,
   problemOfClientError,
 } from './malformed-request.js';
-import { PacedSocket } from './paced-socket.js';
 import { MAX_HEADER_BYTES, type Problem } from '../response/problem.js';
-import { rawProblem, sendProblem } from '../response/problem-response.js';
-import { requestIdOf } from '../request/request-context.js';
+import { rawProblem } from '../response/problem-response.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 
 /** How often Node checks the timeouts of requests at least, in milliseconds. */
 const CHECK_MS = 1_000;
 
 /**
- * An HTTP server with timeouts, a bounded number of connections, and bounded memory for each of them.
- * Requests that do not reach the app get a problem (RFC 9457).
+ * Maximum number of pipelined requests in flight, over all connections. Each takes about 8 KB until the client has read the
+ * responses before it. Proxies and browsers do not pipeline.
+ */
+const MAX_PIPELINED = 4096;
+
+/** A connection to a client. */
+interface Connection {
+  /** The response to its last request. */
+  response?: ServerResponse;
+  /** Whether it accepts no more requests. */
+  isClosing: boolean;
+}
+
+/**
+ * Node's HTTP server with timeouts and a bounded number of connections. Requests that do not reach the app get a problem
+ * (RFC 9457). A proxy in front of it protects clients from each other.
  */
 export class HttpServer {
-  readonly connections: Connections;
+  /** Connections closed so far: their client did not read its responses (unread), or there were too many (refused). */
+  readonly closed = { unread: 0, refused: 0 };
+  readonly #open = new Map<Duplex, Connection>();
   readonly #server: Server;
+  #pipelined = 0;
 
-  /** @param maxConnections maximum number of open connections. */
+  /** @param maxConnections maximum number of open connections; more are closed at once. */
   constructor(
-    serve: RequestListener,
-    maxConnections: number,
+    private readonly serve: RequestListener,
+    readonly maxConnections: number,
     private readonly timeouts: ServerTimeouts = SERVER_TIMEOUTS,
   ) {
-    const connections = new Connections(maxConnections, timeouts);
     const server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: timeouts.headers,
@@ -49,45 +61,29 @@ export class HttpServer {
       // `checkRequest` rejects a missing Host with a problem.
       requireHostHeader: false,
     });
-    const handle = (request: IncomingMessage, response: ServerResponse, problem?: Problem) => {
-      const rejection = checkRequest(request) ?? problem;
-      const isLast = rejection !== undefined || hasBody(request);
-      if (!connectionOf(request.socket).begin(response, isLast)) return;
-      if (rejection === undefined) serve(request, response);
-      else sendProblem(response, rejection, requestIdOf(request));
-    };
-    server.on('request', handle);
-    server.on('checkContinue', (request, response) => {
-      // No body is asked for, because none is read.
-      if (!hasBody(request)) response.writeContinue();
-      handle(request, response);
-    });
-    server.on('checkExpectation', (request, response) => handle(request, response, expectationFailed()));
-    server.on('connect', (request, socket) => {
-      connectionOf(socket).close(rawProblem(connectNotAllowed(), request));
-    });
-    server.on('clientError', (error, socket) => {
-      const problem = problemOfClientError(error);
-      if (problem === undefined) socket.destroy();
-      else connectionOf(socket).close(rawProblem(problem));
-    });
-    // `keepAlive` or `pipelinedIdle` after a response, `unread` otherwise.
-    server.on('timeout', (socket: Socket) => connections.closeInactive(connectionOf(socket)));
-    server.timeout = timeouts.unread;
-    server.maxConnections = maxConnections + BURST;
-    server.on('drop', () => connections.closed.refused++);
+    server.timeout = timeouts.inactive;
+    server.maxConnections = maxConnections;
     // No limit: `checkRequest` must find a repeated Host. Their size is limited.
     server.maxHeadersCount = 0;
-    // Node's own listener gets each connection in place of its socket.
-    const [parse] = server.listeners('connection');
-    server.removeAllListeners('connection');
-    server.on('connection', (socket: Socket) => {
-      parse?.call(server, connections.add(socket));
+    server.on('connection', (socket) => this.#add(socket));
+    server.on('drop', () => this.closed.refused++);
+    server.on('request', (request, response) => this.#handle(request, response));
+    server.on('checkExpectation', (request) => {
+      this.#refuse(request.socket, checkRequest(request) ?? expectationFailed(), request);
     });
+    server.on('connect', (request, socket) => this.#refuse(socket, connectNotAllowed(), request));
+    server.on('clientError', (error, socket) => this.#refuse(socket, problemOfClientError(error)));
+    server.on('timeout', (socket: Socket) => this.#disconnect(socket));
     // `close` calls it. Node's own also closes connections whose clients are still reading a response.
-    server.closeIdleConnections = () => connections.stop();
-    this.connections = connections;
+    server.closeIdleConnections = () => {
+      for (const socket of this.#open.keys()) this.#close(socket);
+    };
     this.#server = server;
+  }
+
+  /** Number of open connections. */
+  get open(): number {
+    return this.#open.size;
   }
 
   /**
@@ -97,7 +93,6 @@ export class HttpServer {
   async listen(port: number, host: string): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
-    this.connections.start();
     return urlOf(this.#server.address() as AddressInfo);
   }
 
@@ -106,15 +101,87 @@ export class HttpServer {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    const late = setTimeout(() => this.connections.closeAll(), this.timeouts.drain);
+    const late = setTimeout(() => {
+      for (const socket of this.#open.keys()) socket.destroy();
+    }, this.timeouts.drain);
     await closed;
     clearTimeout(late);
   }
-}
 
-function connectionOf(socket: Duplex): PacedSocket {
-  if (socket instanceof PacedSocket) return socket;
-  throw new Error('not a connection of this server');
+  #add(socket: Socket): void {
+    this.#open.set(socket, { isClosing: false });
+    socket.once('close', () => this.#open.delete(socket));
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    const connection = this.#open.get(socket);
+    if (connection === undefined || connection.isClosing) return;
+    // It waits for the response to an earlier request.
+    const isPipelined = response.socket === null;
+    if (isPipelined && this.#pipelined >= MAX_PIPELINED) {
+      this.closed.refused++;
+      connection.isClosing = true;
+      socket.destroy();
+      return;
+    }
+    const problem = checkRequest(request);
+    if (problem !== undefined) {
+      this.#refuse(socket, problem, request);
+      return;
+    }
+    if (isPipelined) {
+      this.#pipelined++;
+      request.once('close', () => this.#pipelined--);
+    }
+    connection.response = response;
+    this.serve(request, response);
+  }
+
+  /**
+   * Closes a connection after its responses in flight, with a problem in response to its last request.
+   * @param problem undefined if the connection failed.
+   * @param request undefined if it could not be parsed.
+   */
+  #refuse(socket: Duplex, problem: Problem | undefined, request?: IncomingMessage): void {
+    const connection = this.#open.get(socket);
+    if (problem === undefined || connection === undefined) socket.destroy();
+    else if (!connection.isClosing) {
+      // Browsers connect in advance; and a body that is malformed or late belongs to a request that has its response.
+      const isExpected =
+        (socket as { bytesRead?: number }).bytesRead !== 0 && connection.response?.req.complete !== false;
+      this.#close(socket, isExpected ? rawProblem(problem, request) : '');
+      request?.resume();
+    }
+  }
+
+  /** Closes a connection after its responses in flight, with one more response unless that is empty. */
+  #close(socket: Duplex, lastResponse = ''): void {
+    const connection = this.#open.get(socket);
+    if (connection === undefined || connection.isClosing) return;
+    connection.isClosing = true;
+    const { response } = connection;
+    if (response !== undefined && !response.writableFinished) {
+      response.once('close', () => this.#end(socket, lastResponse));
+    } else if (lastResponse === '') socket.destroy();
+    else this.#end(socket, lastResponse);
+  }
+
+  /** Ends this side of a connection. A client that is still sending can read its response until it closes its own side. */
+  #end(socket: Duplex, lastResponse: string): void {
+    if (socket.writable) socket.end(lastResponse);
+    setTimeout(() => socket.destroy(), this.timeouts.linger).unref();
+  }
+
+  /** Disconnects an inactive client. The kernel discards what it has not read. */
+  #disconnect(socket: Socket): void {
+    const response = this.#open.get(socket)?.response;
+    if (response === undefined || response.writableFinished) socket.destroy();
+    else {
+      this.closed.unread++;
+      socket.resetAndDestroy();
+    }
+  }
 }
 
 function urlOf({ address, family, port }: AddressInfo): string {

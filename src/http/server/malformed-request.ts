@@ -36,11 +36,6 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** Whether a body follows the headers of a request. */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return isChunked(headers['transfer-encoding']) || Number(headers['content-length'] ?? 0) > 0;
-}
-
 /** Whether a body is chunked; with any other transfer coding it has no end (RFC 9112, section 6.3). */
 function isChunked(transferEncoding = ''): boolean {
   return /\bchunked[ \t]*$/i.test(transferEncoding);

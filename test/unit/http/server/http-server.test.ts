@@ -15,8 +15,7 @@ describe('An HttpServer', () => {
     ...SERVER_TIMEOUTS,
     headers: 200,
     request: 300,
-    unread: 1000,
-    pipelinedIdle: 200,
+    inactive: 1000,
     linger: 200,
   };
   let server: HttpServer;
@@ -46,9 +45,7 @@ describe('An HttpServer', () => {
     expect(SERVER_TIMEOUTS).to.deep.equal({
       headers: 10_000,
       request: 15_000,
-      unread: 25_000,
-      pipelining: 10_000,
-      pipelinedIdle: 10_000,
+      inactive: 40_000,
       keepAlive: 75_000,
       linger: 5000,
       drain: 8000,
@@ -79,13 +76,28 @@ describe('An HttpServer', () => {
     expect(client.error).to.equal(undefined);
   });
 
-  it('closes a connection that has pipelined and is idle, and keeps others', async () => {
-    const pipelining = await open(getRequest('/').repeat(2));
-    const usual = await open(getRequest('/'));
-    await pipelining.closed;
-    expect(statusesOf(pipelining)).to.deep.equal([200, 200]);
-    usual.send(getRequest('/'));
-    await waitFor(() => usual.responses.length === 2, 'the second response');
+  it('responds to pipelined requests in order, and to a CONNECT after them', async () => {
+    const client = await open(getRequest('/').repeat(100) + 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n');
+    await client.closed;
+    expect(statusesOf(client)).to.deep.equal([...Array<number>(100).fill(200), 405]);
+  });
+
+  it('disconnects clients that together pipeline more than 4,096 requests without reading, and serves others', async () => {
+    // Node reads 64 KB of each, and no more until responses are read.
+    for (let i = 0; i < 5; i++) await open(getRequest('/large').repeat(2000), false);
+    await waitFor(() => server.closed.refused > 0, 'a client to be disconnected');
+    const others = await Promise.all([1, 2].map(() => open(getRequest('/').repeat(10))));
+    await waitFor(() => others.every(({ responses }) => responses.length === 10), 'the others');
+  });
+
+  it('closes connections beyond the maximum at once', async () => {
+    const served = await Promise.all(Array.from({ length: 10 }, () => open(getRequest('/'))));
+    await waitFor(() => served.every(({ responses }) => responses.length === 1), 'the responses');
+    await (
+      await open(getRequest('/'))
+    ).closed;
+    expect(server.closed).to.deep.equal({ unread: 0, refused: 1 });
+    expect(server.open).to.equal(10);
   });
 
   it('resets a connection that the client does not close after the last response', async () => {
@@ -103,13 +115,13 @@ describe('An HttpServer', () => {
     await open(getRequest('/large'), false);
     slow.readAt(4 * 2 ** 20);
     trickling.readAt(1);
-    await waitFor(() => server.connections.closed.unread === 2, 'the others to be disconnected');
+    await waitFor(() => server.closed.unread === 2, 'the others to be disconnected');
     expect(slow.responses).to.deep.equal([]);
     await waitFor(() => slow.responses.length === 1, 'the slow reader to finish', 15_000);
     expect(slow.responses[0]?.text).to.have.length(LARGE.length);
-    expect(server.connections.closed).to.deep.equal({ unread: 2, evicted: 0, refused: 0 });
+    expect(server.closed).to.deep.equal({ unread: 2, refused: 0 });
     await pause(50);
-    expect([slow.error, server.connections.open]).to.deep.equal([undefined, 1]);
+    expect([slow.error, server.open]).to.deep.equal([undefined, 1]);
   });
 
   it('stops once a client that reads slowly has got its large response, and closes all other connections at once', async () => {
@@ -127,6 +139,6 @@ describe('An HttpServer', () => {
     await waitFor(() => slow.responses.length === 1, 'the slow reader to finish', 15_000);
     expect(slow.responses[0]?.text).to.have.length(LARGE.length);
     await stopped;
-    expect(server.connections.closed).to.deep.equal({ unread: 0, evicted: 0, refused: 0 });
+    expect(server.closed).to.deep.equal({ unread: 0, refused: 0 });
   });
 });

@@ -1,0 +1,216 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { Agent, interceptors, request, type Dispatcher } from 'undici';
+import { median, percentile } from '../../../fixtures/statistics.js';
+import { freePort } from '../../../src/dev/free-port.js';
+import { startHaProxy, type HaProxy } from '../../soak/haproxy.js';
+import { packagesNamed } from '../../support/datasets.js';
+import { SpawnedCli } from '../../support/spawn-cli.js';
+import { getRequest, useConnections } from '../../support/raw-connection.js';
+import { useService } from '../../support/service.js';
+import { waitFor } from '../../support/wait-for.js';
+
+/** Packages whose long URLs make a page of 500 a megabyte. */
+const PACKAGES = packagesNamed(Array.from({ length: 600 }, (_, i) => `name-${i}`)).map((entry) => ({
+  ...entry,
+  url: `${entry.url}?${'x'.repeat(2000)}`,
+}));
+
+/** Size of the pipelined requests of each client. */
+const BURST_BYTES = 64 * 1024;
+/** Limits through the proxy. */
+const MAX_GROWTH_MB = 40;
+const MAX_PING_MS = 50;
+/** Memory of the container of docker-compose.yml, which a flood without a proxy must not exceed. */
+const CONTAINER_MB = 512;
+/** The heap limits that V8 chooses there, on Node 20 and 24. On a machine with more memory, it collects garbage later. */
+const HEAP_OF_CONTAINER = '--max-old-space-size=256 --max-semi-space-size=1';
+/** Rounds whose median must stay below `MAX_PING_MS`, because other programs can delay responses. */
+const ROUNDS = 3;
+/** Duration of a flood. */
+const FLOOD_MS = 4000;
+/** The flood is at 127.0.0.1. */
+const ADDRESS_OF_READERS = '127.0.0.2';
+/** Processor time for a body of half a million chunks, in milliseconds. */
+const MAX_BODY_CPU_MS = 500;
+const IMPATIENT = fileURLToPath(new URL('../../support/impatient-server.ts', import.meta.url));
+const CONNECTION_CLOSED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
+
+/** Resident memory of the process, in megabytes. */
+function memoryOf({ pid }: SpawnedCli): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
+
+/** Processor time that the process has used, in milliseconds. */
+function processorTimeOf({ pid }: SpawnedCli): number {
+  const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
+  // `utime` and `stime`, in hundredths of a second (proc_pid_stat(5)).
+  const [user, system] = fields.split(' ').slice(11, 13);
+  return 10 * (Number(user) + Number(system));
+}
+
+/** A client that sends requests and reads the responses in loops, on new and on keep-alive connections. */
+class NormalReader {
+  /** In milliseconds. */
+  readonly times: number[] = [];
+  readonly failures: string[] = [];
+  #isStopped = false;
+  // A server may close a connection without a request in flight just as one is sent on it: clients send that request once
+  // more (RFC 9112, 9.3.1).
+  readonly #agents = [
+    new Agent({ pipelining: 0, connect: { localAddress: ADDRESS_OF_READERS } }),
+    new Agent({ connections: 1, connect: { localAddress: ADDRESS_OF_READERS } }),
+  ].map((agent) =>
+    agent.compose(
+      interceptors.retry({ maxRetries: 1, minTimeout: 0, statusCodes: [], errorCodes: CONNECTION_CLOSED }),
+    ),
+  );
+  readonly #done: Promise<unknown>;
+
+  constructor(url: string) {
+    this.#done = Promise.all(this.#agents.map((agent) => this.#loop(agent, url)));
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#done;
+    await Promise.all(this.#agents.map((agent) => agent.close()));
+  }
+
+  async #loop(dispatcher: Dispatcher, url: string): Promise<void> {
+    while (!this.#isStopped) {
+      const began = performance.now();
+      try {
+        const { statusCode, body } = await request(url, { dispatcher });
+        await body.dump();
+        if (statusCode !== 200) this.failures.push(`${url}: ${statusCode}`);
+      } catch (error) {
+        this.failures.push(`${url}: ${(error as Error).message}`);
+      }
+      this.times.push(performance.now() - began);
+      await pause(20);
+    }
+  }
+}
+
+describe('A flood of requests whose responses are not read', function () {
+  this.timeout(120_000);
+  const suite = useService(() => PACKAGES);
+  /** A replica of the suite's service in a child process, its address, and that of the proxy in front of it. */
+  let replica: SpawnedCli;
+  let url: string;
+  let proxyUrl: string;
+  let proxy: HaProxy;
+  let folder: string;
+  const connections = useConnections(() => proxyUrl);
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-floods-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+  afterEach(async () => {
+    await proxy.stop();
+    await replica.stop();
+  });
+
+  /** Starts a replica in a process of its own, and HAProxy with deploy/haproxy.cfg in front of it. */
+  async function start(name = 'main'): Promise<void> {
+    const port = await freePort();
+    replica = new SpawnedCli(name, {
+      ...suite.service.env,
+      NODE_OPTIONS: HEAP_OF_CONTAINER,
+      PORT: String(port),
+      DATASET_URL: suite.dataset.url,
+      RATE_LIMIT_POINTS: '0',
+      CACHE_MAX_BYTES: '0',
+    });
+    url = await replica.url();
+    proxy = await startHaProxy(folder, [port]);
+    proxyUrl = proxy.url;
+    await waitFor(async () => (await fetch(`${proxyUrl}/ping`)).status === 200, 'the proxy');
+  }
+
+  const burst = (path: string) => {
+    const one = getRequest(path);
+    return one.repeat(Math.floor(BURST_BYTES / one.length));
+  };
+
+  /** Floods the proxy, next to normal readers. @returns p99 of `/ping` in milliseconds, megabytes, and failed reads. */
+  async function flood(count: number, path: string) {
+    const pings = new NormalReader(`${proxyUrl}/ping`);
+    const searches = new NormalReader(`${proxyUrl}/search?q=name-1&limit=5`);
+    await waitFor(() => pings.times.length > 200 && searches.times.length > 200, 'a warm replica', 30_000);
+    pings.times.length = 0;
+    const before = memoryOf(replica);
+    let peak = before;
+    const end = performance.now() + FLOOD_MS;
+    const flooding = await connections.openMany(count, burst(path), false);
+    while (performance.now() < end) {
+      await pause(50);
+      peak = Math.max(peak, memoryOf(replica));
+    }
+    for (const client of flooding) client.destroy();
+    await Promise.all([pings.stop(), searches.stop()]);
+    const [ping, search] = [pings, searches].map(({ times }) => percentile(times, 0.99).toFixed(1));
+    const growth = peak - before;
+    console.log(
+      `      ${count} × ${path}: + ${growth.toFixed(0)} MB, p99 of /ping ${ping} ms, of /search ${search} ms`,
+    );
+    const failures = [...pings.failures, ...searches.failures];
+    return { p99: Number(ping), growth, failures };
+  }
+
+  for (const count of [40, 400, 1500]) {
+    for (const path of ['/ping', '/openapi.json']) {
+      it(`through the proxy takes little memory and disturbs no other client: ${count} × 64 KB of ${path}`, async () => {
+        await start();
+        const rounds = [];
+        for (let round = 0; round < ROUNDS; round++) rounds.push(await flood(count, path));
+        expect(rounds.flatMap(({ failures }) => failures)).to.deep.equal([]);
+        expect(median(rounds.map(({ growth }) => growth)), 'growth').to.be.lessThan(MAX_GROWTH_MB);
+        expect(median(rounds.map(({ p99 }) => p99)), 'p99').to.be.lessThan(MAX_PING_MS);
+      });
+    }
+  }
+
+  it('of bodies in chunks of one byte costs little through the proxy', async () => {
+    await start();
+    const before = processorTimeOf(replica);
+    const chunked = 'PUT /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const client = await connections.open(chunked + '1\r\nx\r\n'.repeat(500_000) + '0\r\n\r\n');
+    await waitFor(() => client.responses.length === 1, 'the response');
+    await pause(1000);
+    expect(processorTimeOf(replica) - before).to.be.lessThan(MAX_BODY_CPU_MS);
+  });
+
+  for (const path of ['/ping', '/openapi.json']) {
+    it(`without the proxy does not end the process: 1500 × 64 KB of ${path}`, async () => {
+      await start(IMPATIENT);
+      const flooding = await connections.openMany(1500, burst(path), false, url);
+      let peak = 0;
+      for (let ms = 0; ms < FLOOD_MS; ms += 50) {
+        await pause(50);
+        peak = Math.max(peak, memoryOf(replica));
+      }
+      for (const client of flooding) client.destroy();
+      console.log(`      1500 × ${path}: ${peak.toFixed(0)} MB`);
+      expect(peak).to.be.lessThan(CONTAINER_MB);
+      const isServing = async () => (await fetch(`${url}/ping`).catch(() => undefined))?.status === 200;
+      await waitFor(isServing, 'it to serve', 20_000);
+    });
+  }
+
+  it('does not keep a server from stopping', async () => {
+    await start();
+    await connections.openMany(100, burst('/browse?limit=500'), false, url);
+    await pause(1000);
+    const began = performance.now();
+    expect(await replica.stop()).to.equal(0);
+    expect(performance.now() - began).to.be.lessThan(10_000);
+  });
+});
