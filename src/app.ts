@@ -2,12 +2,10 @@ import Koa from 'koa';
 import type { Config } from './config/config.js';
 import { accessLog, type OnResponse } from './http/request/access-log.js';
 import { clientIpReader } from './http/request/client-ip.js';
-import { preflight } from './http/response/browser-policy.js';
-import { notFound, errorHandler, uncaughtErrorHandler } from './http/response/error-handler.js';
+import { respond, uncaughtErrorHandler } from './http/response/error-handler.js';
 import { requestContext, type RequestState } from './http/request/request-context.js';
-import { respond } from './http/response/send.js';
 import type { Logger } from './log.js';
-import { createStaticRouter, createRouter, methodNotAllowed, type RouteDeps } from './routes/index.js';
+import { createRouter, shortcut, unmatched, type RouteDeps } from './routes/index.js';
 
 export interface AppDeps extends RouteDeps {
   config: Config;
@@ -18,19 +16,16 @@ export interface AppDeps extends RouteDeps {
 }
 
 /** Creates the app: its middleware, in order, and its routes. Does not listen. */
-export function createApp(deps: AppDeps): Koa<RequestState> {
+export function createApp({ config, log, stopping, onResponse, ...deps }: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  const routers = [createRouter(deps), createStaticRouter(deps.config)];
-  if (deps.onResponse !== undefined || deps.log.isLevelEnabled('debug')) {
-    app.use(accessLog(routers, deps.onResponse, deps.log));
-  }
-  app.use(requestContext(clientIpReader(deps.config.trustedProxies), deps.tokens, deps.stopping));
-  app.use(errorHandler(deps.log));
-  for (const router of routers) app.use(router.routes());
-  app.use(methodNotAllowed);
-  // After the routes, so that only unknown paths and methods pay for it.
-  app.use(respond(preflight));
-  app.use(notFound);
-  app.context.onerror = uncaughtErrorHandler(deps.log);
+  const router = createRouter({ config, ...deps });
+  const readAddress = clientIpReader(config.trustedProxies);
+  if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(router, onResponse, log));
+  app.use(requestContext({ readAddress, tokens: deps.tokens, stopping }));
+  app.use(respond(log));
+  app.use(shortcut(router));
+  app.use(router.routes());
+  app.use(unmatched);
+  app.context.onerror = uncaughtErrorHandler(log);
   return app;
 }

@@ -92,7 +92,7 @@ export const debugIpOperation: Operation = {
 /** `GET /debug-ip`: how the client is identified for rate limits, and why, and what requests cost. */
 export function debugIp(reading: RateLimit, costs: () => ShownCosts): Handler {
   return async (ctx) => {
-    const { address, bypassSecondsLeft } = ctx.state.client;
+    const { address, bypassSecondsLeft } = ctx.state;
     const { ip, peer, forwardedFor, trustedHops, key } = address;
     const body = {
       ip,

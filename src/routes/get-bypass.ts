@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
 import { BYPASS_SECONDS, type BypassTokens } from '../http/request/bypass-token.js';
-import { parseParams } from '../http/request/query-params.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
@@ -32,8 +31,7 @@ export const getBypassOperation: Operation = {
 /** `GET /get-bypass?secret=`: a token that skips the rate limits for an hour. */
 export function getBypass(secrets: SecretAuth, tokens: BypassTokens, secret: string | undefined): Handler {
   return async (ctx) => {
-    const params = parseParams(secretParams, ctx.querystring);
-    await secrets.authorize(ctx, params.secret, secret);
+    await secrets.authorize(ctx, secretParams, secret);
     return jsonResponse({
       bypass_token: tokens.issue(),
       valid_for_seconds: BYPASS_SECONDS,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
-import type { CostByNames } from '../http/limits/rate-limit.js';
+import type { Cost } from '../http/limits/rate-limit.js';
 import { parseParams } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
@@ -61,9 +61,9 @@ export const lookupOperation: Operation = {
 };
 
 /** A request that is rejected with 400 costs one point. */
-export const LOOKUP_COST: CostByNames = {
+export const LOOKUP_COST = {
   perNames: NAMES_PER_POINT,
-  of(querystring) {
+  of(querystring: string) {
     try {
       const { name: names } = parseParams(lookupParams, querystring);
       return Math.ceil(names.length / NAMES_PER_POINT);
@@ -71,7 +71,7 @@ export const LOOKUP_COST: CostByNames = {
       return 1;
     }
   },
-};
+} satisfies Cost;
 
 /** `GET /lookup?name=&name=`: the packages with these names, compared code point by code point. */
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
 import { PHASES } from '../rebuild/process/progress.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import { parseParams } from '../http/request/query-params.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
 import { ElasticsearchUnavailableError } from '../clients/elasticsearch-errors.js';
@@ -62,12 +61,11 @@ export function startRebuild(
   secret: string | undefined,
 ): Handler {
   return async (ctx) => {
-    const params = parseParams(rebuildParams, ctx.querystring);
-    await secrets.authorize(ctx, params.secret, secret);
+    const { force } = await secrets.authorize(ctx, rebuildParams, secret);
     if (snapshots.state === 'unreachable') {
       throw new ElasticsearchUnavailableError('Elasticsearch did not respond to the last poll');
     }
-    const result = await rebuilds.start({ force: params.force === 'true' });
+    const result = await rebuilds.start({ force: force === 'true' });
     if (!result.accepted) throw new Problem('rebuilding', { members: describe(result) });
     return jsonResponse({ status: 'rebuilding', ...describe(result) }, {}, 202);
   };

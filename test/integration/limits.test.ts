@@ -206,7 +206,7 @@ describe('Rate limits', () => {
 
   it('reject a client over the limit without a Redis call', async () => {
     const asked = async () => {
-      const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats')) ?? [];
+      const [, calls] = /cmdstat_eval:calls=(\d+)/.exec(await redis.info('commandstats')) ?? [];
       return Number(calls);
     };
     const stats = () => suite.service.get('/stats', as('198.51.100.23'));
@@ -215,6 +215,26 @@ describe('Rate limits', () => {
     expect(before).to.be.greaterThan(0);
     for (let i = 0; i < 50; i++) expectProblem(await stats(), 429, 'rate_limited');
     expect(await asked()).to.equal(before);
+  });
+
+  it('end for a client whose counter on Redis has lost its time to live, or is no counter', async () => {
+    const key = (ip: string) => `${suite.service.slug}:limit:reading:${ip}`;
+    await redis.set(key('198.51.100.40'), 5);
+    expectProblem(await suite.service.get('/stats', as('198.51.100.40')), 429, 'rate_limited');
+    expect(await redis.ttl(key('198.51.100.40'))).to.be.within(290, 300);
+    await redis.rpush(key('198.51.100.41'), 'a');
+    expect((await suite.service.get('/stats', as('198.51.100.41'))).status).to.equal(200);
+    expect(await redis.get(key('198.51.100.41'))).to.equal('1');
+    expect(await redis.ttl(key('198.51.100.41'))).to.be.within(290, 300);
+  });
+
+  it('count secrets that could not be read, lock out a client before anything is parsed, and ignore bypass tokens', async () => {
+    const { body } = await suite.service.get(`/get-bypass?secret=${BYPASS_SECRET}`);
+    const client = as('198.51.100.42', { 'X-Bypass-Token': body.bypass_token as string });
+    for (let i = 0; i < 10; i++)
+      expectProblem(await suite.service.get('/get-bypass?secret=%FF', client), 400, 'invalid_parameter');
+    for (const query of ['secret=%FF', 'secret=a&secret=b', `secret=${BYPASS_SECRET}`])
+      expectProblem(await suite.service.get(`/rebuild?${query}`, client), 429, 'rate_limited');
   });
 
   it('check at most ten of many concurrent wrong secrets, and accept any number of right ones', async () => {

@@ -2,15 +2,11 @@ import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { describeRedisError } from '../../clients/redis.js';
 import type { Logger } from '../../log.js';
-import { FixedWindows, type RateLimitPolicy, type RateLimitState } from './fixed-windows.js';
+import { LocalWindows } from './local-windows.js';
+import { RedisTimeoutError, RedisWindows } from './redis-windows.js';
+import type { RateLimitPolicy, RateLimitState } from './windows.js';
 
-/** Timeout of one check on Redis, in milliseconds. */
-export const REDIS_TIMEOUT_MS = 50;
-
-/**
- * After a timeout, one check in this time waits for Redis, in milliseconds; the others are counted locally, in windows that begin
- * empty. Redis may execute later what has timed out.
- */
+/** After a timeout, checks are counted locally for this time, in milliseconds; then one command tries Redis again. */
 export const RETRY_PAUSE_MS = 1000;
 
 /** Clients without points that are remembered at most. Of more, those seen least recently are asked for again. */
@@ -37,13 +33,12 @@ export interface RateLimiterDeps {
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
-  /** The windows while Redis is down or slow, or without Redis. */
-  readonly local: FixedWindows;
-  readonly #shared: FixedWindows | undefined;
-  /** Clients that have no points left on Redis, until their windows end. */
+  /** Windows that begin empty: Redis may still count what it was sent. */
+  readonly #local: LocalWindows;
+  readonly #shared: RedisWindows | undefined;
+  /** Clients without points, until their windows end. */
   readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
-  #isRedisUp = true;
-  /** Until then, by `performance.now()`, checks do not wait for Redis. */
+  /** Until then, by `performance.now()`, checks do not wait for Redis; 0 while it responds. */
   #localUntil = 0;
 
   constructor(
@@ -52,8 +47,14 @@ export class FailoverLimiter {
   ) {
     const { redis, slug, stats } = deps;
     stats.set(policy.name, this.stats);
-    this.local = FixedWindows.inMemory(policy);
-    this.#shared = redis && FixedWindows.onRedis(redis, slug, policy);
+    this.#local = new LocalWindows(policy);
+    this.#shared = redis && new RedisWindows(redis, slug, policy);
+  }
+
+  /** The state of a client that is known to have no points left. */
+  exhausted(client: string): RateLimitState | undefined {
+    const msLeft = this.#exhausted.getRemainingTTL(client);
+    return msLeft > 0 ? { allowed: false, used: this.policy.points, msLeft } : undefined;
   }
 
   /**
@@ -61,65 +62,34 @@ export class FailoverLimiter {
    * rejected without a Redis call. Never throws.
    */
   async take(client: string, points: number): Promise<RateLimitState> {
-    const msLeft = this.#exhausted.getRemainingTTL(client);
-    if (msLeft > 0) return { allowed: false, used: this.policy.points, msLeft };
-    if (this.#shared === undefined) return this.local.take(client, points);
-    const shared = await this.#takeShared(this.#shared, client, points);
-    if (shared !== undefined) return shared;
-    this.stats.fallbacks++;
-    return this.local.take(client, points);
+    const exhausted = this.exhausted(client);
+    if (exhausted !== undefined) return exhausted;
+    const state = (await this.#takeShared(client, points)) ?? (await this.#local.take(client, points));
+    if (state.used >= this.policy.points)
+      this.#exhausted.set(client, true, { ttl: Math.max(1, state.msLeft) });
+    return state;
   }
 
-  /** @returns undefined if Redis fails, is too slow, or was too slow less than a second ago. */
-  async #takeShared(
-    windows: FixedWindows,
-    client: string,
-    points: number,
-  ): Promise<RateLimitState | undefined> {
+  /** @returns undefined if Redis fails, is too slow, was too slow less than a second ago, or is not used. */
+  async #takeShared(client: string, points: number): Promise<RateLimitState | undefined> {
+    if (this.#shared === undefined) return undefined;
     const now = performance.now();
-    if (now < this.#localUntil) return undefined;
-    // Until this check has succeeded, no other one waits.
-    if (!this.#isRedisUp) this.#localUntil = now + RETRY_PAUSE_MS;
-    try {
-      const state = await withTimeout(windows.take(client, points));
-      this.#isRedisUp = true;
-      this.#localUntil = 0;
-      const isExhausted = state.used >= this.policy.points;
-      if (isExhausted) this.#exhausted.set(client, true, { ttl: Math.max(1, state.msLeft) });
-      return state;
-    } catch (error) {
-      if (this.#isRedisUp) this.#logOutage(error);
-      this.#isRedisUp = false;
-      // Other errors occur at once, so the next check can ask again.
-      this.#localUntil = error instanceof RedisTimeoutError ? performance.now() + RETRY_PAUSE_MS : 0;
-      return undefined;
+    if (now >= this.#localUntil) {
+      // While Redis is down, one command waits for it, and no other one until that has succeeded.
+      if (this.#localUntil > 0) this.#localUntil = now + RETRY_PAUSE_MS;
+      try {
+        const state = await this.#shared.take(client, points);
+        this.#localUntil = 0;
+        return state;
+      } catch (error) {
+        const { redis, log } = this.deps;
+        const reason = `${describeRedisError(error, redis as Redis)}: counting locally`;
+        if (this.#localUntil === 0) log.warn({ err: error, budget: this.policy.name }, reason);
+        // Other errors occur at once, so the next command can ask again.
+        this.#localUntil = performance.now() + (error instanceof RedisTimeoutError ? RETRY_PAUSE_MS : 0);
+      }
     }
-  }
-
-  #logOutage(error: unknown): void {
-    const { redis, log } = this.deps;
-    const reason = describeRedisError(error, redis as Redis);
-    log.warn({ err: error, budget: this.policy.name }, `${reason}: counting locally`);
-  }
-}
-
-class RedisTimeoutError extends Error {
-  override readonly message = 'Redis did not respond in time';
-}
-
-/**
- * Rejects after `REDIS_TIMEOUT_MS`, but reads what has arrived first: this process may have been suspended or too busy
- * to read a response in time. The timeout of ioredis discards such responses.
- */
-async function withTimeout<T>(response: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    const expire = () => reject(new RedisTimeoutError());
-    timer = setTimeout(() => setImmediate(expire), REDIS_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([response, timeout]);
-  } finally {
-    clearTimeout(timer);
+    this.stats.fallbacks++;
+    return undefined;
   }
 }

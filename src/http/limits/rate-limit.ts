@@ -1,92 +1,66 @@
-import type { Middleware } from 'koa';
 import { Problem, retryAfter } from '../response/problem.js';
-import type { RequestState } from '../request/request-context.js';
+import type { Context } from '../request/request-context.js';
 import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from './fixed-windows.js';
+import type { RateLimitPolicy, RateLimitState } from './windows.js';
 
-/** The rate limit of a client, as `/debug-ip` shows it. */
-export interface Usage {
-  limit: number;
-  remaining: number;
-  reset_seconds: number;
-}
+/** Points of a request: a number, or one for every `perNames` names in its query, rounded up. */
+export type Cost = number | { perNames: number; of: (querystring: string) => number };
 
-/** Points of a request. */
-export type Cost = number | CostByNames;
+/** A limit on the requests of each client; none if its policy has 0 points. */
+export class RateLimit {
+  readonly #limiter: FailoverLimiter | undefined;
 
-/** A request costs one point for every `perNames` names in it, rounded up. */
-export interface CostByNames {
-  perNames: number;
-  of: (querystring: string) => number;
-}
+  constructor(
+    private readonly policy: RateLimitPolicy,
+    deps: RateLimiterDeps,
+  ) {
+    if (policy.points > 0) this.#limiter = new FailoverLimiter(policy, deps);
+  }
 
-/** A limit on the requests of each client. */
-export interface RateLimit {
   /**
-   * Counts each request, and responds 429 without counting it if its points do not fit into the client's limit.
-   * Requests with a valid bypass token are free.
-   * @param cost 1 by default; never more than the whole limit.
+   * Counts a request. One with a valid bypass token is free.
+   * @param cost never more than the whole limit.
+   * @throws {Problem} 429, without counting it, if its points do not fit into the client's limit.
    */
-  enforce(cost?: Cost): Middleware<RequestState>;
-  /** The state of a client; uses no points. Null if there is no limit. */
-  usage(client: string): Promise<Usage | null>;
-}
-
-const UNLIMITED: RateLimit = {
-  enforce: () => (_ctx, next) => next(),
-  usage: () => Promise.resolve(null),
-};
-
-/** The rate limit of a policy; 0 points mean no limit. */
-export function createRateLimit(policy: RateLimitPolicy, deps: RateLimiterDeps): RateLimit {
-  const { points: limit } = policy;
-  if (limit === 0) return UNLIMITED;
-  const limiter = new FailoverLimiter(policy, deps);
-  const { outcomes } = limiter.stats;
-  const check = async (state: RequestState, points: number) => {
-    const cost = Math.min(points, limit);
-    const window = await limiter.take(state.client.address.key, cost);
-    addHeaders(state, policy, window);
+  async count({ state, querystring }: Context, cost: Cost): Promise<void> {
+    const limiter = this.#limiter;
+    if (limiter === undefined) return;
+    const { outcomes } = limiter.stats;
+    if (state.bypassSecondsLeft > 0) {
+      outcomes.bypassed++;
+      return;
+    }
+    const { name, points: limit, windowSeconds } = this.policy;
+    // The query of a client without points is not parsed: one point is enough to reject it.
+    const parsed =
+      typeof cost === 'number' || limiter.exhausted(state.address.key) ? cost : cost.of(querystring);
+    const points = Math.min(typeof parsed === 'number' ? parsed : 1, limit);
+    const window = await limiter.take(state.address.key, points);
+    // Other replicas may have a higher limit.
+    const left = Math.max(0, limit - window.used);
+    const seconds = secondsLeft(window);
+    // The IETF draft "RateLimit header fields for HTTP".
+    state.headers['RateLimit-Policy'] = `"${name}";q=${limit};w=${windowSeconds}`;
+    state.headers['RateLimit'] = `"${name}";r=${left};t=${seconds}`;
     outcomes[window.allowed ? 'passed' : 'limited']++;
-    if (!window.allowed) throw rateLimited(window, balance(cost, remaining(policy, window), window));
-  };
-  return {
-    enforce: (cost = 1) => {
-      const pointsOf = typeof cost === 'number' ? () => cost : cost.of;
-      return async ({ state, querystring }, next) => {
-        if (state.client.bypassSecondsLeft > 0) outcomes.bypassed++;
-        else await check(state, pointsOf(querystring));
-        await next();
-      };
-    },
-    usage: async (client) => {
-      const window = await limiter.take(client, 0);
-      return { limit, remaining: remaining(policy, window), reset_seconds: secondsLeft(window) };
-    },
-  };
-}
+    if (window.allowed) return;
+    const end = new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+/, '');
+    const costs = `this request costs ${points} ${points === 1 ? 'point' : 'points'}`;
+    throw rateLimited(window, `${costs}, ${left} left until ${end}`);
+  }
 
-/** Adds the headers of the IETF draft "RateLimit header fields for HTTP". */
-function addHeaders({ headers }: RequestState, policy: RateLimitPolicy, window: RateLimitState): void {
-  const { name, points, windowSeconds } = policy;
-  headers['RateLimit-Policy'] = `"${name}";q=${points};w=${windowSeconds}`;
-  headers['RateLimit'] = `"${name}";r=${remaining(policy, window)};t=${secondsLeft(window)}`;
+  /** The state of a client, as `/debug-ip` shows it; uses no points. Null if there is no limit. */
+  async usage(client: string): Promise<{ limit: number; remaining: number; reset_seconds: number } | null> {
+    const window = await this.#limiter?.take(client, 0);
+    if (window === undefined) return null;
+    const { points: limit } = this.policy;
+    return { limit, remaining: Math.max(0, limit - window.used), reset_seconds: secondsLeft(window) };
+  }
 }
 
 /** 429 until the window ends. */
 export function rateLimited(window: RateLimitState, detail: string): Problem {
   return new Problem('rate_limited', { headers: retryAfter(secondsLeft(window)), detail });
-}
-
-/** Why a request is rejected: "this request costs 10 points, 2 left until 2026-01-02T03:04:05Z". */
-function balance(cost: number, left: number, window: RateLimitState): string {
-  const end = new Date(Date.now() + secondsLeft(window) * 1000).toISOString().replace(/\.\d+/, '');
-  return `this request costs ${cost} ${cost === 1 ? 'point' : 'points'}, ${left} left until ${end}`;
-}
-
-/** Points left in the window; `used` exceeds the limit only if other replicas have a higher one. */
-function remaining({ points }: RateLimitPolicy, { used }: RateLimitState): number {
-  return Math.max(0, points - used);
 }
 
 /** Seconds until the window ends, rounded up. */

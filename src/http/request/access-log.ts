@@ -11,11 +11,10 @@ const UNMATCHED_ROUTE = 'none';
 
 /** Reports every response to metrics and the debug log. */
 export function accessLog(
-  routers: readonly Router<RequestState>[],
+  { stack: layers }: Router<RequestState>,
   onResponse: OnResponse | undefined,
   log: Logger,
 ): Middleware<RequestState> {
-  const layers = routers.flatMap(({ stack }) => stack);
   const routes = new Set(layers.map(({ path }) => path));
   const patterns = layers.filter(({ path }) => path instanceof RegExp);
   const labelOf = (path: string) =>

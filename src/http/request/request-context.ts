@@ -5,19 +5,6 @@ import type { BypassTokens } from './bypass-token.js';
 import type { ClientIp, ReadClientIp } from './client-ip.js';
 import type { HttpResponse } from '../response/response.js';
 
-/** The state of one request. */
-export interface RequestState {
-  client: Client;
-  /** Identifies the request in logs, in Elasticsearch and in the response. */
-  requestId: string;
-  /** Headers of the response that do not depend on its body. */
-  headers: Record<string, string>;
-  /** Aborts when the server stops: responses then close their connections. */
-  stopping: AbortSignal;
-  /** Whether the response is part of the web page, which has other security headers. */
-  isPage?: true;
-}
-
 export type Context = ParameterizedContext<RequestState>;
 
 /** Handles a request: parses it, calls the domain, and returns the response. */
@@ -35,24 +22,45 @@ export function requestIdOf(request: IncomingMessage): string {
   return typeof given === 'string' && WELL_FORMED_ID.test(given) ? given : randomUUID();
 }
 
-/** The client of a request and its bypass token, evaluated on first use: most requests need neither. */
-export class Client {
+/** What the state of a request is made from. */
+export interface RequestServices {
+  readAddress: ReadClientIp;
+  tokens: BypassTokens;
+  /** Aborts when the server stops: responses then close their connections. */
+  stopping: AbortSignal;
+}
+
+/** The state of one request. The address and the token are read on first use: most requests need neither. */
+export class RequestState {
+  /** Identifies the request in logs, in Elasticsearch and in the response. */
+  readonly requestId: string;
+  /** Headers of the response that do not depend on its body. */
+  readonly headers: Record<string, string>;
+  /** Whether the response is part of the web page, which has other security headers. */
+  isPage = false;
   #address: ClientIp | undefined;
   #bypassSecondsLeft: number | undefined;
 
   constructor(
     private readonly request: IncomingMessage,
-    private readonly readAddress: ReadClientIp,
-    private readonly tokens: BypassTokens,
-  ) {}
+    private readonly services: RequestServices,
+  ) {
+    this.requestId = requestIdOf(request);
+    this.headers = { [REQUEST_ID]: this.requestId };
+  }
 
+  /** The address of the client. */
   get address(): ClientIp {
-    return (this.#address ??= this.readAddress(this.request));
+    return (this.#address ??= this.services.readAddress(this.request));
   }
 
   /** Seconds for which the request's bypass token skips the limits; 0 without a valid one. */
   get bypassSecondsLeft(): number {
-    return (this.#bypassSecondsLeft ??= this.tokens.secondsLeft(this.#token()));
+    return (this.#bypassSecondsLeft ??= this.services.tokens.secondsLeft(this.#token()));
+  }
+
+  get isStopping(): boolean {
+    return this.services.stopping.aborted;
   }
 
   #token(): string | undefined {
@@ -61,18 +69,10 @@ export class Client {
   }
 }
 
-/** Initialises the state of each request. @param stopping aborts when the server stops. */
-export function requestContext(
-  readAddress: ReadClientIp,
-  tokens: BypassTokens,
-  stopping: AbortSignal,
-): Middleware<RequestState> {
+/** Creates the state of each request. */
+export function requestContext(services: RequestServices): Middleware<RequestState> {
   return (ctx, next) => {
-    const requestId = requestIdOf(ctx.req);
-    ctx.state.client = new Client(ctx.req, readAddress, tokens);
-    ctx.state.requestId = requestId;
-    ctx.state.headers = { [REQUEST_ID]: requestId };
-    ctx.state.stopping = stopping;
+    ctx.state = new RequestState(ctx.req, services);
     return next();
   };
 }

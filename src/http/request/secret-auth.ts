@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { Problem } from '../response/problem.js';
-import { invalidParameter } from './query-params.js';
+import { invalidParameter, parseParams } from './query-params.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
-import type { RateLimitPolicy } from '../limits/fixed-windows.js';
+import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 import { rateLimited } from '../limits/rate-limit.js';
 import type { Context } from './request-context.js';
 import { trimWhiteSpace } from '../../unicode.js';
@@ -29,38 +29,53 @@ export class SecretAuth {
   }
 
   /**
-   * Reads the secret from `Authorization: Bearer` or from the query.
-   * @param inQuery the parameter `secret`.
-   * @throws {Problem} 400 if both are given; 403 for a wrong, missing or unconfigured secret; 429 after too many of them from one
-   * address, even for the right secret. A browser's request for a page of another site also gets 403, but is
-   * not counted: such a page could lock out its visitors with wrong secrets.
+   * Parses the query of a request, and checks its secret: `Authorization: Bearer`, or the parameter `secret`.
+   * @returns the parameters.
+   * @throws {Problem} 400 for invalid parameters, or if the secret is given twice; 403 for a wrong, missing or unconfigured
+   * secret; 429 after too many of both from one address, even for the right secret and with a bypass token. A browser's
+   * request for a page of another site also gets 403, but is not counted: such a page could lock out its visitors.
    */
-  async authorize(ctx: Context, inQuery: string | undefined, configured: string | undefined): Promise<void> {
+  async authorize<Schema extends typeof secretParams>(
+    ctx: Context,
+    schema: Schema,
+    configured: string | undefined,
+  ): Promise<z.output<Schema>> {
     if (isCrossSite(ctx)) throw new Problem('forbidden');
-    const inHeader = bearerToken(ctx.get('Authorization'));
-    if (inHeader !== undefined && inQuery !== undefined) {
-      throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
-    }
-    const given = inHeader ?? inQuery;
-    const { address, bypassSecondsLeft } = ctx.state.client;
-    const isRight = secretsEqual(given, configured);
-    if (bypassSecondsLeft > 0) this.#wrong.stats.outcomes.bypassed++;
-    else await this.#limit(address.key, isRight);
-    if (!isRight) throw new Problem('forbidden');
+    const client = ctx.state.address.key;
+    // Before anything is parsed.
+    const exhausted = this.#wrong.exhausted(client);
+    if (exhausted !== undefined) this.#assertAllowed(exhausted);
+    const { params, problem } = check(ctx, schema, configured);
+    // Right ones take the same command and add no points: Redis executes all checks of an address one after the other, so
+    // concurrent guesses cannot exceed the limit.
+    this.#assertAllowed(await this.#wrong.take(client, problem === undefined ? 0 : 1));
+    if (problem !== undefined) throw problem;
+    return params;
   }
 
-  /**
-   * Counts a wrong secret, and rejects any secret after ten wrong ones. Right ones take the same command and add no
-   * points: Redis executes all checks of an address one after the other, so concurrent guesses cannot exceed the limit.
-   * @throws {Problem} 429
-   */
-  async #limit(client: string, isRight: boolean): Promise<void> {
-    const { local, stats } = this.#wrong;
-    // An address that was locked out while Redis was down stays so.
-    const before = await local.take(client, 0);
-    const window = before.allowed ? await this.#wrong.take(client, isRight ? 0 : 1) : before;
-    stats.outcomes[window.allowed ? 'passed' : 'limited']++;
+  #assertAllowed(window: RateLimitState): void {
+    this.#wrong.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
     if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
+  }
+}
+
+/** The parameters of a request with the right secret, or its problem. */
+function check<Schema extends typeof secretParams>(
+  ctx: Context,
+  schema: Schema,
+  configured: string | undefined,
+): { params: z.output<Schema>; problem?: undefined } | { params?: undefined; problem: Problem } {
+  const inHeader = bearerToken(ctx.get('Authorization'));
+  try {
+    const params = parseParams(schema, ctx.querystring);
+    if (inHeader !== undefined && params.secret !== undefined) {
+      throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
+    }
+    if (secretsEqual(inHeader ?? params.secret, configured)) return { params };
+    throw new Problem('forbidden');
+  } catch (error) {
+    if (error instanceof Problem) return { problem: error };
+    throw error;
   }
 }
 

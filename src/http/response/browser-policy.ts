@@ -1,5 +1,4 @@
-import type { Middleware } from 'koa';
-import { REQUEST_ID, type Context, type RequestState } from '../request/request-context.js';
+import { REQUEST_ID, type Context } from '../request/request-context.js';
 import type { HttpResponse, ResponseHeaders } from './response.js';
 
 /**
@@ -74,22 +73,6 @@ export function policyHeaders(path: string, status: number, isPage = false): Res
   return isReadable ? OPEN : CLOSED;
 }
 
-/** Marks a response as part of the web page. */
-export const markAsPage: Middleware<RequestState> = (ctx, next) => {
-  ctx.state.isPage = true;
-  return next();
-};
-
-/**
- * Keeps responses to requests with a secret, errors included, out of caches and out of pages of other sites.
- */
-export const confidential: Middleware<RequestState> = (ctx, next) => {
-  const { headers } = ctx.state;
-  headers['Cache-Control'] = 'no-store';
-  headers['Cross-Origin-Resource-Policy'] = 'same-origin';
-  return next();
-};
-
 /** Headers of the response to a preflight request, which a browser may cache for a day. */
 const PREFLIGHT: ResponseHeaders = {
   'Access-Control-Allow-Methods': 'GET,HEAD',
@@ -99,6 +82,7 @@ const PREFLIGHT: ResponseHeaders = {
 /**
  * Responds to preflight requests: scripts of any origin may send any header, such as those that tracers add to every
  * request. No header gives a page more than any other client has: without credentials, there are no cookies.
+ * @returns undefined for other requests.
  */
 export function preflight(ctx: Context): HttpResponse | undefined {
   // Caches keep errors of unknown paths and preflight responses apart by origin.

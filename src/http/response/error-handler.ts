@@ -4,35 +4,31 @@ import { toProblem } from './error-to-problem.js';
 import { Problem } from './problem.js';
 import { problemResponse, sendProblem } from './problem-response.js';
 import { requestIdOf, type Context, type RequestState } from '../request/request-context.js';
+import type { HttpResponse } from './response.js';
 import { send } from './send.js';
 
 /**
- * Turns errors of the middleware after it into `application/problem+json` (RFC 9457). An error that maps to
- * no problem is a defect: it is logged in full, and the response is a bare 500 `internal`.
+ * Sends the response that the middleware after it returns. An error becomes `application/problem+json` (RFC 9457); one that
+ * maps to no problem is a defect: it is logged in full, and the response is a bare 500 `internal`.
  */
-export function errorHandler(log: Logger): Middleware<RequestState> {
+export function respond(log: Logger): Middleware<RequestState> {
   return async (ctx, next) => {
+    let response: HttpResponse;
     try {
-      await next();
+      response = (await next()) as HttpResponse;
     } catch (error) {
       const problem = toProblem(error);
-      if (problem.status >= 500) {
-        const level = problem.code === 'internal' ? 'error' : 'debug';
-        const { path, state } = ctx;
-        log[level](
-          { request_id: state.requestId, path, code: problem.code, err: problem.cause },
-          problem.message,
-        );
-      }
-      send(ctx, problemResponse(problem));
+      if (problem.status >= 500) logProblem(log, problem, ctx);
+      response = problemResponse(problem);
     }
+    send(ctx, response);
   };
 }
 
-/** Responds 404 if no route has matched. */
-export const notFound: Middleware<RequestState> = () => {
-  throw new Problem('not_found');
-};
+function logProblem(log: Logger, { code, cause, message }: Problem, { path, state }: Context): void {
+  const level = code === 'internal' ? 'error' : 'debug';
+  log[level]({ request_id: state.requestId, path, code, err: cause }, message);
+}
 
 /**
  * Creates the handler of errors that no middleware has caught, such as those while a response is sent. Koa's

@@ -10,7 +10,7 @@ import { EarlierMappingError } from '../../snapshot/snapshot.js';
 import { TooManyExportsError } from '../../search/export.js';
 import { OverloadedError } from '../../search/concurrency-limiter.js';
 import { NotInitializedError, SnapshotGoneError, type GoneReason } from '../../snapshot/snapshot-watcher.js';
-import { Problem, PROBLEMS, retryAfter } from './problem.js';
+import { Problem, PROBLEMS, retryAfter, type ProblemCode } from './problem.js';
 
 /** The texts of `snapshot_gone`. */
 const GONE: Record<GoneReason, string> = {
@@ -23,44 +23,47 @@ const GONE: Record<GoneReason, string> = {
     'compared with it; fetch the whole list again',
 };
 
-/** The problem of an error. Every error that is not listed here is a defect: `internal`. */
+/** The problem of each class of errors: its code, and its own text and `Retry-After` in seconds, if it has them. */
+const PROBLEM_OF_ERROR: readonly [
+  new (...args: never[]) => Error,
+  ProblemCode,
+  detail?: string,
+  seconds?: number,
+][] = [
+  [NotInitializedError, 'initializing'],
+  [
+    EarlierMappingError,
+    'initializing',
+    'an earlier release built this snapshot, without a field that this endpoint needs; the next rebuild adds it',
+    60,
+  ],
+  [
+    NoChainError,
+    'search_unavailable',
+    'the changes of this snapshot were not recorded; the next rebuild records them, if its key may do so',
+    60,
+  ],
+  [ElasticsearchUnavailableError, 'search_unavailable'],
+  [SearchRefusedError, 'search_unavailable'],
+  [IndexGoneError, 'search_unavailable'],
+  [OverloadedError, 'search_unavailable', 'too many searches at the moment', 1],
+  [TooManyExportsError, 'search_unavailable', 'too many exports at the moment', 10],
+  [ProcessFailedError, 'search_unavailable', 'the rebuild process could not be started', 5],
+];
+
+/** The problem of an error. Every error without one is a defect: `internal`. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof NotInitializedError) return new Problem('initializing', { cause: error });
-  if (error instanceof EarlierMappingError) {
-    const detail =
-      'an earlier release built this snapshot, without a field that this endpoint needs; the next rebuild adds it';
-    return new Problem('initializing', { detail, headers: retryAfter(60), cause: error });
-  }
-  if (error instanceof NoChainError) {
-    const detail =
-      'the changes of this snapshot were not recorded; the next rebuild records them, if its key may do so';
-    return new Problem('search_unavailable', { detail, headers: retryAfter(60), cause: error });
-  }
   if (error instanceof SnapshotGoneError)
     return new Problem('snapshot_gone', { detail: GONE[error.reason], cause: error });
-  if (
-    error instanceof ElasticsearchUnavailableError ||
-    error instanceof SearchRefusedError ||
-    error instanceof IndexGoneError
-  ) {
-    return new Problem('search_unavailable', { cause: error });
-  }
-  if (error instanceof OverloadedError) {
-    const detail = 'too many searches at the moment';
-    return new Problem('search_unavailable', { detail, headers: retryAfter(1), cause: error });
-  }
-  if (error instanceof TooManyExportsError) {
-    const detail = 'too many exports at the moment';
-    return new Problem('search_unavailable', { detail, headers: retryAfter(10), cause: error });
-  }
   if (error instanceof LockUnavailableError) {
     const detail = `no rebuild can start: ${error.message}`;
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }
-  if (error instanceof ProcessFailedError) {
-    const detail = 'the rebuild process could not be started';
-    return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
-  }
-  return new Problem('internal', { cause: error });
+  const [, code, detail, seconds] = PROBLEM_OF_ERROR.find(([type]) => error instanceof type) ?? [
+    Error,
+    'internal',
+  ];
+  const headers = seconds === undefined ? {} : retryAfter(seconds);
+  return new Problem(code, { ...(detail !== undefined && { detail }), headers, cause: error });
 }

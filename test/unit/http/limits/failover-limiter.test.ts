@@ -1,55 +1,57 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Redis } from 'ioredis';
-import {
-  FailoverLimiter,
-  REDIS_TIMEOUT_MS,
-  RETRY_PAUSE_MS,
-} from '../../../../src/http/limits/failover-limiter.js';
+import { FailoverLimiter, RETRY_PAUSE_MS } from '../../../../src/http/limits/failover-limiter.js';
+import { REDIS_TIMEOUT_MS } from '../../../../src/http/limits/redis-windows.js';
 import { createLogger } from '../../../../src/log.js';
 
-type Reply = [allowed: number, used: number, msLeft: number];
+/** Of the script, for one client. */
+type Reply = [fitting: number, before: number, msLeft: number];
 
 /** By how much timers of Node may be early, in milliseconds. */
 const EARLY_TIMER_MS = 20;
 
 const LIMIT = 5;
-const PASSED: Reply = [1, 1, 60_000];
+const PASSED: Reply = [1, 0, 60_000];
 
 // With a real Redis: test/integration/limits.test.ts, test/serial/rate-limits.test.ts, test/faults/redis-outages.test.ts.
 describe('FailoverLimiter', () => {
   let respond: () => Promise<Reply>;
-  /** Checks that were sent to Redis. */
+  /** Clients whose checks were sent to Redis, and commands. */
   let sent: number;
+  let commands: number;
+  let clients = 0;
   let warnings: string[];
   let limiter: FailoverLimiter;
 
   beforeEach(() => {
     respond = () => Promise.resolve(PASSED);
     sent = 0;
+    commands = 0;
     warnings = [];
-    // What the script returns to the library.
-    const rlflxIncr = async ([, points]: string[]) => {
-      sent++;
-      const [allowed, used, msLeft] = await respond();
-      return [allowed === 1 ? used : used + Number(points), msLeft];
+    const evaluate = async (_script: string, clients: number) => {
+      commands++;
+      sent += clients;
+      const reply = await respond();
+      return Array.from({ length: clients }, () => reply).flat();
     };
-    const redis = { status: 'ready', defineCommand: () => undefined, rlflxIncr } as unknown as Redis;
+    const redis = { eval: evaluate } as unknown as Redis;
     const write = (line: string) => warnings.push((JSON.parse(line) as { msg: string }).msg);
     const log = createLogger('warn', false, { destination: { write } });
     const policy = { name: 'test', points: LIMIT, windowSeconds: 60 };
     limiter = new FailoverLimiter(policy, { redis, slug: 'test', log, stats: new Map() });
   });
 
-  /** Takes one point for each of several clients at the same time. @returns how many checks Redis got of them. */
+  /** Takes one point for each of several new clients at the same time. @returns how many checks Redis got of them. */
   async function sentOf(checks: number): Promise<number> {
     const before = sent;
-    await Promise.all(Array.from({ length: checks }, (_, i) => limiter.take(`client ${i}`, 1)));
+    clients += checks;
+    await Promise.all(Array.from({ length: checks }, (_, i) => limiter.take(`client ${clients + i}`, 1)));
     return sent - before;
   }
 
   it('rejects a client without points without asking Redis, until its window ends', async () => {
-    respond = () => Promise.resolve([1, LIMIT, 80]);
+    respond = () => Promise.resolve([1, LIMIT - 1, 80]);
     expect(await limiter.take('a', 1)).to.include({ allowed: true, used: LIMIT });
     expect(await limiter.take('a', 1)).to.include({ allowed: false, used: LIMIT });
     expect(sent).to.equal(1);
@@ -61,8 +63,24 @@ describe('FailoverLimiter', () => {
   it('asks again for a client whose last request cost more than it has left', async () => {
     respond = () => Promise.resolve([0, LIMIT - 1, 60_000]);
     expect(await limiter.take('a', 2)).to.include({ allowed: false, used: LIMIT - 1 });
-    respond = () => Promise.resolve([1, LIMIT, 60_000]);
+    respond = () => Promise.resolve([1, LIMIT - 1, 60_000]);
     expect(await limiter.take('a', 1)).to.include({ allowed: true, used: LIMIT });
+  });
+
+  it('sends all checks of one iteration of the event loop in one command', async () => {
+    expect(await sentOf(20)).to.equal(20);
+    expect(commands).to.equal(1);
+  });
+
+  it('gives each of equal checks of one client its own state', async () => {
+    respond = () => Promise.resolve([2, LIMIT - 2, 60_000]);
+    const states = await Promise.all([1, 2, 3].map(() => limiter.take('a', 1)));
+    expect(states.map(({ allowed, used }) => [allowed, used])).to.deep.equal([
+      [true, LIMIT - 1],
+      [true, LIMIT],
+      [false, LIMIT],
+    ]);
+    expect(sent).to.equal(1);
   });
 
   it('waits for a Redis that hangs once a second, and counts all other checks locally at once', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import Koa from 'koa';
 import { pino } from 'pino';
 import { HttpServer } from '../../../../src/http/server/http-server.js';
-import { errorHandler, uncaughtErrorHandler } from '../../../../src/http/response/error-handler.js';
+import { respond, uncaughtErrorHandler } from '../../../../src/http/response/error-handler.js';
 import type { RequestState } from '../../../../src/http/request/request-context.js';
 import { expectProblem } from '../../../support/expect-problem.js';
 import { getRequest, RawConnection } from '../../../support/raw-connection.js';
@@ -17,8 +17,8 @@ async function serve(
   const app = new Koa<RequestState>();
   for (const one of middleware) app.use(one);
   app.context.onerror = uncaughtErrorHandler(log);
-  const respond = app.callback();
-  const server = new HttpServer((message, response) => void respond(message, response), 10);
+  const serveRequest = app.callback();
+  const server = new HttpServer((message, response) => void serveRequest(message, response), 10);
   return { server, url: await server.listen(0, '127.0.0.1') };
 }
 
@@ -55,7 +55,7 @@ describe('uncaughtErrorHandler', () => {
   ];
   for (const [what, middleware] of failures) {
     it(`responds with a problem to ${what}, and the server keeps running`, async () => {
-      const { server, url } = await serve(middleware, errorHandler(log));
+      const { server, url } = await serve(middleware, respond(log));
       try {
         for (let i = 0; i < 2; i++) {
           const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });

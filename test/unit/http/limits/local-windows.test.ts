@@ -1,15 +1,13 @@
-import { rejects } from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { Redis } from 'ioredis';
-import { FixedWindows, type RateLimitPolicy } from '../../../../src/http/limits/fixed-windows.js';
+import { LocalWindows } from '../../../../src/http/limits/local-windows.js';
+import type { RateLimitPolicy } from '../../../../src/http/limits/windows.js';
 
 // The same on Redis: test/integration/limits.test.ts.
-describe('FixedWindows in memory', () => {
-  const windowsOf = (policy: Omit<RateLimitPolicy, 'name'>) =>
-    FixedWindows.inMemory({ name: 'test', ...policy });
+describe('LocalWindows', () => {
+  const windowsOf = (policy: Omit<RateLimitPolicy, 'name'>) => new LocalWindows({ name: 'test', ...policy });
 
-  async function take(windows: FixedWindows, client: string, ...points: number[]) {
+  async function take(windows: LocalWindows, client: string, ...points: number[]) {
     const states: [allowed: boolean, used: number][] = [];
     for (const one of points) {
       const { allowed, used } = await windows.take(client, one);
@@ -40,6 +38,18 @@ describe('FixedWindows in memory', () => {
     ]);
   });
 
+  it('take bounded memory, whatever the number of clients, and keep those of active ones', async () => {
+    const windows = windowsOf({ points: 5, windowSeconds: 60 });
+    await take(windows, 'idle', 1);
+    for (let i = 0; i < 20_000; i++) {
+      if (i % 1000 === 0) await windows.take('active', 0);
+      await windows.take(`client ${i}`, 1);
+    }
+    await take(windows, 'active', 5);
+    expect(await take(windows, 'idle', 0)).to.deep.equal([[true, 0]]);
+    expect(await take(windows, 'active', 0)).to.deep.equal([[false, 5]]);
+  });
+
   it('end, however often the client returns', async () => {
     const windows = windowsOf({ points: 1, windowSeconds: 0.1 });
     expect(await take(windows, 'a', 1, 1)).to.deep.equal([[true, 1], [false, 1]]); // prettier-ignore
@@ -47,14 +57,5 @@ describe('FixedWindows in memory', () => {
     expect(await take(windows, 'a', 1)).to.deep.equal([[false, 1]]);
     await pause(60);
     expect(await take(windows, 'a', 1)).to.deep.equal([[true, 1]]);
-  });
-});
-
-describe('FixedWindows on Redis', () => {
-  it('fail at once without a connection', async () => {
-    const redis = new Redis({ lazyConnect: true });
-    const windows = FixedWindows.onRedis(redis, 'test', { name: 'test', points: 1, windowSeconds: 60 });
-    await rejects(windows.take('a', 1), /connection/);
-    expect(redis.status).to.equal('wait');
   });
 });

@@ -1,0 +1,36 @@
+import { LRUCache } from 'lru-cache';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimitPolicy, RateLimitState } from './windows.js';
+
+/** Maximum number of clients, each of which takes 760 bytes. Of more, those seen least recently begin a new window. */
+const MAX_CLIENTS = 20_000;
+
+/** Windows in the memory of this process. */
+export class LocalWindows {
+  readonly #limiter: RateLimiterMemory;
+  readonly #clients: LRUCache<string, true>;
+
+  constructor({ points, windowSeconds }: RateLimitPolicy) {
+    this.#limiter = new RateLimiterMemory({ points, duration: windowSeconds });
+    this.#clients = new LRUCache({
+      max: MAX_CLIENTS,
+      dispose: (_value, client) => void this.#limiter.delete(client),
+      noDisposeOnSet: true,
+    });
+  }
+
+  /** Adds points of a client if they fit. 0 points fit if any are left. */
+  async take(client: string, points: number): Promise<RateLimitState> {
+    this.#clients.set(client, true);
+    try {
+      const { consumedPoints: used, msBeforeNext: msLeft } = await this.#limiter.consume(client, points);
+      return { allowed: points > 0 || used < this.#limiter.points, used, msLeft };
+    } catch (rejection) {
+      if (!(rejection instanceof RateLimiterRes)) throw rejection;
+      // The library has added them.
+      await this.#limiter.reward(client, points);
+      const { consumedPoints: sum, msBeforeNext: msLeft } = rejection;
+      return { allowed: false, used: sum - points, msLeft };
+    }
+  }
+}

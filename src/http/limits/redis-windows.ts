@@ -1,0 +1,91 @@
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import type { RateLimitPolicy, RateLimitState } from './windows.js';
+
+/** Timeout of one command, in milliseconds. */
+export const REDIS_TIMEOUT_MS = 50;
+
+/**
+ * For each key, takes points as many times as they fit, at most `count` times. 0 points fit if any are left. A counter that
+ * is missing, is no number or has lost its time to live gets a new window. Returns for each key how often they fitted, the
+ * points used before, and the milliseconds left.
+ */
+const TAKE_POINTS = `
+local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
+local replies = {}
+for i, key in ipairs(KEYS) do
+  local points, count = tonumber(ARGV[2 * i + 1]), tonumber(ARGV[2 * i + 2])
+  local used, left = tonumber(redis.pcall('GET', key)), redis.call('PTTL', key)
+  if not used or left < 0 then
+    used, left = used or 0, 1000 * seconds
+    redis.call('SET', key, used, 'EX', seconds)
+  end
+  local fitting = used < limit and count or 0
+  if points > 0 then fitting = math.max(0, math.min(count, math.floor((limit - used) / points))) end
+  if fitting * points > 0 then redis.call('INCRBY', key, fitting * points) end
+  replies[3 * i - 2], replies[3 * i - 1], replies[3 * i] = fitting, used, left
+end
+return replies`;
+
+/** Redis did not respond in time. It may execute the command later. */
+export class RedisTimeoutError extends Error {
+  override readonly name = 'RedisTimeoutError';
+}
+
+/** Checks of one client that take the same number of points, and the reply to them. */
+interface EqualChecks {
+  client: string;
+  points: number;
+  count: number;
+  reply: readonly number[];
+}
+
+/** Windows of all clients on Redis, which all replicas share. */
+export class RedisWindows {
+  /** The checks of this iteration of the event loop, which are executed together. */
+  #batch: { checks: Map<string, EqualChecks>; executed: Promise<void> } | undefined;
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly slug: string,
+    private readonly policy: RateLimitPolicy,
+    private readonly timeoutMs = REDIS_TIMEOUT_MS,
+  ) {}
+
+  /**
+   * Adds points of a client if they fit. 0 points fit if any are left. A command for each check would take two thirds of the
+   * processor time of a cached response.
+   * @throws {RedisTimeoutError} {Error} of Redis, or of ioredis without a connection.
+   */
+  async take(client: string, points: number): Promise<RateLimitState> {
+    const { checks, executed } = (this.#batch ??= this.#newBatch());
+    const key = `${points} ${client}`;
+    const equal = checks.get(key) ?? { client, points, count: 0, reply: [] };
+    checks.set(key, equal);
+    const n = ++equal.count;
+    await executed;
+    const [fitting = 0, before = 0, msLeft = 0] = equal.reply;
+    return { allowed: n <= fitting, used: before + points * Math.min(n, fitting), msLeft };
+  }
+
+  #newBatch() {
+    const checks = new Map<string, EqualChecks>();
+    return { checks, executed: nextIteration().then(() => this.#execute([...checks.values()])) };
+  }
+
+  async #execute(checks: readonly EqualChecks[]): Promise<void> {
+    this.#batch = undefined;
+    const { name, windowSeconds, points: limit } = this.policy;
+    const keys = checks.map(({ client }) => `${this.slug}:limit:${name}:${client}`);
+    const args = checks.flatMap(({ points, count }) => [points, count]);
+    const command = this.redis.eval(TAKE_POINTS, keys.length, ...keys, windowSeconds, limit, ...args);
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<never>((_resolve, reject) => {
+      const expire = () => reject(new RedisTimeoutError('Redis did not respond in time'));
+      // Reads what has arrived first: this process may have been suspended or too busy to read a response in time.
+      timer = setTimeout(() => setImmediate(expire), this.timeoutMs);
+    });
+    const replies = (await Promise.race([command, timeout]).finally(() => clearTimeout(timer))) as number[];
+    for (const [i, equal] of checks.entries()) equal.reply = replies.slice(3 * i, 3 * i + 3);
+  }
+}
