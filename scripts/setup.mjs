@@ -1,22 +1,13 @@
-// Prepares a clone: installs the dependencies if the lock file has changed, and compiles with --build if a source is
-// newer than `dist`. With --built it only fails if one is.
+// Prepares a clone: installs the dependencies that are missing, and compiles with --build if a source is newer than
+// `dist`. With --omit=dev, those of the build and the tests may be missing, unless it compiles. With --built it only
+// fails if a source is newer.
 // Plain JavaScript, because it runs before anything is installed. Leaves standard output to the next command.
-import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const stampFile = `${root}node_modules/.installed-from`;
 /** A link to the id of the process that installs or builds. */
 const lockFile = `${root}.setup-lock`;
 
@@ -35,24 +26,65 @@ if (process.argv.includes('--built')) {
   process.exit(newer === undefined ? 0 : 1);
 }
 
-const wanted = createHash('sha256')
-  .update(readFileSync(`${root}package-lock.json`))
-  .digest('hex');
-const isInstalled = () => existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted;
-const isBuilt = () => !process.argv.includes('--build') || newerThanBuild() === undefined;
+const needsBuild = process.argv.includes('--build');
+const isBuilt = () => !needsBuild || newerThanBuild() === undefined;
+const isInstalled = () => hasInstalled(!process.argv.includes('--omit=dev') || !isBuilt());
 
 if (!isInstalled() || !isBuilt()) {
-  lockClone();
-  process.on('exit', () => rmSync(lockFile, { force: true }));
-  // Another command may have done it meanwhile.
-  const fresh = !isInstalled();
-  if (fresh) {
-    console.error('Installing dependencies …');
-    // No dependency needs its install script.
-    npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
-    writeFileSync(stampFile, wanted);
+  try {
+    lockClone();
+    process.on('exit', () => rmSync(lockFile, { force: true }));
+    // Another command may have done it meanwhile.
+    const fresh = !isInstalled();
+    if (fresh) {
+      console.error('Installing dependencies …');
+      // Unlike `npm ci`, it leaves alone what is installed, also if it fails. No dependency needs its install script.
+      const included = ['--include=dev', '--include=optional', '--package-lock', '--no-save'];
+      await npm('install', ...included, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
+    }
+    if (needsBuild && (fresh || !isBuilt())) await npm('run', '--silent', 'build');
+  } catch (error) {
+    console.error(`The dependencies cannot be installed or built: ${error.message}`);
+    process.exit(1);
   }
-  if (process.argv.includes('--build') && (fresh || !isBuilt())) npm('run', '--silent', 'build');
+}
+
+/**
+ * Whether npm has installed the packages of the lock file for this platform, in the versions that it names.
+ * @param all without it, those that the service needs at run time suffice.
+ */
+function hasInstalled(all) {
+  try {
+    // npm writes it at the end of an installation.
+    const installed = packagesOf('node_modules/.package-lock.json');
+    return Object.entries(packagesOf('package-lock.json'))
+      .filter(([path, wanted]) => path !== '' && isNeeded(wanted, all))
+      .every(
+        ([path, { version, integrity }]) =>
+          installed[path]?.version === version &&
+          installed[path].integrity === integrity &&
+          existsSync(`${root}${path}/package.json`),
+      );
+  } catch {
+    // One of the files is missing or damaged, and npm says which one if it cannot replace it.
+    return false;
+  }
+}
+
+function packagesOf(file) {
+  return JSON.parse(readFileSync(root + file, 'utf8')).packages;
+}
+
+/** Optional packages are programs for one platform each, and what those need on other platforms. */
+function isNeeded({ dev, optional, os, cpu, libc }, all) {
+  if (!optional) return all || !dev;
+  const { platform, arch } = process;
+  return all && os?.includes(platform) && cpu?.includes(arch) && (libc?.includes(libcName()) ?? true);
+}
+
+function libcName() {
+  process.report.excludeNetwork = true;
+  return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
 }
 
 /** Waits until no other command installs or builds in this clone: they would delete each other's files. */
@@ -96,11 +128,7 @@ function newerThanBuild() {
   return ['package.json', 'tsconfig.json', ...sources].find((path) => modifiedAt(path) > builtAt);
 }
 
-function npm(...args) {
-  try {
-    execFileSync('npm', args, { cwd: root, stdio: ['inherit', 2, 'inherit'] });
-  } catch {
-    console.error(`\`npm ${args.join(' ')}\` failed; its messages are above.`);
-    process.exit(1);
-  }
+async function npm(...args) {
+  const [code] = await once(spawn('npm', args, { cwd: root, stdio: ['inherit', 2, 'inherit'] }), 'exit');
+  if (code !== 0) throw new Error(`\`npm ${args.join(' ')}\` failed; its messages are above`);
 }
