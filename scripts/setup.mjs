@@ -4,12 +4,26 @@
 // Plain JavaScript, because it runs before anything is installed. Leaves standard output to the next command.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  lutimes,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** A link to the id of the process that installs or builds. */
+/** A link to the id of the process that installs or builds, and renews it. */
 const lockFile = `${root}.setup-lock`;
+/** How often it is renewed, and when it is left over, in milliseconds. */
+const RENEW_MS = 1000;
+const STALE_MS = 5000;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -32,8 +46,7 @@ const isInstalled = () => hasInstalled(!process.argv.includes('--omit=dev') || !
 
 if (!isInstalled() || !isBuilt()) {
   try {
-    lockClone();
-    process.on('exit', () => rmSync(lockFile, { force: true }));
+    await lockClone();
     // Another command may have done it meanwhile.
     const fresh = !isInstalled();
     if (fresh) {
@@ -47,6 +60,7 @@ if (!isInstalled() || !isBuilt()) {
     console.error(`The dependencies cannot be installed or built: ${error.message}`);
     process.exit(1);
   }
+  process.exit();
 }
 
 /**
@@ -87,37 +101,44 @@ function libcName() {
   return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
 }
 
-/** Waits until no other command installs or builds in this clone: they would delete each other's files. */
-function lockClone() {
-  for (let owner; ;) {
+/**
+ * Waits until no other command installs or builds in this clone: they would delete each other's files. A lock is left over if its
+ * process has ended, or has not renewed it: then another process has that id.
+ */
+async function lockClone() {
+  for (let seen; ;) {
     try {
       // Created with its content in one step, unlike a file.
       symlinkSync(String(process.pid), lockFile);
-      return;
+      break;
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
     }
-    const next = ownerOfLock();
-    if (next === undefined) continue;
-    if (next !== owner)
-      console.error(`Waiting for process ${next}, which prepares this clone (${lockFile}) …`);
-    owner = next;
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    const renewed = lstatSync(lockFile, { throwIfNoEntry: false })?.mtimeMs;
+    if (renewed === undefined) continue;
+    const owner = ownerOfLock();
+    if (owner !== undefined && owner !== seen?.owner)
+      console.error(`Waiting for process ${owner}, which prepares this clone (${lockFile}) …`);
+    if (owner !== seen?.owner || renewed !== seen?.renewed) seen = { owner, renewed, at: performance.now() };
+    if (owner !== undefined && performance.now() - seen.at < STALE_MS) await pause(200);
+    else rmSync(lockFile, { force: true, recursive: true });
   }
+  process.on('exit', () => rmSync(lockFile, { force: true }));
+  // It may have been deleted by hand.
+  setInterval(() => lutimes(lockFile, new Date(), new Date(), () => undefined), RENEW_MS);
 }
 
-/** @returns the id of the process that has the lock; undefined if it has ended, after removing what it left. */
+/** @returns what the lock names; undefined if there is no such process. */
 function ownerOfLock() {
+  let owner;
   try {
-    const owner = Number(readlinkSync(lockFile));
-    process.kill(owner, 0);
-    return owner;
+    owner = readlinkSync(lockFile);
+    process.kill(Number(owner), 0);
   } catch (error) {
-    // ENOENT: it was released. ESRCH: there is no such process.
-    if (!['ENOENT', 'ESRCH'].includes(error.code)) throw error;
-    rmSync(lockFile, { force: true });
-    return undefined;
+    // Others: the process is one of another user, or the lock is not a link, or has just been removed.
+    if (error.code === 'ESRCH') return undefined;
   }
+  return owner ?? 'unknown';
 }
 
 /** @returns a file or folder that the build reads and that is newer than its result, if there is one. */

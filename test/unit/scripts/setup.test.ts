@@ -1,7 +1,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -17,6 +28,7 @@ until [ -e done ]; do sleep 0.05; done
 
 /** Greater than any id of a process. */
 const NO_PROCESS = String(2 ** 30);
+const NOBODY = 65_534;
 
 const { platform, arch } = process;
 const ofPlatform = (os: string) => ({ dev: true, optional: true, os: [os], cpu: [arch] });
@@ -85,9 +97,16 @@ describe('scripts/setup.mjs', function () {
       ? (await readFile(join(clone, 'calls'), 'utf8')).trimEnd().split('\n')
       : [];
 
-  function setUp(clone: string, args: string[] = [], { env = [] }: { env?: string[] } = {}) {
+  function setUp(
+    clone: string,
+    args: string[] = [],
+    { uid, env = [] }: { uid?: number; env?: string[] } = {},
+  ) {
     const script = `PATH="$PWD:$PATH" exec env ${env.join(' ')} "$0" scripts/setup.mjs "$@"`;
-    const child = spawn('sh', ['-c', script, process.execPath, ...args], { cwd: clone });
+    const child = spawn('sh', ['-c', script, process.execPath, ...args], {
+      cwd: clone,
+      ...(uid !== undefined && { uid }),
+    });
     const result = {
       pid: child.pid,
       stderr: '',
@@ -211,5 +230,36 @@ describe('scripts/setup.mjs', function () {
     expect(await calls(clone)).to.have.lengthOf(1);
     expect(second.stderr.split('\n')).to.have.lengthOf(2);
     expect(existsSync(join(clone, '.setup-lock'))).to.equal(false);
+  });
+
+  it('waits for another command for as long as that runs, but not for a process that has its id', async () => {
+    const [busy, ofOther, ofOtherUser, ofFile] = await Promise.all([
+      newClone(),
+      newClone(),
+      newClone(),
+      newClone(),
+    ]);
+    await symlink(String(process.pid), join(ofOther, '.setup-lock'));
+    await symlink('1', join(ofOtherUser, '.setup-lock'));
+    await writeFile(join(ofFile, '.setup-lock'), 'a file');
+    await Promise.all([ofOther, ofOtherUser, ofFile].map((clone) => finish(clone)));
+    const first = setUp(busy);
+    await waitFor(() => existsSync(join(busy, 'calls')), 'npm install');
+    const second = setUp(busy);
+    await waitFor(() => second.stderr !== '', 'the second to wait');
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot) {
+      await chmod(ofOtherUser, 0o755);
+      await chown(ofOtherUser, NOBODY, NOBODY);
+    }
+    const left = [[ofOther], [ofOtherUser, [], isRoot ? { uid: NOBODY } : {}], [ofFile]] as Parameters<
+      typeof setUp
+    >[];
+    for (const { code, stderr } of await Promise.all(left.map((given) => ended(...given))))
+      expect({ code, lines: stderr.split('\n').length }, stderr).to.deep.equal({ code: 0, lines: 3 });
+    expect(await calls(busy)).to.have.lengthOf(1);
+    await finish(busy);
+    expect(await Promise.all([first.code, second.code])).to.deep.equal([0, 0]);
+    expect(await calls(busy)).to.have.lengthOf(1);
   });
 });
