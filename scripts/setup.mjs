@@ -57,7 +57,7 @@ if (!isInstalled() || !isBuilt()) {
     }
     if (needsBuild && (fresh || !isBuilt())) await npm('run', '--silent', 'build');
   } catch (error) {
-    console.error(`The dependencies cannot be installed or built: ${error.message}`);
+    console.error(error.message);
     process.exit(1);
   }
   process.exit();
