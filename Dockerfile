@@ -10,18 +10,24 @@ COPY src src
 # `dist/dev` implements `npm start` on a bare machine and needs files that are not in this image.
 RUN npm run --silent build && rm -rf dist/dev dist/.tsbuildinfo* \
  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
+COPY LICENSE ./
+COPY data data
+COPY deploy deploy
+COPY mappings mappings
+# With a umask such as 077, the files of a clone are readable for their owner alone.
+RUN chmod -R a+rX .
 
 FROM node:24-trixie-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000
 WORKDIR /app
-COPY LICENSE package.json ./
-COPY data data
-COPY deploy/kibana deploy/kibana
-COPY deploy/health-check.sh deploy/
-COPY mappings mappings
+COPY --from=build /app/LICENSE /app/package.json ./
+COPY --from=build /app/data data
+COPY --from=build /app/deploy deploy
+COPY --from=build /app/mappings mappings
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
-USER node
+# A number, because Kubernetes cannot check of a name that it is not root.
+USER 1000:1000
 EXPOSE 3000
 # Healthy means that the process responds. `/health` is not suitable: a first load of millions of names takes
 # minutes, and a restart does not help if Elasticsearch is down.

@@ -1,24 +1,29 @@
-// Prepares a clone: installs the dependencies if the lock file has changed, and compiles with --build if a source is
-// newer than `dist`. With --built it only fails if one is.
+// Prepares a clone: installs the dependencies that are missing, and compiles with --build if a source is newer than
+// `dist`. With --omit=dev, those of the build and the tests may be missing, unless it compiles. With --built it only
+// fails if a source is newer.
 // Plain JavaScript, because it runs before anything is installed. Leaves standard output to the next command.
-import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
+  lstatSync,
+  lutimes,
   readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const stampFile = `${root}node_modules/.installed-from`;
-/** A link to the id of the process that installs or builds. */
+/** A link to the id of the process that installs or builds, and renews it. */
 const lockFile = `${root}.setup-lock`;
+/** How often it is renewed, and when it is left over, in milliseconds. */
+const RENEW_MS = 1000;
+const STALE_MS = 5000;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
@@ -35,57 +40,105 @@ if (process.argv.includes('--built')) {
   process.exit(newer === undefined ? 0 : 1);
 }
 
-const wanted = createHash('sha256')
-  .update(readFileSync(`${root}package-lock.json`))
-  .digest('hex');
-const isInstalled = () => existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted;
-const isBuilt = () => !process.argv.includes('--build') || newerThanBuild() === undefined;
+const needsBuild = process.argv.includes('--build');
+const isBuilt = () => !needsBuild || newerThanBuild() === undefined;
+const isInstalled = () => hasInstalled(!process.argv.includes('--omit=dev') || !isBuilt());
 
 if (!isInstalled() || !isBuilt()) {
-  lockClone();
-  process.on('exit', () => rmSync(lockFile, { force: true }));
-  // Another command may have done it meanwhile.
-  const fresh = !isInstalled();
-  if (fresh) {
-    console.error('Installing dependencies …');
-    // No dependency needs its install script.
-    npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
-    writeFileSync(stampFile, wanted);
+  try {
+    await lockClone();
+    // Another command may have done it meanwhile.
+    const fresh = !isInstalled();
+    if (fresh) {
+      console.error('Installing dependencies …');
+      // Unlike `npm ci`, it leaves alone what is installed, also if it fails. No dependency needs its install script.
+      const included = ['--include=dev', '--include=optional', '--package-lock', '--no-save'];
+      await npm('install', ...included, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
+    }
+    if (needsBuild && (fresh || !isBuilt())) await npm('run', '--silent', 'build');
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
   }
-  if (process.argv.includes('--build') && (fresh || !isBuilt())) npm('run', '--silent', 'build');
+  process.exit();
 }
 
-/** Waits until no other command installs or builds in this clone: they would delete each other's files. */
-function lockClone() {
-  for (let owner; ;) {
+/**
+ * Whether npm has installed the packages of the lock file for this platform, in the versions that it names.
+ * @param all without it, those that the service needs at run time suffice.
+ */
+function hasInstalled(all) {
+  try {
+    // npm writes it at the end of an installation.
+    const installed = packagesOf('node_modules/.package-lock.json');
+    return Object.entries(packagesOf('package-lock.json'))
+      .filter(([path, wanted]) => path !== '' && isNeeded(wanted, all))
+      .every(
+        ([path, { version, integrity }]) =>
+          installed[path]?.version === version &&
+          installed[path].integrity === integrity &&
+          existsSync(`${root}${path}/package.json`),
+      );
+  } catch {
+    // One of the files is missing or damaged, and npm says which one if it cannot replace it.
+    return false;
+  }
+}
+
+function packagesOf(file) {
+  return JSON.parse(readFileSync(root + file, 'utf8')).packages;
+}
+
+/** Optional packages are programs for one platform each, and what those need on other platforms. */
+function isNeeded({ dev, optional, os, cpu, libc }, all) {
+  if (!optional) return all || !dev;
+  const { platform, arch } = process;
+  return all && os?.includes(platform) && cpu?.includes(arch) && (libc?.includes(libcName()) ?? true);
+}
+
+function libcName() {
+  process.report.excludeNetwork = true;
+  return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
+}
+
+/**
+ * Waits until no other command installs or builds in this clone: they would delete each other's files. A lock is left over if its
+ * process has ended, or has not renewed it: then another process has that id.
+ */
+async function lockClone() {
+  for (let seen; ;) {
     try {
       // Created with its content in one step, unlike a file.
       symlinkSync(String(process.pid), lockFile);
-      return;
+      break;
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
     }
-    const next = ownerOfLock();
-    if (next === undefined) continue;
-    if (next !== owner)
-      console.error(`Waiting for process ${next}, which prepares this clone (${lockFile}) …`);
-    owner = next;
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    const renewed = lstatSync(lockFile, { throwIfNoEntry: false })?.mtimeMs;
+    if (renewed === undefined) continue;
+    const owner = ownerOfLock();
+    if (owner !== undefined && owner !== seen?.owner)
+      console.error(`Waiting for process ${owner}, which prepares this clone (${lockFile}) …`);
+    if (owner !== seen?.owner || renewed !== seen?.renewed) seen = { owner, renewed, at: performance.now() };
+    if (owner !== undefined && performance.now() - seen.at < STALE_MS) await pause(200);
+    else rmSync(lockFile, { force: true, recursive: true });
   }
+  process.on('exit', () => rmSync(lockFile, { force: true }));
+  // It may have been deleted by hand.
+  setInterval(() => lutimes(lockFile, new Date(), new Date(), () => undefined), RENEW_MS);
 }
 
-/** @returns the id of the process that has the lock; undefined if it has ended, after removing what it left. */
+/** @returns what the lock names; undefined if there is no such process. */
 function ownerOfLock() {
+  let owner;
   try {
-    const owner = Number(readlinkSync(lockFile));
-    process.kill(owner, 0);
-    return owner;
+    owner = readlinkSync(lockFile);
+    process.kill(Number(owner), 0);
   } catch (error) {
-    // ENOENT: it was released. ESRCH: there is no such process.
-    if (!['ENOENT', 'ESRCH'].includes(error.code)) throw error;
-    rmSync(lockFile, { force: true });
-    return undefined;
+    // Others: the process is one of another user, or the lock is not a link, or has just been removed.
+    if (error.code === 'ESRCH') return undefined;
   }
+  return owner ?? 'unknown';
 }
 
 /** @returns a file or folder that the build reads and that is newer than its result, if there is one. */
@@ -96,11 +149,7 @@ function newerThanBuild() {
   return ['package.json', 'tsconfig.json', ...sources].find((path) => modifiedAt(path) > builtAt);
 }
 
-function npm(...args) {
-  try {
-    execFileSync('npm', args, { cwd: root, stdio: ['inherit', 2, 'inherit'] });
-  } catch {
-    console.error(`\`npm ${args.join(' ')}\` failed; its messages are above.`);
-    process.exit(1);
-  }
+async function npm(...args) {
+  const [code] = await once(spawn('npm', args, { cwd: root, stdio: ['inherit', 2, 'inherit'] }), 'exit');
+  if (code !== 0) throw new Error(`\`npm ${args.join(' ')}\` failed; its messages are above`);
 }

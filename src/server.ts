@@ -18,6 +18,7 @@ import type { ServerTimeouts } from './http/server/timeouts.js';
 import { BypassTokens } from './http/request/bypass-token.js';
 import type { RateLimiterDeps } from './http/limits/failover-limiter.js';
 import type { Logger } from './log.js';
+import { describeOpenFiles } from './open-files.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
 import { collectors, type Watched } from './metrics/collectors.js';
@@ -90,6 +91,8 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   const { alias, snapshots, redis } = context;
   if (redis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
+  const tooFewFiles = describeOpenFiles(config.maxConnections);
+  if (tooFewFiles !== undefined) log.warn(tooFewFiles);
   const stopping = new AbortController();
   const rebuildContext = rebuildContextOf(context);
   const rebuilds = new RebuildService(rebuildContext, {

@@ -6,7 +6,7 @@ import { createLogger } from '../log.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../redact.js';
-import { onStopSignal } from './signals.js';
+import { endOnStopSignal, ignoreUserSignals, onStopSignal } from './signals.js';
 
 /** Exit codes. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
@@ -29,6 +29,8 @@ export interface CommandContext {
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
+  ignoreUserSignals();
+  endOnStopSignal(EXIT.stopped);
   const redact = createRedactor(secrets);
   let isUnwritten = false;
   // What was begun goes on. The reader of a pipe may end, as with `| head -1`; on a full disk, output is missing.

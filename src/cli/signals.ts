@@ -17,6 +17,40 @@ export function ignoreHangup(): boolean {
   return hasTerminal;
 }
 
+/** Ignores the signals that open Node's inspector, and that end a process without a handler. */
+export function ignoreUserSignals(): void {
+  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => undefined);
+}
+
+/**
+ * Ends the process with `code` on SIGINT and SIGTERM while nothing else handles them: the first process of a container ignores
+ * those without a handler.
+ */
+export function endOnStopSignal(code: number): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (process.listenerCount(signal) === 1) process.exit(code);
+    });
+  }
+}
+
+/** Resolves with the first SIGINT or SIGTERM. A second one ends the process at once. */
+export function firstStopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    const end = (signal: NodeJS.Signals) => {
+      process.removeAllListeners(signal);
+      process.kill(process.pid, signal);
+      // The first process of a container has ignored it.
+      process.exit(130);
+    };
+    const take = (signal: NodeJS.Signals) => {
+      process.on('SIGINT', end).on('SIGTERM', end).off('SIGINT', take).off('SIGTERM', take);
+      resolve(signal);
+    };
+    process.on('SIGINT', take).on('SIGTERM', take);
+  });
+}
+
 /**
  * Calls `stop` on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. A second one ends the process at
  * once.

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Service, Log, StartOptions } from './service.js';
 import { findJdk } from './jdk.js';
 import { startLocalService } from './local-service.js';
 import { findIn, unpackOnce } from './maven.js';
-import { makeFolder, type Paths } from './paths.js';
+import { makeFolder, writeReadable, type Paths } from './paths.js';
 import { ManagedProcess } from './managed-process.js';
 
 /** The version in the artifact below, and of the container. */
@@ -74,7 +74,7 @@ export async function startElasticsearchProcess(options: NodeOptions): Promise<S
     const own = { 'node.name': name, 'http.port': port };
     const all = { ...usualSettings(folder), ...own, ...settings };
     // JSON is YAML.
-    writeFileSync(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
+    writeReadable(join(config, 'elasticsearch.yml'), JSON.stringify(all, null, 2));
     const nice = startNiceness === undefined ? [] : ['nice', '-n', String(startNiceness)];
     const program = new ManagedProcess([...nice, ...launchCommand(jdk, home)], {
       cwd: home,
@@ -154,8 +154,8 @@ export async function assembleElasticsearch(
  * options.
  */
 export function writeBasicConfiguration(home: string, config: string): void {
-  writeFileSync(join(config, 'log4j2.properties'), LOGGING);
-  writeFileSync(join(config, 'jvm.options'), jvmOptions(home));
+  writeReadable(join(config, 'log4j2.properties'), LOGGING);
+  writeReadable(join(config, 'jvm.options'), jvmOptions(home));
 }
 
 /** The options of the distribution, without those that write files into its own folder. */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chownSync, mkdirSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -60,6 +60,18 @@ export function makeFolder(path: string, owner: Identity | undefined): string {
   mkdirSync(path, { recursive: true });
   if (owner !== undefined) chownSync(path, owner.uid, owner.gid);
   return path;
+}
+
+/** Creates a folder that every user may read, whatever the umask. An earlier version may have created it without that. */
+export function makeReadableFolder(path: string): void {
+  mkdirSync(path, { recursive: true });
+  chmodSync(path, 0o755);
+}
+
+/** Writes a file that every user may read, whatever the umask. */
+export function writeReadable(path: string, text: string): void {
+  writeFileSync(path, text);
+  chmodSync(path, 0o644);
 }
 
 function nobody(): Identity {

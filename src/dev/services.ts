@@ -1,9 +1,9 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { startElasticsearchProcess } from './elasticsearch.js';
 import { SetupError, type Service, type StartOptions } from './service.js';
 import type * as Docker from './docker.js';
 import { DownloadError } from './maven.js';
-import { makeFolder } from './paths.js';
+import { makeFolder, makeReadableFolder } from './paths.js';
 import { startRedisProcess } from './redis.js';
 import { ProcessError } from './managed-process.js';
 
@@ -47,6 +47,7 @@ export const KINDS = Object.keys(SERVICES) as ServiceKind[];
 export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
   const { name, variable, port, inDocker, asProcess } = SERVICES[kind];
   const { paths, log, signal, onUsualPorts } = options;
+  if (paths.runAs !== undefined) [paths.programs, dirname(paths.data)].forEach(makeReadableFolder);
   const folder = join(makeFolder(options.folder, paths.runAs), kind);
   const own = { ...options, folder, usualPort: onUsualPorts ? port : undefined };
   // Loading testcontainers takes a second, which is saved if the addresses of the services are given.

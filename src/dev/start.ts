@@ -13,7 +13,7 @@ import { differingVariables } from '../rebuild/built-from.js';
 import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
 import { ProgressBar } from '../cli/progress-bar.js';
-import { onStopSignal } from '../cli/signals.js';
+import { ignoreUserSignals, onStopSignal } from '../cli/signals.js';
 import { lockFolder } from './lock-folder.js';
 import { serveAndWatch } from './watch.js';
 import { describeFileError, findPaths } from './paths.js';
@@ -215,6 +215,7 @@ async function cleanUp(complain: (message: string) => void): Promise<void> {
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
+  ignoreUserSignals();
   const redact = createRedactor(secrets);
   const complain = (message: string) => console.error(redact(message));
   const stopping = new AbortController();

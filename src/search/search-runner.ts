@@ -18,6 +18,9 @@ interface LoggedSearch {
 /** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
 const SLOW_MS = 500;
 
+/** Pause between two warnings of too many open files, in milliseconds. */
+const OPEN_FILES_MS = 60_000;
+
 /** Concurrency limits of a replica. Look-alikes cost much more than searches and must not displace them. */
 export interface SearchLimiters {
   search: ConcurrencyLimiter;
@@ -26,6 +29,8 @@ export interface SearchLimiters {
 
 /** Runs the searches of clients: a limited number at a time. Slow ones are logged, refused ones make the service unhealthy. */
 export class SearchRunner {
+  #nextWarning = 0;
+
   constructor(
     readonly limiters: SearchLimiters,
     private readonly snapshots: SnapshotWatcher,
@@ -41,6 +46,14 @@ export class SearchRunner {
     return limiter.run(() => this.#logIfSlow(what, search));
   }
 
+  /** Logs, once a minute, that there is no connection to Elasticsearch because of too many open files. */
+  #warnOfOpenFiles(error: unknown): void {
+    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+    if ((code !== 'EMFILE' && code !== 'ENFILE') || performance.now() < this.#nextWarning) return;
+    this.#nextWarning = performance.now() + OPEN_FILES_MS;
+    this.log.error('searches fail because this process, or the machine, has too many open files');
+  }
+
   /** Logs a slow search, even if it fails, and makes the service unhealthy if Elasticsearch refuses it. */
   async #logIfSlow<T>({ requestId, ...what }: LoggedSearch, search: () => Promise<T>): Promise<T> {
     const began = performance.now();
@@ -48,6 +61,7 @@ export class SearchRunner {
       return await search();
     } catch (error) {
       if (error instanceof SearchRefusedError) this.snapshots.onRefused(what.index, search);
+      this.#warnOfOpenFiles(error);
       throw error;
     } finally {
       const ms = performance.now() - began;

@@ -122,6 +122,7 @@ describe('docker-compose.yml', function () {
       .to.include('main.js')
       .and.not.include('dev');
     expect((await read('ls', 'dist/mcp')).split('\n')).to.have.members(['LICENSE', 'mcp.js']);
+    expect(await read('find', '.', '!', '-perm', '-a=r')).to.equal('');
     const { packages } = JSON.parse(await read('cat', 'node_modules/.package-lock.json')) as {
       packages: Record<string, { dev?: boolean }>;
     };

@@ -1,7 +1,9 @@
 import { rejects } from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
+import { constants } from 'node:os';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import getPort from 'get-port';
@@ -12,7 +14,7 @@ import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/
 import { listServer, LOGIN_PAGE } from '../support/list-server.js';
 import { EngineProxy } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
+import { inShell, runCommand, SpawnedCli, type Wrap } from '../support/spawn-cli.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
@@ -20,6 +22,27 @@ import { waitFor } from '../support/wait-for.js';
 import { rebuildsOf } from '../support/rebuild-processes.js';
 
 type Environment = Record<string, string>;
+
+/** Makes a command the first process of a namespace, as of a container, which only root may do. */
+const IS_ROOT = process.getuid?.() === 0;
+const asFirst: Wrap = (command) => [
+  ...(IS_ROOT ? ['unshare', '--pid', '--fork', '--mount-proc', '--kill-child'] : []),
+  ...command,
+];
+
+/** Sends a signal to a program that `asFirst` runs, as soon as it handles SIGUSR2. Node itself handles the others. */
+async function signalFirst({ pid = 0 }: SpawnedCli, signal: NodeJS.Signals): Promise<void> {
+  const childOf = () => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
+  if (IS_ROOT) await waitFor(() => childOf() > 0, 'the first process', 10_000, 1);
+  const first = IS_ROOT ? childOf() : pid;
+  const isHandled = () => {
+    const [, caught = ''] = /^SigCgt:\s+(\w+)$/m.exec(readFileSync(`/proc/${first}/status`, 'utf8')) ?? [];
+    const isNode = readlinkSync(`/proc/${first}/exe`) === realpathSync(process.execPath);
+    return isNode && (BigInt(`0x${caught}`) & (1n << BigInt(constants.signals.SIGUSR2 - 1))) > 0n;
+  };
+  await waitFor(isHandled, 'its handlers', 10_000, 1);
+  process.kill(first, signal);
+}
 
 describe('On startup,', function () {
   this.timeout(120_000);
@@ -62,6 +85,15 @@ describe('On startup,', function () {
       }
     });
 
+    it('stops on a signal while it loads, also as the first process of a container', async () => {
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+        const program = new SpawnedCli('main', environment(), [], asFirst);
+        await signalFirst(program, signal);
+        expect(await program.exit(), signal).to.equal(0);
+        expect({ stdout: program.stdout, stderr: program.stderr }).to.deep.equal({ stdout: '', stderr: '' });
+      }
+    });
+
     it('exits with one line if its log cannot be written', async () => {
       for (const [script, reason] of [
         ['"$@" > /dev/full; echo "exit $?"', 'ENOSPC: no space left on device'],
@@ -99,24 +131,32 @@ describe('On startup,', function () {
       const first = proxy.hold('before', () => true);
       const port = await getPort();
       const env = { ...environment(), ELASTICSEARCH_URL: proxy.url, PORT: String(port) };
-      const program = new SpawnedCli('main', env);
+      const program = new SpawnedCli('main', env, [], inShell('ulimit -n 256; exec "$@"'));
       await first.arrived;
       await rejects(fetch(`http://127.0.0.1:${port}/ping`));
       first.release();
       const url = await program.url();
+      // Node would open its inspector, or end.
+      for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) program.signal(signal);
       await waitFor(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
       expect((await request(`${url}/search?q=alpha`)).body.count).to.equal(1);
       expect(await program.stop()).to.equal(0);
+      expect(program.stderr).to.equal('');
       const lines = program.stdout.trimEnd().split('\n');
       const messages = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
       expect(messages.at(-1)).to.equal('stopped');
+      expect(messages[1]).to.match(/^MAX_CONNECTIONS is 1000, but this process may have only 256 open files/);
       await proxy.close();
     });
   });
 
-  it("Node's options apply to the rebuild process, too", async () => {
+  it("Node's options apply to the rebuild process, too, which ignores the signals for users", async () => {
     const origin = heldBack(() => toCsv(packagesNamed(['alpha'])));
-    const server = await datasetServer(origin.listener);
+    let isLoading = false;
+    const server = await datasetServer((...exchange) => {
+      isLoading = true;
+      origin.listener(...exchange);
+    });
     const env = { ...environment(), DATASET_URL: server.url };
     // It inherits the variables of the file, which cannot be read again.
     const options = '--use-openssl-ca --inspect-port 0 --env-file /dev/fd/9';
@@ -124,10 +164,28 @@ describe('On startup,', function () {
     const program = new SpawnedCli('main', env, [], inShell(script));
     const workers = () => rebuildsOf(program.pid);
     await waitFor(() => workers().length === 1, 'the rebuild process', 30_000);
-    expect(await readFile(`/proc/${workers()[0]}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
+    const [worker = 0] = workers();
+    expect(await readFile(`/proc/${worker}/cmdline`, 'utf8')).to.contain('--use-openssl-ca');
+    await waitFor(() => isLoading, 'the download', 30_000);
+    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.kill(worker, signal);
     origin.release();
+    const url = await program.url();
+    await waitFor(async () => (await request(`${url}/health`)).status === 200, 'the service', 20_000);
     expect(await program.stop()).to.equal(0);
+    expect(program.stderr).to.equal('');
+    expect(program.stdout).not.to.contain('unexpectedly');
     await server.close();
+  });
+
+  it('a command stops on a signal, also as the first process of a container', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const program = new SpawnedCli('cli/kibana-setup', { KIBANA_URL: address.origin }, [], asFirst);
+      await program.prints(/Waiting/, 30_000);
+      await signalFirst(program, 'SIGUSR2');
+      await signalFirst(program, signal);
+      expect(await program.exit(), signal).to.equal(130);
+      expect(program.stderr).to.equal('');
+    }
   });
 
   describe('The health check of the image', () => {

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export type Exit = number | NodeJS.Signals;
 
 /** Makes the command that is run out of the one that would be. */
-type Wrap = (command: readonly string[]) => string[];
+export type Wrap = (command: readonly string[]) => string[];
 
 /** Runs a command, which is `"$@"`, in a script of the shell. */
 export function inShell(script: string): Wrap {

@@ -8,6 +8,7 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 interface Service {
   env_file?: string[];
   profiles?: string[];
+  volumes?: string[];
   environment: Record<string, string | null>;
 }
 
@@ -52,6 +53,15 @@ describe('docker-compose.yml', () => {
       'DATASET_FORMAT',
       'PACKAGE_URL_TEMPLATE',
     ]);
+  });
+
+  it('labels the files that it mounts for SELinux', () => {
+    for (const path of ['docker-compose.yml', 'deploy/siblings.yml']) {
+      const mounts = Object.values(servicesOf(path)).flatMap(({ volumes = [] }) => volumes);
+      const files = mounts.filter((mount) => mount.startsWith('.'));
+      expect(files, path).to.be.an('array').that.is.not.empty;
+      for (const file of files) expect(file, path).to.match(/:ro,z$/);
+    }
   });
 
   it('starts Kibana, which takes a third of the memory, and what fills it only with its profile', () => {

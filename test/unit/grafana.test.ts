@@ -102,8 +102,10 @@ describe('The Grafana of docker-compose.yml', () => {
   it('loads this dashboard and shows it first', () => {
     const folder: string = yaml(`deploy/grafana/${PROVIDER}`).providers[0].options.path;
     const path = `${folder}/registry-search.json`;
-    const provisioning = [PROVIDER, SOURCE].map((file) => `./deploy/grafana/${file}:/etc/grafana/${file}:ro`);
-    const mounts = [...provisioning, `./deploy/grafana/registry-search.json:${path}:ro`];
+    const provisioning = [PROVIDER, SOURCE].map(
+      (file) => `./deploy/grafana/${file}:/etc/grafana/${file}:ro,z`,
+    );
+    const mounts = [...provisioning, `./deploy/grafana/registry-search.json:${path}:ro,z`];
     expect(grafana.volumes).to.have.members(mounts);
     expect(grafana.environment).to.include({ GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH: path });
   });

@@ -31,6 +31,17 @@ describe('.github', () => {
     expect(pins.size).to.be.greaterThan(5);
   });
 
+  it('has no cache where it publishes, since another workflow may have written that', () => {
+    const { jobs } = parse(readFileSync(`${FOLDER}workflows/release.yml`, 'utf8')) as {
+      jobs: Record<string, { steps?: { uses?: string; with?: Record<string, unknown> }[] }>;
+    };
+    const steps = Object.values(jobs).flatMap((job) => job.steps ?? []);
+    const nodes = steps.filter(({ uses }) => uses?.startsWith('actions/setup-node@'));
+    expect(nodes).to.be.an('array').that.is.not.empty;
+    for (const { with: inputs } of nodes) expect(inputs).to.include({ 'package-manager-cache': false });
+    for (const { with: inputs = {} } of steps) expect(inputs).to.not.have.any.keys('cache', 'cache-from');
+  });
+
   it('has forms for issues', () => {
     const forms = filesNamed(/^ISSUE_TEMPLATE\/(?!config).+\.yml$/);
     expect(forms).to.have.length(2);

@@ -1,3 +1,4 @@
+import { ignoreUserSignals } from '../../cli/signals.js';
 import { secretsIn } from '../../config/secrets.js';
 import { readConfig } from '../../config/config.js';
 import { createLogger } from '../../log.js';
@@ -18,6 +19,7 @@ const REPORT_MS = 250;
 export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOptions): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
+  ignoreUserSignals();
   const signal = stopSignal();
   const config = readConfig(env);
   const log = createLogger(config.logLevel, false, {

@@ -1,6 +1,9 @@
-import { isAbsolute } from 'node:path';
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { isAbsolute, join } from 'node:path';
 import { expect } from 'chai';
-import { describeFileError, findPaths } from '../../../src/dev/paths.js';
+import { writeBasicConfiguration } from '../../../src/dev/elasticsearch.js';
+import { describeFileError, findPaths, makeReadableFolder } from '../../../src/dev/paths.js';
 
 describe('findPaths', () => {
   it('follows XDG, which ignores paths that are relative or empty', () => {
@@ -11,6 +14,32 @@ describe('findPaths', () => {
       const paths = findPaths({ XDG_DATA_HOME: path, XDG_CACHE_HOME: path }, false);
       expect(paths).to.deep.equal(findPaths({}, false));
       expect([paths.data, paths.programs].every(isAbsolute), path).to.equal(true);
+    }
+  });
+});
+
+describe('What another user must read', () => {
+  it('is readable, whatever the umask, and although an earlier version made it unreadable', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-paths-'));
+    const modeOf = async (path: string) => ((await stat(join(folder, path))).mode & 0o777).toString(8);
+    try {
+      for (const umask of [0o077, 0o027, 0o022]) {
+        const usual = process.umask(umask);
+        try {
+          const names = ['earlier', `made-${umask}/programs`];
+          await mkdir(join(folder, 'earlier/config'), { recursive: true, mode: 0o700 });
+          await writeFile(join(folder, 'earlier/config/jvm.options'), '');
+          for (const name of names) makeReadableFolder(join(folder, name));
+          writeBasicConfiguration(join(folder, 'earlier'), join(folder, 'earlier'));
+          for (const name of names) expect(await modeOf(name), name).to.equal('755');
+          for (const name of ['log4j2.properties', 'jvm.options'])
+            expect(await modeOf(`earlier/${name}`), name).to.equal('644');
+        } finally {
+          process.umask(usual);
+        }
+      }
+    } finally {
+      await rm(folder, { recursive: true });
     }
   });
 });

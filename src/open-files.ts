@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+
+/** Files that a replica may need beside its connections: Elasticsearch, Redis, a rebuild, exports and the program itself. */
+const OTHERS = 200;
+
+/**
+ * Compares the limit of open files with the connections that are allowed, each of which is one.
+ * @param limits the path of the limits of this process, which only Linux has.
+ * @returns what does not fit; undefined if everything does.
+ */
+export function describeOpenFiles(maxConnections: number, limits = '/proc/self/limits'): string | undefined {
+  let text: string;
+  try {
+    text = readFileSync(limits, 'utf8');
+  } catch {
+    return undefined; // Another system.
+  }
+  const [, limit] = /^Max open files +(\d+)/m.exec(text) ?? [];
+  if (limit === undefined || Number(limit) >= maxConnections + OTHERS) return undefined;
+  return `MAX_CONNECTIONS is ${maxConnections}, but this process may have only ${limit} open files: raise that limit (ulimit -n) to ${maxConnections + OTHERS}, or lower MAX_CONNECTIONS`;
+}

@@ -1,0 +1,51 @@
+import { ConfigError, readConfig } from './config/config.js';
+import { secretsIn } from './config/secrets.js';
+import { createLogger } from './log.js';
+import { startServer } from './server.js';
+import { describeCrash, endOnCrash } from './uncaught-errors.js';
+
+/**
+ * Runs the service until a signal, and sets the exit code.
+ * @param env the variables of the configuration; secrets among them are redacted.
+ * @param signal resolves with the first stop signal, also while the service starts.
+ */
+export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.Signals>): Promise<void> {
+  const secrets = secretsIn(env);
+  endOnCrash(secrets);
+  try {
+    await serve(env, secrets, signal);
+  } catch (error) {
+    const { syscall, message } = error as NodeJS.ErrnoException;
+    if (error instanceof ConfigError) console.error(message);
+    else if (syscall === 'listen' || syscall === 'getaddrinfo') {
+      console.error(`the service cannot listen, check PORT, METRICS_PORT and HOST: ${message}`);
+    } else console.error(describeCrash(error, secrets));
+    process.exitCode = 1;
+  }
+}
+
+async function serve(
+  env: NodeJS.ProcessEnv,
+  secrets: readonly string[],
+  signal: Promise<NodeJS.Signals>,
+): Promise<void> {
+  const config = readConfig(env);
+  let isListening = false;
+  const onError = ({ code, message }: NodeJS.ErrnoException) => {
+    // From then on, it is better to serve without a log. EAGAIN: the reader of a pipe is slow.
+    if (isListening || code === 'EAGAIN') return;
+    console.error(`the log cannot be written to standard output: ${message}`);
+    process.exit(1);
+  };
+  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets, onError });
+  log.info('starting');
+  const server = await startServer(env, { log });
+  isListening = true;
+  log.info({ signal: await signal }, 'stopping');
+  if (await server.stop()) {
+    log.info('stopped');
+    return;
+  }
+  log.error('stopped before cleanup was complete: the next rebuild deletes what is left');
+  process.exit(1);
+}
