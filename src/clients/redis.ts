@@ -66,6 +66,12 @@ export async function probeWrites(redis: Redis, slug: string): Promise<void> {
   await redis.set(`${slug}:probe`, 1, 'PX', 1000);
 }
 
+/**
+ * A connection that has been silent for so long after a command is replaced, in milliseconds: a NAT gateway or a balancer may have
+ * dropped it without a word. A rebuild then still renews its lock in time.
+ */
+const SILENCE_MS = 3000;
+
 /** Added to the pause before each further attempt to connect, in milliseconds. It is at most ten times as long. */
 export const RETRY_STEP_MS = 100;
 
@@ -89,6 +95,7 @@ export async function createRedis(
     connectTimeout: 1000,
     // A process that was suspended for a second still reads the responses to what it sent before.
     commandTimeout: 2000,
+    socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
     // After a failover, the address may lead to another server only for new connections.
     reconnectOnError: (error) => {
