@@ -27,6 +27,19 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "MemberExpression[object.name='AbortSignal']:matches([property.name='timeout'], [property.value='timeout'])",
+          message: 'Use withDeadline: Node 20 may collect AbortSignal.timeout as garbage before it fires.',
+        },
+      ],
+    },
+  },
+  {
     files: ['test/**/*.ts'],
     rules: {
       // chai's assertions are property reads, such as `expect(x).to.be.null`.

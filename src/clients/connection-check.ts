@@ -7,7 +7,7 @@ import {
   NotElasticsearchError,
   type ElasticsearchAccess,
 } from './elasticsearch.js';
-import { describeRedisError, probeWrites, UNPRIVILEGED } from './redis.js';
+import { describeRedisError, NO_RESPONSE, probeWrites, UNPRIVILEGED } from './redis.js';
 
 /** The major version that the service and its client are written for. */
 const ELASTICSEARCH_MAJOR = 9;
@@ -90,9 +90,9 @@ export async function checkRedis(url: string, slug: string): Promise<void> {
     const cause = refusal ?? (error as Error);
     const described = describeRedisError(cause, redis);
     throw new ConnectionCheckError(
-      cause.name === 'ReplyError'
-        ? described
-        : `${described} at REDIS_URL (${messageOf(cause)}): start it, or correct the address`,
+      described === NO_RESPONSE
+        ? `${described} at REDIS_URL (${messageOf(cause)}): start it, or correct the address`
+        : described,
       { cause },
     );
   } finally {

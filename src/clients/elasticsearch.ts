@@ -26,11 +26,13 @@ export interface ElasticsearchAccess {
 const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
 
 /**
- * Timeout of one request of a rebuild, in milliseconds: more than the minute that Elasticsearch itself waits for
- * a shard. The connection enforces it, so that no single request can take longer; longer operations (merging,
- * copying) are started and then polled.
+ * Timeout of one request of a rebuild, in milliseconds: a connection that was dropped without a word is replaced within a minute.
+ * Longer operations (merging, copying) are started and then polled, and what waits for a shard is sent again.
  */
-const REBUILD_TIMEOUT_MS = 90_000;
+const REBUILD_TIMEOUT_MS = 50_000;
+
+/** Idle connections are closed after this time, in milliseconds, before a NAT gateway or a balancer forgets them. */
+const IDLE_MS = 10_000;
 
 /**
  * Creates a client for short reads: short timeout, and one retry on another connection. With several nodes, requests that
@@ -95,6 +97,7 @@ function createClient(
     nodes: [...nodes],
     ...(apiKey === undefined ? {} : { auth: { apiKey } }),
     enableMetaHeader: false,
+    agent: { keepAliveTimeout: IDLE_MS },
     headers: { 'x-opaque-id': opaqueId },
     Connection: ElasticsearchConnection,
     ...options,

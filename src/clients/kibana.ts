@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
+import { withDeadline } from '../deadline.js';
 import { jsonText } from '../json-text.js';
 
 /** Timeout of the wait for Kibana, in milliseconds: its first start takes a minute or two. */
@@ -125,12 +126,14 @@ export class Kibana {
   /** Sends a GET, or a POST with a form. @throws {Error} without a response. */
   async #ask(path: string, timeoutMs: number, form?: FormData): Promise<{ status: number; body: string }> {
     try {
-      const response = await fetch(this.#url + path, {
-        ...(form === undefined ? {} : { method: 'POST', body: form }),
-        headers: this.#headers,
-        signal: AbortSignal.timeout(timeoutMs),
+      return await withDeadline(timeoutMs, undefined, async (signal) => {
+        const response = await fetch(this.#url + path, {
+          ...(form === undefined ? {} : { method: 'POST', body: form }),
+          headers: this.#headers,
+          signal,
+        });
+        return { status: response.status, body: await response.text() };
       });
-      return { status: response.status, body: await response.text() };
     } catch (error) {
       throw new Error(`Kibana does not respond at ${this.#url}: ${reasonOf(error as Error)}`, {
         cause: error,

@@ -1,14 +1,29 @@
 import { Redis } from 'ioredis';
 import type { Logger } from '../log.js';
 
+/** An error of a connection, or an error reply (`ReplyError`) to a command. */
+type RedisError = NodeJS.ErrnoException & { command?: { name: string } };
+
 /** Why connections that are not ready were refused: their commands fail without the reason. */
 const refusals = new WeakMap<Redis, Error>();
 
-/** What errors of Redis mean. Older releases name the script that failed first. */
+/** The message without any error reply. */
+export const NO_RESPONSE = 'Redis does not respond';
+
+/** Errors that reject one command, in Redis and in proxies. */
+const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
+
+/** What error replies mean; `COMMAND` stands for the rejected one. Older releases name the script that failed first. */
 const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/WRONGPASS/, 'Redis does not accept the user or the password in REDIS_URL'],
   [/NOAUTH/, 'Redis requires a password in REDIS_URL'],
-  [/NOPERM|user executing the script/, 'Redis does not allow its user all that the service needs'],
+  [/NOPERM.* to access/, 'Redis does not allow its user the keys of the service'],
+  [/user executing the script/, 'Redis does not allow its user a command in the scripts of the service'],
+  [/NOPERM/, 'Redis does not allow its user the command COMMAND'],
+  [COMMAND_REFUSED, 'Redis does not know the command COMMAND'],
+  [/max number of clients/, 'Redis has as many clients as its maxclients allows'],
+  [/DENIED/, 'Redis is in protected mode: it accepts only local clients'],
+  [/MASTERDOWN/, 'Redis is a replica without a connection to its master'],
   [/DB index/, 'Redis does not have the database in REDIS_URL'],
   [/READONLY/, 'Redis is a read-only replica'],
   [/OOM/, 'Redis is full, and its maxmemory-policy evicts nothing'],
@@ -17,22 +32,45 @@ const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/MOVED|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
 ];
 
-/** Options of every connection: without commands of ioredis itself, for which a user would need rights. */
-export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true } as const;
+/**
+ * Options of every connection: without commands of ioredis itself, for which a user would need rights, or which proxies refuse,
+ * such as HELLO of protocol 3.
+ */
+export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
 
 /** Describes in one line why a command of a connection failed, without any address. */
 export function describeRedisError(error: unknown, redis: Redis): string {
-  const isReply = (one?: Error) => one?.name === 'ReplyError';
-  const reply = [error as Error, refusals.get(redis)].find(isReply);
-  if (reply === undefined) return 'Redis does not respond';
-  const known = MEANINGS.find(([pattern]) => pattern.test(reply.message));
-  return known?.[1] ?? `Redis responds with an error: ${reply.message.split(' ')[0]}`;
+  const refusal = refusals.get(redis);
+  return meaningOf(error as RedisError) ?? (refusal && meaningOf(refusal)) ?? NO_RESPONSE;
+}
+
+/** Undefined for a connection that failed, unless TLS is the reason. */
+function meaningOf(error: RedisError): string | undefined {
+  const { message, code = '', command } = error;
+  if (/^(EPROTO|ERR_SSL)/.test(code))
+    return `Redis does not respond in TLS, which rediss:// requires (${code})`;
+  if (/CERT|SIGNATURE|INVALID_CA|PURPOSE|HOSTNAME/.test(code))
+    return `the certificate of Redis is not valid here (${code}): NODE_EXTRA_CA_CERTS adds a private CA`;
+  if (!isReply(error)) return undefined;
+  const [, meaning] = MEANINGS.find(([pattern]) => pattern.test(message)) ?? [];
+  if (meaning === undefined) return `Redis responds with an error: ${message.split(' ')[0]}`;
+  return meaning.replace('COMMAND', command?.name.toUpperCase() ?? '');
+}
+
+function isReply({ name }: Error): boolean {
+  return name === 'ReplyError';
 }
 
 /** Writes a key for a second. @throws what Redis says if it accepts no writes, as a replica or a full one. */
 export async function probeWrites(redis: Redis, slug: string): Promise<void> {
   await redis.set(`${slug}:probe`, 1, 'PX', 1000);
 }
+
+/**
+ * A connection that has been silent for so long after a command is replaced, in milliseconds: a NAT gateway or a balancer may have
+ * dropped it without a word. A rebuild then still renews its lock in time.
+ */
+const SILENCE_MS = 3000;
 
 /** Added to the pause before each further attempt to connect, in milliseconds. It is at most ten times as long. */
 export const RETRY_STEP_MS = 100;
@@ -57,6 +95,7 @@ export async function createRedis(
     connectTimeout: 1000,
     // A process that was suspended for a second still reads the responses to what it sent before.
     commandTimeout: 2000,
+    socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
     // After a failover, the address may lead to another server only for new connections.
     reconnectOnError: (error) => {
@@ -85,10 +124,18 @@ export async function createRedis(
     if (++attempts > 1 && reasons.size === 0) report(new Error('the connection is closed at once'));
   });
   redis.on('ready', () => {
-    if (reasons.size > 0) log.info('Redis responds again');
-    reasons.clear();
-    refusals.delete(redis);
-    attempts = 0;
+    firstReply(redis).then(
+      () => {
+        if (reasons.size > 0) log.info('Redis responds again');
+        reasons.clear();
+        refusals.delete(redis);
+        attempts = 0;
+      },
+      // If the connection has failed, that is reported as such.
+      (error: unknown) => {
+        if (isReply(error as Error)) report(error as Error);
+      },
+    );
   });
   await new Promise<void>((resolve) => {
     redis.once('ready', resolve);
@@ -97,7 +144,15 @@ export async function createRedis(
   return redis;
 }
 
+/** Resolves once Redis has responded on this connection, which ioredis ensures only if it sends a password. @throws its refusal. */
+async function firstReply(redis: Redis): Promise<void> {
+  if (redis.options.password) return;
+  await redis.ping().catch((error: unknown) => {
+    if (!COMMAND_REFUSED.test((error as Error).message)) throw error;
+  });
+}
+
 /** Whether the server does not have the database in the address. */
-function isSelectRefused(error: Error & { command?: { name: string } }): boolean {
+function isSelectRefused(error: RedisError): boolean {
   return error.command?.name === 'select';
 }

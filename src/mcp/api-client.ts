@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withDeadline } from '../deadline.js';
 import { messageOf } from '../error-message.js';
 
 /** A request that failed. The message is for the agent: what happened, and when to try again. */
@@ -23,10 +24,12 @@ export class ApiClient {
   /**
    * @param base the address of the service; its path, if it has one, ends with a slash.
    * @param token from `/get-bypass`: skips the rate limits for one hour.
+   * @param timeoutMs of one request.
    */
   constructor(
     private readonly base: URL,
     private readonly token?: string,
+    private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
   /**
@@ -45,13 +48,15 @@ export class ApiClient {
 
   async #fetch(url: URL, signal: AbortSignal) {
     try {
-      const response = await fetch(url, {
-        headers: this.token === undefined ? {} : { 'X-Bypass-Token': this.token },
-        // A redirect could take the token to another host.
-        redirect: 'manual',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      return await withDeadline(this.timeoutMs, signal, async (signal) => {
+        const response = await fetch(url, {
+          headers: this.token === undefined ? {} : { 'X-Bypass-Token': this.token },
+          // A redirect could take the token to another host.
+          redirect: 'manual',
+          signal,
+        });
+        return { status: response.status, headers: response.headers, text: await response.text() };
       });
-      return { status: response.status, headers: response.headers, text: await response.text() };
     } catch (error) {
       signal.throwIfAborted();
       // The error of `fetch` itself only says that it failed.

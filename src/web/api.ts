@@ -1,3 +1,5 @@
+import { withDeadline } from '../deadline.js';
+
 /** A package in responses of `/browse` and `/search`. */
 export interface Package {
   no: number;
@@ -69,11 +71,10 @@ export async function fetchJson<T>(
   let response: Response;
   let text: string;
   try {
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
-    response = await fetch(path, {
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+    [response, text] = await withDeadline(TIMEOUT_MS, signal, async (signal) => {
+      const found = await fetch(path, { signal });
+      return [found, await found.text()];
     });
-    text = await response.text();
   } catch {
     signal?.throwIfAborted();
     return { error: { words: 'The service cannot be reached.', retryAfter: 0 }, headers: new Headers() };

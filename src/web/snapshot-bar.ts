@@ -1,3 +1,4 @@
+import { withDeadline } from '../deadline.js';
 import { changeCounts, fetchJson, isObject, type ChangeCounts } from './api.js';
 import { byId, element } from './dom.js';
 import { pluralize, formatNumber } from './format.js';
@@ -124,8 +125,10 @@ export class SnapshotBar {
 /** A 503 has the same shape. Any other response, such as a proxy's, means that the service is unreachable. */
 async function askHealth(): Promise<Health> {
   try {
-    const response = await fetch('health', { signal: AbortSignal.timeout(CHECK_MS) });
-    const body: unknown = await response.json();
+    const body = await withDeadline<unknown>(CHECK_MS, undefined, async (signal) => {
+      const response = await fetch('health', { signal });
+      return response.json();
+    });
     return isHealth(body) ? body : UNREACHABLE;
   } catch {
     return UNREACHABLE;

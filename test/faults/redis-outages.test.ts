@@ -87,7 +87,7 @@ describe('With a Redis that fails,', function () {
         (redis) => redis.config('SET', 'requirepass', ''),
       ],
       [
-        'Redis does not allow its user all that the service needs',
+        'Redis does not allow its user the command SET',
         (redis) => redis.call('ACL', 'SETUSER', 'default', '-set'),
         (redis) => redis.call('ACL', 'SETUSER', 'default', '+set'),
       ],

@@ -3,12 +3,14 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { pipeline, Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** A TCP proxy between the replicas and one engine. Its latency can be raised, and its connections cut. */
+/** A TCP proxy between the replicas and one engine. Its latency can be raised, and its connections cut or silenced. */
 export class EngineLink {
   /** Delay of every chunk in each direction, in milliseconds. */
   delayMs = 0;
   /** Sent in response to every chunk instead of forwarding it, as by a proxy whose engine is gone. */
   impostor: string | undefined;
+  /** Of new connections: those of earlier ones are silent. */
+  #generation = 0;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
@@ -30,9 +32,19 @@ export class EngineLink {
     return `${this.target.protocol}//127.0.0.1:${port}`;
   }
 
+  /** Open sockets, of both sides. */
+  get open(): number {
+    return this.#sockets.size;
+  }
+
   /** Resets all open connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  /** Forwards nothing more on the open connections, and keeps them open, as a NAT gateway that has forgotten them. */
+  silence(): void {
+    this.#generation++;
   }
 
   async stop(): Promise<void> {
@@ -67,8 +79,13 @@ export class EngineLink {
   #delay(): Transform {
     let waiting = 0;
     let last: Promise<unknown> = Promise.resolve();
+    const generation = this.#generation;
     const line = new Transform({
       transform: (chunk: Buffer, _encoding, done: TransformCallback) => {
+        if (generation !== this.#generation) {
+          done();
+          return;
+        }
         if (this.delayMs === 0 && waiting === 0) {
           done(null, chunk);
           return;

@@ -1,4 +1,5 @@
 import { errors, type Client } from '@elastic/elasticsearch';
+import { withDeadline } from '../../deadline.js';
 import { flipActions, swapActions, whileServed, type Action, type Flip } from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 
@@ -60,12 +61,11 @@ async function moveAlias(
     throw new FlipError(UNKNOWN, { cause });
   }
   // Not by the signal of the step: the alias has moved, even if the lock has been lost since.
-  const look = { ...options, signal: AbortSignal.timeout(LOOK_MS) };
-  const served = await retry((signal) => client.indices.getAlias({ name: alias }, { signal }), look).catch(
-    (cause: unknown) => {
-      throw new FlipError(UNKNOWN, { cause });
-    },
-  );
+  const served = await withDeadline(LOOK_MS, undefined, (signal) =>
+    retry((signal) => client.indices.getAlias({ name: alias }, { signal }), { ...options, signal }),
+  ).catch((cause: unknown) => {
+    throw new FlipError(UNKNOWN, { cause });
+  });
   const others = Object.keys(served).filter((index) => index !== to);
   // Without it, a later rebuild has replaced it: this process may have been suspended.
   if (to in served && others.length > 0) {

@@ -1,5 +1,6 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { SearchPool } from '../../clients/search-pool.js';
+import { DeadlineError, withDeadline } from '../../deadline.js';
 import { describeAuthError } from '../../clients/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
 import {
@@ -74,26 +75,26 @@ export async function recordChanges(
   const { index } = created;
   const { retention, stallMs = STALL_MS, timeoutMs = TIMEOUT_MS } = options;
   const changes = changesIndexOf(alias, snapshotIdOf(index));
-  const late = AbortSignal.timeout(timeoutMs);
-  const step = { ...options, stallMs, signal: AbortSignal.any([options.signal, late]) };
   try {
-    if (served === undefined) {
-      await recordChain(client, created, NEW_CHAIN, step);
-      return undefined;
-    }
-    if (!isReadable(served)) throw new NewChainError('another version wrote the previous snapshot');
-    if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
-    await createIndex(client, 'changes', { index: changes, shards: 1 }, step);
-    const counts = await writeChanges(deps, served, created, changes, step);
-    await closeLoad(client, changes, sum(counts), step);
-    await waitForCopies(client, changes, created.replicas, step);
-    const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-    await recordChain(client, created, { ancestors, ...counts }, step);
-    return changes;
+    return await withDeadline(timeoutMs, options.signal, async (signal) => {
+      const step = { ...options, stallMs, signal };
+      if (served === undefined) {
+        await recordChain(client, created, NEW_CHAIN, step);
+        return undefined;
+      }
+      if (!isReadable(served)) throw new NewChainError('another version wrote the previous snapshot');
+      if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
+      await createIndex(client, 'changes', { index: changes, shards: 1 }, step);
+      const counts = await writeChanges(deps, served, created, changes, step);
+      await closeLoad(client, changes, sum(counts), step);
+      await waitForCopies(client, changes, created.replicas, step);
+      const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
+      await recordChain(client, created, { ancestors, ...counts }, step);
+      return changes;
+    });
   } catch (error) {
     options.signal.throwIfAborted();
-    const reason = late.aborted ? new NewChainError(`timed out after ${timeoutMs / 1000} s`) : error;
-    await startNewChain(client, changes, created, reason, options);
+    await startNewChain(client, changes, created, error, options);
     return undefined;
   }
 }
@@ -113,7 +114,8 @@ async function startNewChain(
     return;
   }
   // After another registry's list was loaded, this is expected: no stack.
-  const why = reason instanceof NewChainError ? { reason: reason.message } : { err: reason };
+  const isExpected = reason instanceof NewChainError || reason instanceof DeadlineError;
+  const why = isExpected ? { reason: reason.message } : { err: reason };
   log.warn({ index, ...why }, 'the changes were not recorded: the snapshot starts a new chain');
   const orWarn = (message: string) => (error: unknown) => {
     signal.throwIfAborted();

@@ -1,6 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
+import { messageOf } from '../../../src/error-message.js';
 import { ApiClient } from '../../../src/mcp/api-client.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
 
@@ -56,6 +59,25 @@ describe('The API client of the MCP server', () => {
       expect(await failure())
         .to.match(/^HTTP status \d+\. Try again in/)
         .and.match(seconds);
+    }
+  });
+
+  it('gives up on a service that never responds, or stops responding, also after garbage collection', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const starts: ((response: ServerResponse) => void)[] = [
+      () => undefined,
+      (response) => response.writeHead(200, STATS_HEADERS).flushHeaders(),
+      (response) => response.writeHead(200, STATS_HEADERS).write('{"results": ['),
+    ];
+    for (const start of starts) {
+      respond = (response) => {
+        start(response);
+        for (let i = 0; i < 5; i++) setTimeout(collectGarbage, i * 20);
+      };
+      const api = new ApiClient(base, undefined, 150);
+      const error = await (await SnapshotReader.open(api, signal)).similar('a', 1).catch(messageOf);
+      expect(error).to.match(/ cannot be reached \(timed out after 0\.15 s\)\. Try again in 10 seconds$/);
     }
   });
 
