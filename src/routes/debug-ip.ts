@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BYPASS_SECONDS } from '../http/request/bypass-token.js';
 import type { RateLimit } from '../http/limits/rate-limit.js';
@@ -37,7 +38,10 @@ const REDACTED = '[redacted]';
 const QUERY = /(\?|%3f)\S*/gi;
 
 const costsSchema = z
-  .record(z.string(), z.strictObject({ points: z.int().nonnegative(), per_names: z.int().min(1).optional() }))
+  .record(
+    z.string(),
+    component('RequestCost', { points: z.int().nonnegative(), per_names: z.int().min(1).optional() }),
+  )
   .meta({
     description:
       'Points of `limit` that a request costs, by path; 0 if it is not counted there. With `per_names`, that many names ' +
@@ -50,27 +54,31 @@ export type ShownCosts = z.output<typeof costsSchema>;
 const address = z.union([z.ipv4(), z.ipv6()]);
 
 export const debugIpOperation: Operation = {
+  id: 'getClient',
+  tag: 'Access',
   summary: 'How the client is identified for rate limits, and why',
+  description: 'Has a limit of its own, so that a client over the other limit can see why.',
   responses: {
     200: {
       description:
         'The client as the service sees it. Only headers that show how the request arrived keep their ' +
         'values; all other values and all query strings are `[redacted]`.',
-      schema: z.strictObject({
+      schema: component('ClientInfo', {
         ip: address,
         peer: address,
         forwarded_for: z.array(z.string()),
         forwarded_for_believed: z.array(address),
         limit_key: z.string(),
-        limit: z
-          .strictObject({
-            limit: z.int().min(1),
-            remaining: z.int().nonnegative(),
-            reset_seconds: z.int().nonnegative(),
-          })
-          .nullable(),
+        limit: component('ClientLimit', {
+          limit: z.int().min(1),
+          remaining: z.int().nonnegative(),
+          reset_seconds: z.int().nonnegative(),
+        }).nullable(),
         costs: costsSchema,
-        bypass: z.strictObject({ valid: z.boolean(), valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS) }),
+        bypass: component('Bypass', {
+          valid: z.boolean(),
+          valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS),
+        }),
         headers: z.record(z.string(), z.string()),
       }),
       example: {
