@@ -2,14 +2,16 @@ import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
 import { component } from '../http/response/openapi-components.js';
 import type { IncomingHttpHeaders } from 'node:http';
+import { addressOf } from '../http/request/client-ip.js';
 import { BYPASS_SECONDS } from '../http/request/bypass-token.js';
 import type { RateLimit } from '../http/limits/rate-limit.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 
 /**
- * Headers whose values show how a request arrived and how its client is identified. The values of all others
- * are redacted: a header's name does not show whether it holds a session id or a user name.
+ * Headers whose values show how a request arrived and how its client is identified, as any value does that is an address:
+ * each edge network has a header of its own. All other values are redacted: a header's name does not show whether it holds
+ * a session id or a user name.
  */
 const SHOWN = new Set([
   'accept',
@@ -26,6 +28,7 @@ const SHOWN = new Set([
   'x-forwarded-host',
   'x-forwarded-port',
   'x-forwarded-proto',
+  'x-original-forwarded-for',
   'x-real-ip',
   'x-request-id',
 ]);
@@ -118,11 +121,15 @@ export function debugIp(reading: RateLimit, costs: () => ShownCosts): Handler {
 }
 
 function redact(headers: IncomingHttpHeaders): Record<string, string> {
-  const shown = Object.entries(headers).map(([name, value]) => [
-    name,
-    SHOWN.has(name) ? redactQueries(String(value)) : REDACTED,
-  ]);
+  const shown = Object.entries(headers).map(([name, value]) => {
+    const text = String(value);
+    return [name, SHOWN.has(name) || isAddresses(text) ? redactQueries(text) : REDACTED];
+  });
   return Object.fromEntries(shown) as Record<string, string>;
+}
+
+function isAddresses(text: string): boolean {
+  return text.split(',').every((hop) => addressOf(hop.trim()) !== undefined);
 }
 
 function redactQueries(text: string): string {
