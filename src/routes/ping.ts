@@ -21,5 +21,5 @@ export const pingOperation: Operation = {
 
 /** `GET /ping`: the process is alive. Responds in every state. */
 export function ping(): Handler {
-  return () => jsonResponse({ ping: 'pong' });
+  return () => jsonResponse({ ping: 'pong' }, { 'Cache-Control': 'no-store' });
 }
