@@ -21,7 +21,7 @@ const lookupParams = z.object({
     .max(MAX_NAMES, `must be given at most ${MAX_NAMES} times`)
     .meta({
       description: `An exact name. Repeat it for up to ${MAX_NAMES} names that fit into the request.`,
-      examples: ['redis-redisearch'],
+      examples: [['redis-redisearch']],
     }),
   snapshot: snapshotParam,
 });

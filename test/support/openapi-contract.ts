@@ -19,7 +19,15 @@ interface ResponseObject {
 }
 
 interface Document {
-  paths: Record<string, { get: { responses: Record<string, ResponseObject | Reference> } }>;
+  paths: Record<
+    string,
+    {
+      get: {
+        parameters?: ({ schema: { examples?: unknown[] } } | Reference)[];
+        responses: Record<string, ResponseObject | Reference>;
+      };
+    }
+  >;
   components: { schemas: { Problem: object } };
 }
 
@@ -103,7 +111,11 @@ class OpenApiContract {
 
   /** Fails if an example does not match its schema, or is missing. */
   checkExamples(): void {
-    for (const path of Object.keys(this.document.paths)) {
+    for (const [path, { get }] of Object.entries(this.document.paths)) {
+      for (const { schema } of (get.parameters ?? []).map((parameter) => this.#resolve(parameter))) {
+        for (const example of schema.examples ?? [])
+          this.#validate(`the example of a parameter at ${path}`, example, schema);
+      }
       for (const [status, { content }] of Object.entries(this.#responsesOf(path))) {
         for (const { schema, example, examples } of Object.values(content)) {
           for (const one of Object.values(examples ?? { example: { value: example } }))
