@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { linkHeader } from '../http/response/link.js';
 import { memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
@@ -14,7 +15,6 @@ import {
   packageSchema,
   positiveInteger,
   READ_PROBLEMS,
-  SNAPSHOT_HEADERS,
   snapshotParam,
 } from './schemas.js';
 
@@ -34,21 +34,22 @@ export const browseParams = z.object({
 });
 
 export const browseOperation: Operation = {
+  id: 'browsePackages',
+  tag: 'Snapshot',
   summary: 'All packages by number, page by page',
+  description:
+    'Every page, the last one included, costs the same time. Follow the `Link` headers to stay in one snapshot.',
   params: browseParams,
   responses: {
     200: {
       description: 'One page of packages.',
-      schema: z.strictObject({
+      schema: component('BrowsePage', {
         page: z.int().min(1),
         limit: z.int().min(1).max(MAX_LIMIT),
         results: z.array(packageSchema).max(MAX_LIMIT),
       }),
       example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
-      headers: {
-        ...SNAPSHOT_HEADERS,
-        Link: 'The pages `first`, `prev`, `next` and `last` of the same snapshot, if they exist (RFC 8288).',
-      },
+      headers: ['X-Snapshot', 'Link'],
     },
   },
   problems: READ_PROBLEMS,

@@ -7,7 +7,6 @@ import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
-import { SNAPSHOT_HEADERS } from './schemas.js';
 
 /** Maximum number of packages in the feed. */
 const MAX_ENTRIES = 100;
@@ -27,6 +26,8 @@ const NOT_IRI = /%(?![\da-f]{2})|[[\]\\^`{|}#]/gi;
 const NOT_XML = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 export const changesFeedOperation: Operation = {
+  id: 'getChangesFeed',
+  tag: 'Snapshot',
   summary: 'The newest added packages, for feed readers',
   description: `An Atom feed (RFC 4287) of recorded changes: up to ${MAX_ENTRIES} packages, newest first.`,
   responses: {
@@ -35,7 +36,7 @@ export const changesFeedOperation: Operation = {
       contentType: CONTENT_TYPE,
       schema: z.string(),
       example: '<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"></feed>',
-      headers: SNAPSHOT_HEADERS,
+      headers: ['X-Snapshot'],
     },
   },
   problems: ['initializing', 'search_unavailable'],

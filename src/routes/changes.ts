@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { linkHeader } from '../http/response/link.js';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
@@ -13,7 +14,6 @@ import {
   PACKAGE_EXAMPLE,
   packageSchema,
   READ_PROBLEMS,
-  SNAPSHOT_HEADERS,
   snapshotId,
   snapshotParam,
 } from './schemas.js';
@@ -33,7 +33,7 @@ const changesParams = z.object({
   }),
 });
 
-const changeSchema = z.strictObject({
+const changeSchema = component('Change', {
   change: z.enum(CHANGES),
   ...packageSchema.omit({ weight: true }).shape,
   previous_version: z.string().min(1).optional().meta({
@@ -42,6 +42,8 @@ const changeSchema = z.strictObject({
 });
 
 export const changesOperation: Operation = {
+  id: 'listChanges',
+  tag: 'Snapshot',
   summary: 'Changes since a snapshot',
   description:
     'Net changes, at most one for each name, in name order. Applied to the packages of `from`, they give ' +
@@ -52,7 +54,7 @@ export const changesOperation: Operation = {
   responses: {
     200: {
       description: 'One page of changes.',
-      schema: z.strictObject({
+      schema: component('ChangesPage', {
         from: snapshotId,
         to: snapshotId,
         count: z.int().min(0).max(MAX_LIMIT),
@@ -64,10 +66,7 @@ export const changesOperation: Operation = {
         count: 1,
         results: [{ change: 'updated', ...PACKAGE_EXAMPLE, previous_version: '1:1.2.2-3' }],
       },
-      headers: {
-        ...SNAPSHOT_HEADERS,
-        Link: 'The `next` changes, up to the same snapshot, if there are more (RFC 8288).',
-      },
+      headers: ['X-Snapshot', 'Link'],
     },
   },
   problems: READ_PROBLEMS,

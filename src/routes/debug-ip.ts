@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import type { IncomingHttpHeaders } from 'node:http';
+import { addressOf } from '../http/request/client-ip.js';
 import { BYPASS_SECONDS } from '../http/request/bypass-token.js';
 import type { RateLimit } from '../http/limits/rate-limit.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 
 /**
- * Headers whose values show how a request arrived and how its client is identified. The values of all others
- * are redacted: a header's name does not show whether it holds a session id or a user name.
+ * Headers whose values show how a request arrived and how its client is identified, as any value does that is an address:
+ * each edge network has a header of its own. All other values are redacted: a header's name does not show whether it holds
+ * a session id or a user name.
  */
 const SHOWN = new Set([
   'accept',
@@ -25,6 +28,7 @@ const SHOWN = new Set([
   'x-forwarded-host',
   'x-forwarded-port',
   'x-forwarded-proto',
+  'x-original-forwarded-for',
   'x-real-ip',
   'x-request-id',
 ]);
@@ -37,7 +41,10 @@ const REDACTED = '[redacted]';
 const QUERY = /(\?|%3f)\S*/gi;
 
 const costsSchema = z
-  .record(z.string(), z.strictObject({ points: z.int().nonnegative(), per_names: z.int().min(1).optional() }))
+  .record(
+    z.string(),
+    component('RequestCost', { points: z.int().nonnegative(), per_names: z.int().min(1).optional() }),
+  )
   .meta({
     description:
       'Points of `limit` that a request costs, by path; 0 if it is not counted there. With `per_names`, that many names ' +
@@ -50,27 +57,31 @@ export type ShownCosts = z.output<typeof costsSchema>;
 const address = z.union([z.ipv4(), z.ipv6()]);
 
 export const debugIpOperation: Operation = {
+  id: 'getClient',
+  tag: 'Access',
   summary: 'How the client is identified for rate limits, and why',
+  description: 'Has a limit of its own, so that a client over the other limit can see why.',
   responses: {
     200: {
       description:
         'The client as the service sees it. Only headers that show how the request arrived keep their ' +
         'values; all other values and all query strings are `[redacted]`.',
-      schema: z.strictObject({
+      schema: component('ClientInfo', {
         ip: address,
         peer: address,
         forwarded_for: z.array(z.string()),
         forwarded_for_believed: z.array(address),
         limit_key: z.string(),
-        limit: z
-          .strictObject({
-            limit: z.int().min(1),
-            remaining: z.int().nonnegative(),
-            reset_seconds: z.int().nonnegative(),
-          })
-          .nullable(),
+        limit: component('ClientLimit', {
+          limit: z.int().min(1),
+          remaining: z.int().nonnegative(),
+          reset_seconds: z.int().nonnegative(),
+        }).nullable(),
         costs: costsSchema,
-        bypass: z.strictObject({ valid: z.boolean(), valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS) }),
+        bypass: component('Bypass', {
+          valid: z.boolean(),
+          valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS),
+        }),
         headers: z.record(z.string(), z.string()),
       }),
       example: {
@@ -110,11 +121,15 @@ export function debugIp(reading: RateLimit, costs: () => ShownCosts): Handler {
 }
 
 function redact(headers: IncomingHttpHeaders): Record<string, string> {
-  const shown = Object.entries(headers).map(([name, value]) => [
-    name,
-    SHOWN.has(name) ? redactQueries(String(value)) : REDACTED,
-  ]);
+  const shown = Object.entries(headers).map(([name, value]) => {
+    const text = String(value);
+    return [name, SHOWN.has(name) || isAddresses(text) ? redactQueries(text) : REDACTED];
+  });
   return Object.fromEntries(shown) as Record<string, string>;
+}
+
+function isAddresses(text: string): boolean {
+  return text.split(',').every((hop) => addressOf(hop.trim()) !== undefined);
 }
 
 function redactQueries(text: string): string {

@@ -13,7 +13,7 @@ import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { PACKAGE_EXAMPLE, READ_PROBLEMS, SNAPSHOT_HEADERS, snapshotParam } from './schemas.js';
+import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
 /** The part of the rate limit that a request costs. */
 const SHARE_OF_LIMIT = 10;
@@ -29,6 +29,8 @@ const exportParams = z.object({
 });
 
 export const exportOperation: Operation = {
+  id: 'exportPackages',
+  tag: 'Snapshot',
   summary: 'All packages by number, as a file',
   description:
     'The CSV is itself a dataset: it has `package_no` if the loaded dataset had it, `name`, `version`, `url`, and ' +
@@ -42,7 +44,7 @@ export const exportOperation: Operation = {
       schema: z.string(),
       example: csvOf([PACKAGE_EXAMPLE], { has_package_no: true, has_weights: false }, true),
       otherTypes: { [CONTENT_TYPES.jsonl]: jsonLines([PACKAGE_EXAMPLE]) },
-      headers: { ...SNAPSHOT_HEADERS, 'Content-Disposition': 'A file name with registry and snapshot.' },
+      headers: ['X-Snapshot', 'Content-Disposition'],
     },
   },
   problems: READ_PROBLEMS,

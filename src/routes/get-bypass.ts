@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { BYPASS_SECONDS, type BypassTokens } from '../http/request/bypass-token.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import type { Handler } from '../http/request/request-context.js';
@@ -8,12 +9,15 @@ import { jsonResponse } from '../http/response/response.js';
 const USAGE = 'Send it with each request as the header X-Bypass-Token.';
 
 export const getBypassOperation: Operation = {
+  id: 'getBypassToken',
+  tag: 'Access',
   summary: 'A token that skips the rate limits for an hour',
+  description: 'Send it as the header `X-Bypass-Token`. 403 unless the service has a secret for it.',
   params: secretParams,
   responses: {
     200: {
       description: 'The token to send with each request.',
-      schema: z.strictObject({
+      schema: component('BypassToken', {
         bypass_token: z.string().regex(/^\d+:[\w-]{43}$/),
         valid_for_seconds: z.literal(BYPASS_SECONDS),
         usage: z.string(),

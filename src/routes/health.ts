@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { RETRY_HEADERS, type Operation } from '../http/response/openapi.js';
+import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { retryAfter } from '../http/response/problem.js';
 import type { Handler } from '../http/request/request-context.js';
@@ -7,23 +8,29 @@ import { jsonResponse } from '../http/response/response.js';
 
 const RETRY_AFTER_SECONDS = 2;
 
-const total_packages = z.int().nonnegative();
+const schema = component('Health', {
+  status: z.enum(['ok', 'initializing', 'unavailable']),
+  total_packages: z.int().nonnegative(),
+});
 
 export const healthOperation: Operation = {
+  id: 'getHealth',
+  tag: 'Service',
   summary: 'Whether the service can search',
+  description: 'For load balancers. A 503 has the same shape as a 200.',
   responses: {
     200: {
       description: 'The service can search.',
-      schema: z.strictObject({ status: z.literal('ok'), total_packages }),
+      schema,
       example: { status: 'ok', total_packages: 63666 },
     },
     503: {
       description:
         '`initializing`: the first snapshot is being loaded. `unavailable`: Elasticsearch does not respond, ' +
         'or its index cannot be served.',
-      schema: z.strictObject({ status: z.enum(['initializing', 'unavailable']), total_packages }),
+      schema,
       example: { status: 'initializing', total_packages: 0 },
-      headers: RETRY_HEADERS,
+      headers: ['Retry-After'],
     },
   },
   problems: [],

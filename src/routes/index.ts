@@ -30,7 +30,7 @@ import { similar, SIMILAR_COST, similarOperation } from './similar.js';
 import { health, healthOperation } from './health.js';
 import { ping, pingOperation } from './ping.js';
 import { ready, readyOperation } from './ready.js';
-import { openApi, openApiOperation } from './openapi.js';
+import { openApi, openApiOperation, OVERVIEW } from './openapi.js';
 import { staticFiles } from './static-files.js';
 import { openSearch, openSearchOperation } from './opensearch.js';
 import { robots } from './robots.js';
@@ -127,7 +127,10 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       handler: startRebuild(secrets, rebuilds, snapshots, config.rebuild.secret),
     },
   };
-  const document = openApiDocument({ ...endpoints, '/openapi.json': { operation: openApiOperation } });
+  const document = openApiDocument(OVERVIEW, {
+    ...endpoints,
+    '/openapi.json': { operation: openApiOperation },
+  });
   endpoints['/openapi.json'] = { operation: openApiOperation, handler: openApi(document) };
 
   // Paths are case-sensitive and allow no extra trailing slash.

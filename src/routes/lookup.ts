@@ -1,18 +1,12 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import type { Cost } from '../http/limits/rate-limit.js';
 import { parseParams } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import {
-  exactName,
-  PACKAGE_EXAMPLE,
-  packageSchema,
-  READ_PROBLEMS,
-  SNAPSHOT_HEADERS,
-  snapshotParam,
-} from './schemas.js';
+import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
 /** Maximum number of names in one request. */
 const MAX_NAMES = 100;
@@ -27,12 +21,16 @@ const lookupParams = z.object({
     .max(MAX_NAMES, `must be given at most ${MAX_NAMES} times`)
     .meta({
       description: `An exact name. Repeat it for up to ${MAX_NAMES} names that fit into the request.`,
-      examples: ['redis-redisearch'],
+      examples: [['redis-redisearch']],
     }),
   snapshot: snapshotParam,
 });
 
+const resultSchema = component('LookupResult', { name: z.string(), package: packageSchema.nullable() });
+
 export const lookupOperation: Operation = {
+  id: 'lookUpPackages',
+  tag: 'Search',
   summary: 'Packages with the given names',
   description: `Costs one point of the rate limit for every ${NAMES_PER_POINT} names.`,
   params: lookupParams,
@@ -40,12 +38,9 @@ export const lookupOperation: Operation = {
     200: {
       description:
         'One result for each name, in request order. `package` is `null` if no package has the name.',
-      schema: z.strictObject({
+      schema: component('LookupResults', {
         count: z.int().min(0).max(MAX_NAMES),
-        results: z
-          .array(z.strictObject({ name: z.string(), package: packageSchema.nullable() }))
-          .min(1)
-          .max(MAX_NAMES),
+        results: z.array(resultSchema).min(1).max(MAX_NAMES),
       }),
       example: {
         count: 1,
@@ -54,7 +49,7 @@ export const lookupOperation: Operation = {
           { name: 'redis-redisserch', package: null },
         ],
       },
-      headers: SNAPSHOT_HEADERS,
+      headers: ['X-Snapshot'],
     },
   },
   problems: [...READ_PROBLEMS, 'headers_too_large'],

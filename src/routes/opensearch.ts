@@ -11,6 +11,8 @@ const CONTENT_TYPE = 'application/opensearchdescription+xml';
 const MAX_SHORT_NAME = 16;
 
 export const openSearchOperation: Operation = {
+  id: 'getOpenSearchDescription',
+  tag: 'Search',
   summary: 'A description of the searches, for address bars',
   description: 'OpenSearch 1.1, with absolute URLs of the page, of its suggestions and of `/search`.',
   responses: {
@@ -18,7 +20,7 @@ export const openSearchOperation: Operation = {
       description: 'The description.',
       contentType: CONTENT_TYPE,
       schema: z.string(),
-      example: describe('registry', 'https://search.example'),
+      example: '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/"></OpenSearchDescription>',
     },
   },
   problems: [],

@@ -6,14 +6,7 @@ import { memoizedParser, parsePathParam } from '../http/request/query-params.js'
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
-import {
-  exactName,
-  PACKAGE_EXAMPLE,
-  packageSchema,
-  READ_PROBLEMS,
-  SNAPSHOT_HEADERS,
-  snapshotParam,
-} from './schemas.js';
+import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
 const PREFIX = '/packages/';
 
@@ -25,6 +18,8 @@ const name = exactName.meta({
 const queryParams = z.object({ snapshot: snapshotParam });
 
 export const packageOperation: Operation = {
+  id: 'getPackage',
+  tag: 'Search',
   summary: 'The package with exactly this name',
   description: 'Clients normalise the paths of the names `.` and `..`: use `/lookup` for these.',
   params: queryParams.extend({ name }),
@@ -33,11 +28,10 @@ export const packageOperation: Operation = {
       description: 'The package.',
       schema: packageSchema,
       example: PACKAGE_EXAMPLE,
-      headers: SNAPSHOT_HEADERS,
+      headers: ['X-Snapshot'],
     },
   },
   problems: [...READ_PROBLEMS, 'unknown_package'],
-  problemHeaders: { unknown_package: SNAPSHOT_HEADERS },
 };
 
 /** `GET /packages/{name}`: the package whose name equals the rest of the path, code point by code point. */

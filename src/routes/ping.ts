@@ -1,15 +1,18 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 
 export const pingOperation: Operation = {
+  id: 'ping',
+  tag: 'Service',
   summary: 'Whether the process is alive',
   description: 'Responds in every state.',
   responses: {
     200: {
       description: 'The process is alive.',
-      schema: z.strictObject({ ping: z.literal('pong') }),
+      schema: component('Pong', { ping: z.literal('pong') }),
       example: { ping: 'pong' },
     },
   },
@@ -18,5 +21,5 @@ export const pingOperation: Operation = {
 
 /** `GET /ping`: the process is alive. Responds in every state. */
 export function ping(): Handler {
-  return () => jsonResponse({ ping: 'pong' });
+  return () => jsonResponse({ ping: 'pong' }, { 'Cache-Control': 'no-store' });
 }

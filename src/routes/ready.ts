@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Problem } from '../http/response/problem.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';
 
 export const readyOperation: Operation = {
+  id: 'getReadiness',
+  tag: 'Service',
   summary: 'Whether this replica has reached Elasticsearch since it started',
   description:
     'For startup probes: a replica with a wrong key or address never becomes ready. Once it is ready, it stays so.',
@@ -13,7 +16,7 @@ export const readyOperation: Operation = {
     200: {
       description: 'Elasticsearch has accepted the key of this replica, whether or not there is a snapshot.',
       // Not a literal: generated Java clients with a boolean constant do not compile.
-      schema: z.strictObject({ ready: z.boolean() }),
+      schema: component('Readiness', { ready: z.boolean() }),
       example: { ready: true },
     },
   },

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { PHASES } from '../rebuild/process/progress.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
@@ -17,7 +18,7 @@ export const rebuildParams = secretParams.extend({
 });
 
 const progressMembers = {
-  phase: z.enum(PHASES),
+  phase: z.enum(PHASES).meta({ id: 'RebuildPhase' }),
   rows: z.int().nonnegative(),
   total_rows: z.int().nonnegative().nullable(),
   bytes: z.int().nonnegative().nullable().meta({
@@ -25,7 +26,7 @@ const progressMembers = {
   }),
   total_bytes: z.int().nonnegative().nullable().meta({ description: 'The approximate total.' }),
   started_at: z.iso.datetime(),
-  last_failure: z.strictObject({ at: z.iso.datetime(), reason: z.string() }).nullable(),
+  last_failure: component('RebuildFailure', { at: z.iso.datetime(), reason: z.string() }).nullable(),
 };
 
 const PROGRESS_EXAMPLE = {
@@ -39,13 +40,15 @@ const PROGRESS_EXAMPLE = {
 };
 
 export const rebuildOperation: Operation = {
+  id: 'startRebuild',
+  tag: 'Access',
   summary: 'Starts a rebuild in the background',
   description: 'The current snapshot is served until the rebuild has succeeded.',
   params: rebuildParams,
   responses: {
     202: {
       description: 'The rebuild has started.',
-      schema: z.strictObject({ status: z.literal('rebuilding'), ...progressMembers }),
+      schema: component('Rebuild', { status: z.literal('rebuilding'), ...progressMembers }),
       example: { status: 'rebuilding', ...PROGRESS_EXAMPLE },
     },
   },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { component } from '../http/response/openapi-components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 import { codePoints, trimWhiteSpace } from '../unicode.js';
@@ -66,15 +67,13 @@ export const exactName = z
 export function sortParam(within: string) {
   return z
     .enum(['name', 'weight'], 'must be name or weight')
+    .meta({ id: 'SortOrder' })
     .optional()
     .meta({
       default: 'name',
       description: `The order within one ${within}: by name, or by weight, highest first, then by name. Without weights, both are equal.`,
     });
 }
-
-/** Headers of a 200 that is read from one snapshot. */
-export const SNAPSHOT_HEADERS = { 'X-Snapshot': 'The id of the snapshot that served the response.' };
 
 /** Problems of every endpoint that reads a snapshot. */
 export const READ_PROBLEMS = [
@@ -85,7 +84,7 @@ export const READ_PROBLEMS = [
 ] as const;
 
 /** A package in responses of `/browse`. */
-export const packageSchema = z.strictObject({
+export const packageSchema = component('Package', {
   no: z.int().min(1),
   name: z.string().min(1),
   version: z.string().min(1),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { linkHeader } from '../http/response/link.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
@@ -14,7 +15,6 @@ import {
   PACKAGE_EXAMPLE,
   packageSchema,
   READ_PROBLEMS,
-  SNAPSHOT_HEADERS,
   snapshotParam,
   sortParam,
   trimmedText,
@@ -37,7 +37,11 @@ export const searchParams = z.object({
   }),
 });
 
+const resultSchema = packageSchema.extend({ rank: z.int().min(0).max(2) }).meta({ id: 'SearchResult' });
+
 export const searchOperation: Operation = {
+  id: 'searchPackages',
+  tag: 'Search',
   summary: 'Packages whose name contains the query',
   description:
     '`rank` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it. Results are ' +
@@ -46,17 +50,13 @@ export const searchOperation: Operation = {
   responses: {
     200: {
       description: 'One page of matches, best rank first.',
-      schema: z.strictObject({
+      schema: component('SearchPage', {
         query: z.string(),
         count: z.int().min(0).max(MAX_LIMIT),
-        results: z.array(packageSchema.extend({ rank: z.int().min(0).max(2) })).max(MAX_LIMIT),
+        results: z.array(resultSchema).max(MAX_LIMIT),
       }),
       example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
-      headers: {
-        ...SNAPSHOT_HEADERS,
-        'X-Results-Truncated': '`true` if more names match.',
-        Link: 'The `next` matches in the same snapshot, if there are more (RFC 8288).',
-      },
+      headers: ['X-Snapshot', 'X-Results-Truncated', 'Link'],
     },
   },
   problems: READ_PROBLEMS,

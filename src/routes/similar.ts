@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
@@ -10,7 +11,6 @@ import {
   PACKAGE_EXAMPLE,
   packageSchema,
   READ_PROBLEMS,
-  SNAPSHOT_HEADERS,
   snapshotParam,
   sortParam,
   trimmedText,
@@ -34,7 +34,11 @@ const similarParams = z.object({
   snapshot: snapshotParam,
 });
 
+const resultSchema = packageSchema.extend({ distance: z.int().min(0).max(2) }).meta({ id: 'SimilarPackage' });
+
 export const similarOperation: Operation = {
+  id: 'findSimilarPackages',
+  tag: 'Search',
   summary: 'Packages whose names are easily mistaken for a name',
   description:
     'Names are compared in lower case and without `-`, `_`, `.` and spaces. `distance` is the number of ' +
@@ -45,13 +49,13 @@ export const similarOperation: Operation = {
     200: {
       description:
         'The nearest names, sorted by distance, then in the requested order; never the name itself.',
-      schema: z.strictObject({
+      schema: component('SimilarPackages', {
         name: z.string(),
         count: z.int().min(0).max(MAX_RESULTS),
-        results: z.array(packageSchema.extend({ distance: z.int().min(0).max(2) })).max(MAX_RESULTS),
+        results: z.array(resultSchema).max(MAX_RESULTS),
       }),
       example: { name: 'redis-redisaerch', count: 1, results: [{ ...PACKAGE_EXAMPLE, distance: 1 }] },
-      headers: { ...SNAPSHOT_HEADERS, 'X-Results-Truncated': '`true` if more names are similar.' },
+      headers: ['X-Snapshot', 'X-Results-Truncated'],
     },
   },
   problems: READ_PROBLEMS,

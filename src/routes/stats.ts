@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
+import { component } from '../http/response/openapi-components.js';
 import { CHANGES } from '../snapshot/change-record.js';
 import { changeCounts, type SnapshotMeta } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, notModified } from '../http/response/response.js';
-import { SNAPSHOT_HEADERS } from './schemas.js';
 
 /** Units of an age and their lengths in milliseconds, the longest first. */
 const UNITS = [
@@ -18,11 +18,14 @@ const UNITS = [
 export function statsOperation(slug: string): Operation {
   const total = totalOf(slug);
   return {
+    id: 'getStats',
+    tag: 'Service',
     summary: 'The number of packages, their registry, and the age of the snapshot',
+    description: `The first member is \`${total}\`: its middle word is the short name of the registry.`,
     responses: {
       200: {
         description: 'The current snapshot.',
-        schema: z.strictObject({
+        schema: component('Stats', {
           [total]: z.int().nonnegative(),
           source: z.string(),
           note: z.string(),
@@ -36,12 +39,7 @@ export function statsOperation(slug: string): Operation {
           source: 'tracker.debian.org',
           note: noteOf('2026-01-02T03:04:05.678Z', Date.parse('2026-01-04T03:04:05.678Z')),
         },
-        headers: {
-          ...SNAPSHOT_HEADERS,
-          'Last-Modified': 'When the snapshot was taken.',
-          'X-Snapshot-Changes':
-            'How many packages differ from the previous snapshot: `added=123, removed=45, updated=6`. Absent if it was not compared with one.',
-        },
+        headers: ['X-Snapshot', 'Last-Modified', 'X-Snapshot-Changes'],
       },
     },
     problems: ['initializing', 'search_unavailable'],

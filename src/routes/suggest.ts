@@ -6,7 +6,7 @@ import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeEntry } from '../snapshot/package-document.js';
 import { codePoints, trimWhiteSpace } from '../unicode.js';
-import { PACKAGE_EXAMPLE, SNAPSHOT_HEADERS } from './schemas.js';
+import { PACKAGE_EXAMPLE } from './schemas.js';
 import { MAX_LENGTH, MIN_LENGTH } from './search.js';
 
 export const SUGGESTIONS_TYPE = 'application/x-suggestions+json';
@@ -30,6 +30,8 @@ const { name, version, url } = PACKAGE_EXAMPLE;
 const list = z.array(z.string()).max(MAX_SUGGESTIONS);
 
 export const suggestOperation: Operation = {
+  id: 'suggestPackages',
+  tag: 'Search',
   summary: 'The most used packages whose name contains the query, for address bars',
   description: `The first ${MAX_SUGGESTIONS} results of \`/search?sort=weight\` as OpenSearch suggestions.`,
   params: suggestParams,
@@ -40,7 +42,7 @@ export const suggestOperation: Operation = {
       // Not a tuple: tools that read OpenAPI 3.1 do not know `prefixItems`.
       schema: z.array(z.union([z.string(), list])).length(4),
       example: ['redis-', [name], [version], [url]],
-      headers: SNAPSHOT_HEADERS,
+      headers: ['X-Snapshot'],
     },
   },
   problems: ['invalid_parameter', 'initializing', 'search_unavailable'],

@@ -40,7 +40,7 @@ describe('The API documentation page', function () {
       if (!request.url().startsWith(`${suite.service.url}/`)) others.push(request.url());
     });
     await page.goto(`${suite.service.url}/docs`);
-    await page.getByText('Lists and searches a snapshot').first().waitFor();
+    await page.getByRole('heading', { name: 'A first request' }).waitFor();
     return page;
   }
 
@@ -51,8 +51,22 @@ describe('The API documentation page', function () {
       if (request.resourceType() === 'script') scripts.push(request.url());
     });
     await page.goto(`${suite.service.url}/docs`);
-    await page.getByText('Lists and searches a snapshot').first().waitFor();
+    await page.getByRole('heading', { name: 'A first request' }).waitFor();
     expect(scripts).to.deep.equal([`${suite.service.url}/page/docs-page.js`]);
+  });
+
+  it('begins with a first request, pages, limits and the groups of operations', async () => {
+    const page = await open();
+    for (const name of ['A first request', 'Pages', 'Limits', 'Errors'])
+      await page.getByRole('heading', { name, exact: true }).waitFor();
+    const { tags } = (await suite.service.get('/openapi.json')).body as { tags: { name: string }[] };
+    for (const { name } of tags) await page.getByText(name, { exact: true }).first().waitFor();
+    const first = page.getByRole('link', { name: '/search?q=' });
+    const shown = await page.locator('pre').first().textContent();
+    await first.click();
+    const path = page.url().slice(suite.service.url.length);
+    expect(shown).to.include(`"query": "${new URLSearchParams(path.split('?')[1]).get('q')}"`);
+    expect(await suite.service.get(path)).to.include({ status: 200 });
   });
 
   it('describes every endpoint of the OpenAPI document', async () => {

@@ -6,7 +6,14 @@ import { expect } from 'chai';
 import { run } from '../../src/dev/run.js';
 import { packagesNamed } from '../support/datasets.js';
 import { useService } from '../support/service.js';
-import { buildGo, buildJava, buildTypeScript, generateClients, pythonWith } from '../support/toolchains.js';
+import {
+  buildGo,
+  buildJava,
+  buildTypeScript,
+  generateClients,
+  lintOpenApi,
+  pythonWith,
+} from '../support/toolchains.js';
 
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -64,6 +71,8 @@ describe('Clients generated from /openapi.json', function () {
     expect(parse(printed)).to.deep.equal(await Promise.all(pages));
     expect(printed).to.include(String(Number.MAX_SAFE_INTEGER));
   }
+
+  it('are generated from a document without a warning of Spectral', () => lintOpenApi(folder));
 
   it('read numbers above 2^31 in Go', async () => {
     const client = join(folder, 'go');

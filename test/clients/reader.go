@@ -12,18 +12,19 @@ import (
 func main() {
 	configuration := NewConfiguration()
 	configuration.Servers = ServerConfigurations{{URL: os.Args[1]}}
-	api, ctx := NewAPIClient(configuration).DefaultAPI, context.Background()
+	api, ctx := NewAPIClient(configuration), context.Background()
+	var alpha *Package = must(api.SearchAPI.GetPackage(ctx, "alpha").Execute())
 	pages := []any{
-		must(api.Browse(ctx).Execute()),
-		must(api.Browse(ctx).Page(3_000_000_000).Execute()),
-		must(api.Search(ctx).Q("alpha").Execute()),
-		must(api.Search(ctx).Q("alpha").Sort("weight").Limit(2).Execute()),
-		must(api.PackagesName(ctx, "alpha").Execute()),
-		must(api.Lookup(ctx).Name([]string{"alpha", "none"}).Execute()),
-		must(api.Similar(ctx).Name("alpah").Execute()),
-		must(api.Changes(ctx).Execute()),
-		must(api.Stats(ctx).Execute()),
-		must(api.Health(ctx).Execute()),
+		must(api.SnapshotAPI.BrowsePackages(ctx).Execute()),
+		must(api.SnapshotAPI.BrowsePackages(ctx).Page(3_000_000_000).Execute()),
+		must(api.SearchAPI.SearchPackages(ctx).Q("alpha").Execute()),
+		must(api.SearchAPI.SearchPackages(ctx).Q("alpha").Sort(WEIGHT).Limit(2).Execute()),
+		alpha,
+		must(api.SearchAPI.LookUpPackages(ctx).Name([]string{"alpha", "none"}).Execute()),
+		must(api.SearchAPI.FindSimilarPackages(ctx).Name("alpah").Execute()),
+		must(api.SnapshotAPI.ListChanges(ctx).Execute()),
+		must(api.ServiceAPI.GetStats(ctx).Execute()),
+		must(api.ServiceAPI.GetHealth(ctx).Execute()),
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(pages); err != nil {
 		log.Fatal(err)

@@ -1,6 +1,6 @@
 // Reads pages with the generated types and prints them as JSON again. The argument is the address of the service.
 import createClient from 'openapi-fetch';
-import type { paths } from './schema.js';
+import type { components, paths } from './schema.js';
 
 const api = createClient<paths>({ baseUrl: process.argv[2] ?? '', headers: { Accept: 'application/json' } });
 
@@ -10,12 +10,15 @@ async function dataOf<T>(response: Promise<{ data?: T; error?: unknown }>): Prom
   return data;
 }
 
+const alpha: components['schemas']['Package'] = await dataOf(
+  api.GET('/packages/{name}', { params: { path: { name: 'alpha' } } }),
+);
 const pages = [
   await dataOf(api.GET('/browse')),
   await dataOf(api.GET('/browse', { params: { query: { page: 3_000_000_000 } } })),
   await dataOf(api.GET('/search', { params: { query: { q: 'alpha' } } })),
   await dataOf(api.GET('/search', { params: { query: { q: 'alpha', sort: 'weight', limit: 2 } } })),
-  await dataOf(api.GET('/packages/{name}', { params: { path: { name: 'alpha' } } })),
+  alpha,
   await dataOf(api.GET('/lookup', { params: { query: { name: ['alpha', 'none'] } } })),
   await dataOf(api.GET('/similar', { params: { query: { name: 'alpah' } } })),
   await dataOf(api.GET('/changes')),

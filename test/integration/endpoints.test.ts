@@ -117,9 +117,25 @@ describe('On a snapshot,', () => {
     for (const name of ['authorization', 'cookie', 'referer', 'x-auth-user', 'x-harmless', 'x-session-id'])
       expect(body.headers).to.have.property(name, '[redacted]');
     expect(body.bypass).to.deep.equal({ valid: false, valid_for_seconds: 0 });
+    const addresses = {
+      'fastly-client-ip': '203.0.113.9',
+      'fly-client-ip': '2001:db8::9',
+      'x-client-ip': '203.0.113.9',
+      'x-azure-clientip': '203.0.113.9',
+      'x-original-forwarded-for': `unknown, 203.0.113.9?[redacted]`,
+      'cloudfront-viewer-address': '203.0.113.9:46532',
+      'x-vercel-forwarded-for': '203.0.113.9, [2001:db8::9]:443',
+    };
+    const values = { 'x-empty': '', 'x-hex': 'fee1dead', 'x-mixed': `203.0.113.9, ${secret}` };
+    const behindEdge = await get('/debug-ip', {
+      headers: { ...addresses, 'x-original-forwarded-for': `unknown, 203.0.113.9?a=${secret}`, ...values },
+    });
+    expect(behindEdge.body.headers).to.include(addresses);
+    for (const name of Object.keys(values))
+      expect(behindEdge.body.headers).to.have.property(name, '[redacted]');
     const claimed = await get('/debug-ip', { headers: { 'X-Forwarded-For': `unknown?%73ecret=${secret}` } });
     expect(claimed.body.forwarded_for).to.deep.equal(['unknown?[redacted]']);
-    expect(text + claimed.text).not.to.contain(secret);
+    expect(text + claimed.text + behindEdge.text).not.to.contain(secret);
   });
 });
 

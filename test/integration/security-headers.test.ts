@@ -24,8 +24,17 @@ const ENDPOINTS = [
 ];
 const SECRET_ENDPOINTS = ['/get-bypass?secret=wrong', '/rebuild?secret=wrong'];
 
-/** Headers that scripts of other origins can read. */
-const EXPOSED = ['Link', 'X-Results-Truncated', 'X-Snapshot', 'X-Snapshot-Changes'];
+interface Operation {
+  operationId: string;
+  tags: string[];
+  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+}
+
+interface Document {
+  components: { schemas: object; headers: object };
+  paths: Record<string, { get: Operation }>;
+  tags: { name: string }[];
+}
 
 interface Integer {
   maximum?: number;
@@ -37,6 +46,15 @@ function integersOf(node: unknown): Integer[] {
   if (typeof node !== 'object' || node === null) return [];
   const own = (node as { type?: unknown }).type === 'integer' ? [node as Integer] : [];
   return [...own, ...Object.values(node).flatMap(integersOf)];
+}
+
+/** What a document defines, as JSON: schemas of objects and of words, examples, parameters, headers and responses. */
+function definitionsIn(node: unknown): string[] {
+  if (typeof node !== 'object' || node === null) return [];
+  const isDefinition =
+    ['properties', 'enum', 'value'].some((key) => key in node) ||
+    ('description' in node && ['schema', 'headers'].some((key) => key in node));
+  return [...(isDefinition ? [JSON.stringify(node)] : []), ...Object.values(node).flatMap(definitionsIn)];
 }
 
 describe('Responses to browsers', function () {
@@ -55,6 +73,8 @@ describe('Responses to browsers', function () {
         // The proxy's decision: it would bind other hosts of the operator.
         expect(headers.has('Strict-Transport-Security'), path).to.equal(false);
         expect(headers.has('X-Powered-By'), path).to.equal(false);
+        // Without it, a cache may keep a response for as long as it likes.
+        expect(headers.has('Cache-Control'), path).to.equal(true);
       }
     });
 
@@ -70,12 +90,15 @@ describe('Responses to browsers', function () {
         ['/nowhere', 'OPTIONS'],
         ['/', 'POST'],
       ];
+      const { components } = (await get('/openapi.json')).body as unknown as Document;
+      // Browsers let scripts read the date without being asked.
+      const described = Object.keys(components.headers).filter((name) => name !== 'Last-Modified');
       for (const [path, method] of requests) {
         const { headers } = await get(path, { method, headers: { Origin: 'https://other.example' } });
         const what = `${method} ${path}`;
         expect(headers.get('Access-Control-Allow-Origin'), what).to.equal('*');
         const exposed = headers.get('Access-Control-Expose-Headers')?.split(',');
-        expect(exposed, what).to.include.members(EXPOSED);
+        expect(exposed, what).to.include.members(['Allow', ...described]);
         expect(headers.has('Access-Control-Allow-Credentials'), what).to.equal(false);
       }
     });
@@ -134,5 +157,38 @@ describe('Responses to browsers', function () {
         path.replace(/\?.*/, '').replace('/alpha', '/{name}'),
       ),
     );
+  });
+
+  it('are described once each, by the names that clients use', async () => {
+    const { body, text } = await get('/openapi.json');
+    const { components, paths, tags } = body as unknown as Document;
+    expect(Buffer.byteLength(text)).to.be.below(45_000);
+    expect(components.schemas).to.include.all.keys(
+      'Package',
+      'SearchResult',
+      'SimilarPackage',
+      'LookupResult',
+      'Change',
+      'BrowsePage',
+      'SearchPage',
+      'ChangesPage',
+      'Problem',
+      'ProblemCode',
+    );
+    const defined = definitionsIn(body);
+    expect(defined.filter((json, i) => defined.indexOf(json) !== i)).to.deep.equal([]);
+    const operations = Object.values(paths).map(({ get: operation }) => operation);
+    const ids = operations.map(({ operationId }) => operationId);
+    expect(new Set(ids).size).to.equal(ids.length);
+    expect(ids).to.include.members(['getPackage', 'searchPackages', 'browsePackages', 'listChanges']);
+    expect(new Set(operations.flatMap((operation) => operation.tags))).to.deep.equal(
+      new Set(tags.map(({ name }) => name)),
+    );
+    expect(tags).to.have.length(4);
+    for (const { content } of operations.flatMap(({ responses }) => Object.values(responses))) {
+      // References, and schemas of texts.
+      for (const { schema } of Object.values(content ?? {}))
+        expect(schema).not.to.have.property('properties');
+    }
   });
 });

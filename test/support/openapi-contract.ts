@@ -6,7 +6,11 @@ import type { TestResponse } from './service.js';
 interface MediaType {
   schema: object;
   example?: unknown;
-  examples?: Record<string, { value: unknown }>;
+  examples?: Record<string, { value: unknown } | Reference>;
+}
+
+interface Reference {
+  $ref: string;
 }
 
 interface ResponseObject {
@@ -15,7 +19,15 @@ interface ResponseObject {
 }
 
 interface Document {
-  paths: Record<string, { get: { responses: Record<string, ResponseObject> } }>;
+  paths: Record<
+    string,
+    {
+      get: {
+        parameters?: ({ schema: { examples?: unknown[] } } | Reference)[];
+        responses: Record<string, ResponseObject | Reference>;
+      };
+    }
+  >;
   components: { schemas: { Problem: object } };
 }
 
@@ -59,6 +71,8 @@ class OpenApiContract {
 
   constructor(private readonly document: Document) {
     (addFormats as unknown as (ajv: Ajv2020) => void)(this.#ajv);
+    // What references in schemas begin with.
+    this.#ajv.addKeyword('components');
   }
 
   /** Fails if the response has a status, body or header that the document does not list, or lacks the body. */
@@ -74,8 +88,7 @@ class OpenApiContract {
       if (status === 200) expect(type, what).to.match(/^(text|image)\//);
       return;
     }
-    const responses = this.document.paths[templateOf(pathname)]?.get.responses ?? {};
-    const response = responses[String(status)];
+    const response = this.#responsesOf(templateOf(pathname))[String(status)];
     if (response === undefined && ANYWHERE.includes(status)) {
       expect(type, what).to.equal('application/problem+json');
       if (!hasNoBody) this.#validate(what, answer.body, this.document.components.schemas.Problem);
@@ -86,24 +99,49 @@ class OpenApiContract {
     expect(Object.keys(response.content), what).to.include(type);
     const special = SPECIAL_HEADERS.filter((header) => headers.has(header));
     expect(Object.keys(response.headers), what).to.include.members(special);
-    if (!hasNoBody) this.#validate(what, answer.body, response.content[type]?.schema ?? {});
+    if (hasNoBody) return;
+    const { schema = {}, examples } = response.content[type] ?? {};
+    this.#validate(what, answer.body, schema);
+    // The examples of problems show which of them have this status here.
+    if (examples !== undefined) {
+      expect(answer.body, what).to.include({ status });
+      expect(Object.keys(examples), what).to.include(answer.body.code);
+    }
   }
 
   /** Fails if an example does not match its schema, or is missing. */
   checkExamples(): void {
     for (const [path, { get }] of Object.entries(this.document.paths)) {
-      for (const [status, { content }] of Object.entries(get.responses)) {
+      for (const { schema } of (get.parameters ?? []).map((parameter) => this.#resolve(parameter))) {
+        for (const example of schema.examples ?? [])
+          this.#validate(`the example of a parameter at ${path}`, example, schema);
+      }
+      for (const [status, { content }] of Object.entries(this.#responsesOf(path))) {
         for (const { schema, example, examples } of Object.values(content)) {
-          for (const { value } of Object.values(examples ?? { example: { value: example } }))
-            this.#validate(`the example of ${status} at ${path}`, value, schema);
+          for (const one of Object.values(examples ?? { example: { value: example } }))
+            this.#validate(`the example of ${status} at ${path}`, this.#resolve(one).value, schema);
         }
       }
     }
   }
 
+  #responsesOf(path: string): Record<string, ResponseObject> {
+    const responses = Object.entries(this.document.paths[path]?.get.responses ?? {});
+    return Object.fromEntries(responses.map(([status, response]) => [status, this.#resolve(response)]));
+  }
+
+  #resolve<Part extends object>(part: Part | Reference): Part {
+    if (!('$ref' in part)) return part;
+    const [, ...keys] = part.$ref.split('/');
+    return keys.reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], this.document) as Part;
+  }
+
   #validate(what: string, body: unknown, schema: object): void {
     let validate = this.#validators.get(schema);
-    if (validate === undefined) this.#validators.set(schema, (validate = this.#ajv.compile(schema)));
+    if (validate === undefined) {
+      validate = this.#ajv.compile({ ...schema, components: this.document.components });
+      this.#validators.set(schema, validate);
+    }
     if (!validate(body)) expect.fail(`${this.#ajv.errorsText(validate.errors)} in ${what}`);
   }
 }

@@ -69,6 +69,19 @@ export async function buildGo(folder: string): Promise<string> {
   return program;
 }
 
+const LINTER = '@stoplight/spectral-cli@6.16.3';
+
+/** Fails if the file `openapi.json` of a folder violates a rule of Spectral for OpenAPI, warnings included. */
+export async function lintOpenApi(folder: string): Promise<void> {
+  // Whom to ask is up to the operator of a service.
+  const ruleset = { extends: 'spectral:oas', rules: { 'info-contact': 'off' } };
+  await writeFile(join(folder, 'ruleset.json'), JSON.stringify(ruleset));
+  const lint = ['spectral', 'lint', '--ruleset', 'ruleset.json', '--fail-severity', 'hint', 'openapi.json'];
+  await run('npm', ['exec', '--yes', '--ignore-scripts', `--package=${LINTER}`, '--', ...lint], {
+    cwd: folder,
+  });
+}
+
 /** The generator of types, and the client that uses them. The generator needs an earlier compiler than this project has. */
 const TYPES = ['--package=openapi-typescript@7.13.0', '--package=typescript@5.9.3'];
 const FETCH = 'openapi-fetch@0.17.0';

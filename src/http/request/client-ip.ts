@@ -71,7 +71,7 @@ function limitKey(ip: string): string {
  * of a proxy. IPv4-mapped IPv6 is written as IPv4, other IPv6 in canonical form.
  * @returns undefined if it is not an address.
  */
-function addressOf(hop = ''): string | undefined {
+export function addressOf(hop = ''): string | undefined {
   const [, bracketed, ipv4] = WITH_PORT.exec(hop) ?? [];
   const address = bracketed ?? ipv4 ?? hop;
   if (isIP(address) === 4) return address;

@@ -38,6 +38,8 @@ const DOCUMENTATION: ResponseHeaders = {
 const CORS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': [
+    'Allow',
+    'Content-Disposition',
     'ETag',
     'Link',
     'RateLimit',

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { Problem, PROBLEMS, type ProblemCode } from './problem.js';
+import { REQUEST_ID } from '../request/request-context.js';
+
+export type Json = Record<string, unknown>;
+
+/** Additional members of problems, by their code. */
+export type ProblemMembers = Partial<Record<ProblemCode, { shape: z.ZodRawShape; example: Json }>>;
+
+/** All headers that the document describes. */
+const HEADERS = {
+  [REQUEST_ID]:
+    'Identifies the request in the logs. An id sent by the client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
+  'RateLimit-Policy': 'The rate limit and its name: `q` points in `w` seconds (IETF draft).',
+  RateLimit: '`r` points remain; the limit resets in `t` seconds. Most requests cost one point.',
+  'Retry-After': 'Seconds until a retry may succeed.',
+  'X-Snapshot': 'The id of the snapshot that served the response.',
+  'X-Snapshot-Changes':
+    'How many packages differ from the previous snapshot: `added=123, removed=45, updated=6`. Absent if it was not compared with one.',
+  'X-Results-Truncated': '`true` if more names match.',
+  Link: 'Pages of the same snapshot, if they exist (RFC 8288): `next`, and for `/browse` also `first`, `prev` and `last`.',
+  'Last-Modified': 'When the snapshot was taken.',
+  'Content-Disposition': 'A file name with registry and snapshot.',
+};
+
+/** Parameters that are the same wherever they are. */
+const SHARED_PARAMS = new Set(['secret', 'snapshot']);
+
+export type HeaderName = keyof typeof HEADERS;
+
+/** An object in responses. @param id its name in the document. */
+export function component<Shape extends z.ZodRawShape>(id: string, shape: Shape) {
+  return z.strictObject(shape).meta({ id });
+}
+
+/** The components of the document: what operations share, so that generated clients have one type for it. */
+export class OpenApiComponents {
+  readonly parts = {
+    schemas: {} as Json,
+    parameters: {} as Json,
+    headers: {} as Json,
+    responses: {} as Json,
+    examples: {} as Json,
+  };
+  readonly #problem: z.ZodType;
+
+  constructor(private readonly members: ProblemMembers) {
+    this.#problem = problemSchema(members);
+  }
+
+  /** A schema as JSON Schema. Those with an `id` (`meta`) are components. */
+  schema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
+    const { properties, $defs } = jsonSchema(z.object({ schema }), io);
+    Object.assign(this.parts.schemas, $defs);
+    return (properties as { schema: Json }).schema;
+  }
+
+  /** Path and query parameters. */
+  params(path: string, params: z.ZodObject): Json[] {
+    const { properties, required = [] } = this.schema(params, 'input') as {
+      properties: Record<string, Json>;
+      required?: string[];
+    };
+    return Object.entries(properties).map(([name, { description, ...schema }]) => {
+      const where = path.includes(`{${name}}`) ? 'path' : 'query';
+      const isRequired = required.includes(name) && { required: true };
+      const param = { name, in: where, ...isRequired, description, schema };
+      return SHARED_PARAMS.has(name) ? this.#add('parameters', name, param) : param;
+    });
+  }
+
+  /** Headers of a response. @param limited whether its requests have a rate limit. */
+  headers(limited: boolean, special: readonly HeaderName[] = []): Json {
+    const limits = limited ? (['RateLimit-Policy', 'RateLimit'] as const) : [];
+    const names: HeaderName[] = [REQUEST_ID, ...limits, ...special];
+    const described = names.map((name) => {
+      const header = { description: HEADERS[name], schema: { type: 'string' } };
+      return [name, this.#add('headers', name, header)];
+    });
+    return Object.fromEntries(described) as Json;
+  }
+
+  /** Responses that report problems, by status, which several of them may share. */
+  problems(all: readonly ProblemCode[], limited: boolean): Json {
+    const statuses = new Set(all.map((code) => PROBLEMS[code].status));
+    const described = Array.from(statuses, (status) => {
+      const codes = all.filter((code) => PROBLEMS[code].status === status);
+      return [status, this.#problemResponse(status, codes, limited)];
+    });
+    return Object.fromEntries(described) as Json;
+  }
+
+  #problemResponse(status: number, codes: readonly ProblemCode[], limited: boolean): Json {
+    const name = codes.map(pascalCase).join('Or') + (limited ? '' : 'Unlimited');
+    const examples = codes.map((code) => {
+      const value = { ...new Problem(code).body, ...this.members[code]?.example };
+      return [code, this.#add('examples', code, { value })];
+    });
+    return this.#add('responses', name, {
+      description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].description}`).join('; '),
+      headers: this.headers(limited, [
+        ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
+        ...(codes.includes('unknown_package') ? (['X-Snapshot'] as const) : []),
+      ]),
+      content: {
+        'application/problem+json': {
+          schema: this.schema(this.#problem),
+          examples: Object.fromEntries(examples) as Json,
+        },
+      },
+    });
+  }
+
+  #add(kind: keyof OpenApiComponents['parts'], name: string, part: Json): Json {
+    this.parts[kind][name] = part;
+    return { $ref: `#/components/${kind}/${name}` };
+  }
+}
+
+/** One schema for all problems: clients read `code`, whatever the endpoint is. */
+function problemSchema(members: ProblemMembers) {
+  const additional = Object.values(members).map(({ shape }) => z.object(shape).partial().shape);
+  return component('Problem', {
+    type: z.literal('about:blank'),
+    title: z.string(),
+    status: z.int().min(400).max(599),
+    detail: z.string().meta({ description: 'For people: names the parameter and the fault.' }),
+    code: z
+      .enum(Object.keys(PROBLEMS))
+      .meta({ id: 'ProblemCode', description: 'For programs. Which members follow depends on it.' }),
+    ...(Object.assign({}, ...additional) as z.ZodRawShape),
+  });
+}
+
+function pascalCase(code: ProblemCode): string {
+  return code.replace(/(?:^|_)(.)/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+const MAX_INT32 = 2 ** 31 - 1;
+
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const described = z.toJSONSchema(schema, {
+    io,
+    override: ({ zodSchema, jsonSchema: part }) => {
+      // Redundant beside a format. A numeric query parameter is described as a number, not as the string that is parsed.
+      if (part.type === 'integer' || part.format !== undefined) delete part.pattern;
+      if (part.type === 'integer' && (part.maximum ?? Infinity) > MAX_INT32) {
+        // Generated clients use 32 bits without it.
+        part.format = 'int64';
+        // Zod adds it to every integer.
+        if (zodSchema instanceof z.ZodNumber) delete part.maximum;
+      }
+      if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
+    },
+  });
+  return JSON.parse(JSON.stringify(described).replaceAll('#/$defs/', '#/components/schemas/')) as Json;
+}
