@@ -23,7 +23,7 @@ const DOCUMENTS = [
   ...GUIDES,
 ];
 
-/** Read by Docker Compose, by Node itself, and by `proxy-from-env`. */
+/** Read by Docker Compose, by Node itself, and by downloads. */
 const READ_BY_OTHERS = ['COMPOSE_PROFILES', 'NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
 
 /** In the usage of a command. */
