@@ -354,6 +354,18 @@ describe('The MCP server without its service', () => {
     }
   });
 
+  it('refuses a token that no header can carry, without printing it', async () => {
+    for (const token of ['1700000000:hush\ntoken', '1700000000:hush-token\r\n', 'hush-tokęn']) {
+      const args = ['--url', 'http://127.0.0.1:1'];
+      const { code, stdout, stderr } = await runCommand('mcp/mcp', { BYPASS_TOKEN: token }, args);
+      expect({ code, stdout, stderr }).to.deep.equal({
+        code: 2,
+        stdout: '',
+        stderr: 'BYPASS_TOKEN has a character that no token has, such as a line break\n',
+      });
+    }
+  });
+
   it('writes nothing but JSON-RPC to standard output, and ends with its input', async () => {
     const program = spawn(process.execPath, [MCP_PROGRAM, '--url', 'http://127.0.0.1:1']);
     const output = text(program.stdout);
