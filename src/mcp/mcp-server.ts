@@ -2,8 +2,14 @@ import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { trimWhiteSpace } from '../unicode.js';
 import type { ApiClient } from './api-client.js';
-import { checkedSchema, checkPackages, MAX_NAMES } from './check-packages.js';
-import { foundSchema, lookAlikeSchema, SnapshotReader, snapshotSchema } from './snapshot-reader.js';
+import { checkedSchema, checkPackages } from './check-packages.js';
+import {
+  foundSchema,
+  lookAlikeSchema,
+  MAX_NAMES,
+  SnapshotReader,
+  snapshotSchema,
+} from './snapshot-reader.js';
 
 const name = z.string().overwrite(trimWhiteSpace);
 
@@ -23,7 +29,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
     {
       description:
         'Check package names before installing. exists_as: another spelling of `package`. not_checked: no such ' +
-        'package, look-alikes unknown (at most 10 names a call): ask again.',
+        'package, look-alikes unknown (10 a call): ask again.',
       inputSchema: z.object({
         names: z.array(name).min(1).max(MAX_NAMES),
         compare_existing: z

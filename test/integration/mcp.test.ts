@@ -17,7 +17,9 @@ import { waitFor } from '../support/wait-for.js';
 const NAMES = Array.from({ length: 90 }, (_, i) => `package-number-${i}`);
 const AWKWARD = ['@scope/name', 'c++', 'a&name=b', '日本語', 'x'.repeat(100), 'y'.repeat(300)];
 const SPELLINGS = ['redis-py', 'redis_py', 'redispi'];
-const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS]);
+/** One has a name that looks like the other with a version. */
+const VERSIONED = ['exact', 'exact@1.0'];
+const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS, ...VERSIONED]);
 const entryOf = (name: string) => PACKAGES.find((entry) => entry.name === name);
 
 const callOf = (client: Client, tool: string) => (args: Record<string, unknown>, signal?: AbortSignal) =>
@@ -121,8 +123,59 @@ for (const mode of PROTOCOLS) {
           ],
         },
         { name: 'unheard-of', status: 'missing', look_alikes: [] },
-        { name: 'z'.repeat(101), status: 'not_checked' },
+        { name: 'unheard-of', status: 'missing', look_alikes: [] },
+        {
+          name: 'z'.repeat(101),
+          status: 'missing',
+          reason: 'names of over 100 characters are not compared',
+        },
       ]);
+    });
+
+    it('checks names that have versions without them, unless a package is named so', async () => {
+      const texts: [text: string, checked: string][] = [
+        ['redis-py@4.17.21', 'redis-py'],
+        ['redis_py==2.20.0', 'redis_py'],
+        ['redispi[hiredis]>=5', 'redispi'],
+        ['@scope/name@22', '@scope/name'],
+        ['pkg:npm/%40scope/name@4', '@scope/name'],
+        ['"redis-py"', 'redis-py'],
+        ['exact@2.0', 'exact'],
+      ];
+      const { results } = await check({ names: [...texts.map(([text]) => text), 'exact@1.0', 'lost@1'] });
+      expect(results).to.deep.equal([
+        ...texts.map(([name, checked_name]) => {
+          return { name, checked_name, status: 'exists', package: entryOf(checked_name) };
+        }),
+        { name: 'exact@1.0', status: 'exists', package: entryOf('exact@1.0') },
+        { name: 'lost@1', checked_name: 'lost', status: 'missing', look_alikes: [] },
+      ]);
+    });
+
+    it('has a result for each of a hundred names, also if some are invalid', async () => {
+      const invalid = [
+        '',
+        'a'.repeat(513),
+        '語'.repeat(171),
+        'git+https://registry.example/a',
+        'npm i redis-py',
+      ];
+      const many = [...invalid, ...Array<string>(7).fill('redis-py@1'), ...NAMES.slice(0, 88)];
+      const { results } = await check({ names: many });
+      expect(results.map(({ name }) => name)).to.deep.equal(many);
+      expect(results.map(({ status }) => status)).to.deep.equal(
+        many.map((_, i) => (i < invalid.length ? 'invalid' : 'exists')),
+      );
+      const nameless = 'this is not a name: ask for the name alone, without version, address or command';
+      expect(results.slice(0, invalid.length)).to.deep.equal(
+        [
+          'the name is empty',
+          'the name has more than 512 bytes',
+          'the name has more than 512 bytes',
+          nameless,
+          nameless,
+        ].map((reason, i) => ({ name: invalid[i], status: 'invalid', reason })),
+      );
     });
 
     it('checks a hundred names with 12 requests and 41 points, and ten of them for look-alikes', async () => {
@@ -164,14 +217,11 @@ for (const mode of PROTOCOLS) {
     });
 
     it('reports invalid arguments as errors of the tool', async () => {
-      const check = callOf(client, 'check_packages');
       for (const names of [[], Array(101).fill('a'), 'redis']) {
-        const result = await check({ names });
+        const result = await callOf(client, 'check_packages')({ names });
         expect(result.isError).to.equal(true);
         expect(textOf(result)).to.include('names');
       }
-      const empty = await check({ names: ['a', ' '] });
-      expect(textOf(empty)).to.match(/^invalid_parameter: .*1 to 512 bytes/);
       const short = await callOf(client, 'search_packages')({ query: 'a' });
       expect([short.isError, textOf(short)]).to.deep.equal([
         true,
