@@ -65,7 +65,8 @@ for (const mode of PROTOCOLS) {
       ]);
       for (const { outputSchema, annotations } of tools) {
         expect(outputSchema?.['required']).to.include.members(['registry', 'taken_at', 'note', 'results']);
-        expect(annotations).to.include({ readOnlyHint: true });
+        expect(annotations?.title).to.match(/^[A-Z][a-z ]+ names$|^Search packages$/);
+        expect(annotations).to.include({ readOnlyHint: true, idempotentHint: true, openWorldHint: false });
       }
       expect(JSON.stringify(tools).length).to.be.at.most(4000);
     });
@@ -178,6 +179,30 @@ for (const mode of PROTOCOLS) {
       );
     });
 
+    it('takes lists, numbers and booleans as clients send them', async () => {
+      for (const names of [
+        '["redis-py", "exact"]',
+        'redis-py, exact',
+        'redis-py\nexact\n',
+        ['redis-py', 'exact'],
+      ]) {
+        const { results } = await check({ names, compare_existing: 'False' });
+        expect(results.map(({ name, status }) => `${name} ${status}`)).to.deep.equal([
+          'redis-py exists',
+          'exact exists',
+        ]);
+      }
+      for (const compare_existing of ['true', 'TRUE', null]) {
+        expect((await check({ names: 'exact', compare_existing })).results).to.have.length(1);
+      }
+      for (const limit of ['2', 2, ' 2 ']) {
+        const found = await callOf(client, 'search_packages')({ query: 'package', limit });
+        expect((found.structuredContent as { results: unknown[] }).results).to.have.length(2);
+      }
+      const { isError } = await callOf(client, 'similar_packages')({ name: 'redis', limit: 'all' });
+      expect(isError).to.equal(true);
+    });
+
     it('checks a hundred names with 12 requests and 41 points, and ten of them for look-alikes', async () => {
       const missing = Array.from({ length: 10 }, (_, i) => `unknown-name-${i}-${'x'.repeat(40)}`);
       const before = await used();
@@ -217,7 +242,7 @@ for (const mode of PROTOCOLS) {
     });
 
     it('reports invalid arguments as errors of the tool', async () => {
-      for (const names of [[], Array(101).fill('a'), 'redis']) {
+      for (const names of [[], Array(101).fill('a'), '[]', 1]) {
         const result = await callOf(client, 'check_packages')({ names });
         expect(result.isError).to.equal(true);
         expect(textOf(result)).to.include('names');
