@@ -1,7 +1,6 @@
 import { commitHistoryEntry, pushAddress, recordTyping } from './address.js';
 import { isLimitNear } from './api.js';
 import { Composition } from './composition.js';
-import { listenToCopyButtons } from './copy-button.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
 import { titleOf } from './render.js';
@@ -95,7 +94,6 @@ document.addEventListener('click', (event) => {
   scrollTo({ top: 0 });
   input.focus({ preventScroll: true });
 });
-listenToCopyButtons(results.packages);
 addEventListener('popstate', showAddress);
 listenToKeys(input, results.packages, () => {
   if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
