@@ -68,11 +68,13 @@ export async function fetchJson<T>(
 ): Promise<ApiResult<T>> {
   let response: Response;
   let text: string;
+  signal?.throwIfAborted();
+  // Safari has `AbortSignal.any` since 17.4 only.
+  const ended = new AbortController();
+  for (const one of [signal, AbortSignal.timeout(TIMEOUT_MS)])
+    one?.addEventListener('abort', () => ended.abort());
   try {
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
-    response = await fetch(path, {
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
-    });
+    response = await fetch(path, { signal: ended.signal });
     text = await response.text();
   } catch {
     signal?.throwIfAborted();

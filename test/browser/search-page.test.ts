@@ -269,6 +269,16 @@ describe('The search page', function () {
     await page.waitForURL(url);
   });
 
+  it('works where AbortSignal.any is missing', async () => {
+    const page = await browser.open(`${suite.service.url}/?q=redis`, {}, () => {
+      Object.defineProperty(AbortSignal, 'any', { value: undefined });
+    });
+    await waitForResults(page, 'redis');
+    await searchBox(page).fill('sqlite');
+    await waitForResults(page, 'sqlite');
+    await page.getByText('1,500 packages').waitFor();
+  });
+
   it('browses all packages, page by page', async () => {
     const page = await open();
     const pager = page.getByRole('navigation', { name: 'Pages' });
