@@ -269,6 +269,21 @@ describe('The search page', function () {
     await page.waitForURL(url);
   });
 
+  it('prints results, without what is for the screen alone', async () => {
+    for (const path of ['/?q=java', '/?page=2', '/?q=redis-server']) {
+      const page = await open(path);
+      const shown = await names(page);
+      await page.emulateMedia({ media: 'print' });
+      expect(await page.locator('.packages .name').filter({ visible: true }).allTextContents()).to.deep.equal(
+        shown,
+      );
+      for (const hidden of ['form', 'h1', 'header', 'button', '.pager'])
+        expect(await page.locator(hidden).filter({ visible: true }).count(), hidden).to.equal(0);
+      expect(await page.locator('#snapshot').isVisible()).to.equal(true);
+      await screenshot(page, 'print');
+    }
+  });
+
   it('works where AbortSignal.any is missing', async () => {
     const page = await browser.open(`${suite.service.url}/?q=redis`, {}, () => {
       Object.defineProperty(AbortSignal, 'any', { value: undefined });
