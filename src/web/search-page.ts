@@ -99,3 +99,5 @@ listenToKeys(input, results.packages, () => {
   if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
 });
 showAddress();
+// On a page with results, keys such as Space scroll.
+if (location.search === '') input.focus();

@@ -88,7 +88,7 @@ describe('The search page with weights', function () {
     await waitUntilIdle(page);
 
     // The choice holds for what is typed next.
-    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
     await searchBox(page).fill('');
     await waitForHeading(page, 'All packages');
     expect(await order(page).isVisible()).to.equal(false);
@@ -293,6 +293,7 @@ describe('The search page with weights', function () {
       await page.keyboard.press(key);
       await has(name);
     };
+    await page.keyboard.press('/');
     await press('Tab', 'Most used');
     await press('ArrowRight', 'A–Z');
     await page.waitForURL('**/?q=expresss&sort=name');
@@ -308,10 +309,12 @@ describe('The search page with weights', function () {
     await spoken(page, 'Copied expresss');
     await press('Tab', 'express');
     await press('Tab', 'expres');
-    await page.keyboard.press('/');
+    await press('/', 'expres');
+    await page.keyboard.press('Escape');
     expect(await focused(page)).to.equal('query');
     await press('Tab', 'Most used');
-    await page.keyboard.press('/');
+    await press('/', 'Most used');
+    await page.keyboard.press('Escape');
     expect(await focused(page)).to.equal('query');
 
     // The arrows move from a button, too.
