@@ -166,6 +166,15 @@ describe('The documentation', () => {
     }
   });
 
+  it('redirects the output of no program to a file: PowerShell 5 would write UTF-16', () => {
+    const blocks = DOCUMENTS.flatMap((path) => tokensOf<Tokens.Code>(read(path), 'code'));
+    const commands = blocks
+      .flatMap(({ text }) => text.split('\n'))
+      .filter((line) => /^(?:docker|node|npm) /.test(line));
+    expect(commands).not.to.deep.equal([]);
+    expect(commands.filter((line) => / >/.test(line))).to.deep.equal([]);
+  });
+
   it('has few words, the evidence apart', () => {
     const texts = [
       'README.md',
