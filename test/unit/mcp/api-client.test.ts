@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { ApiClient } from '../../../src/mcp/api-client.js';
+import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
 
 const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
@@ -61,6 +62,18 @@ describe('The API client of the MCP server', () => {
       expect(await snapshot.search('a', 5)).to.deep.equal({ results: [], truncated: false });
       expect(asked.at(-1)?.url).to.equal(`/base/search?q=a&limit=5&sort=weight${query}`);
     }
+  });
+
+  it('takes the package that the registry has for another spelling, whatever its look-alikes', async () => {
+    const redis = { no: 1, name: 'redis-py', version: '1', url: 'https://registry.example/redis-py' };
+    const other = { ...redis, name: 'redispy', distance: 0 };
+    respond = (response) => {
+      const isLookup = asked.at(-1)?.url?.startsWith('/base/lookup') === true;
+      json(response, { results: isLookup ? [{ name: 'Redis_Py', package: redis }] : [other] });
+    };
+    expect(await checkPackages(await reader(), ['Redis_Py'], false)).to.deep.equal([
+      { name: 'Redis_Py', status: 'exists_as', package: redis, look_alikes: [other] },
+    ]);
   });
 
   it('reads the time to wait in both forms of Retry-After, and assumes ten seconds without it', async () => {
