@@ -1,4 +1,3 @@
-import { fetch, ProxyAgent, type Dispatcher, type Headers } from 'undici';
 import { z } from 'zod';
 import { messageOf } from '../error-message.js';
 
@@ -21,21 +20,16 @@ const problemSchema = z.object({ code: z.string(), detail: z.string() });
 
 /** A client of the HTTP API of one service. */
 export class ApiClient {
-  readonly #dispatcher: Dispatcher | undefined;
-
   /**
    * @param base the address of the service; its path, if it has one, ends with a slash.
    * @param token from `/get-bypass`: skips the rate limits for one hour.
-   * @param proxy the address of the proxy to the service.
+   * @param send sends requests, perhaps by a proxy.
    */
   constructor(
     private readonly base: URL,
     private readonly token?: string,
-    proxy?: URL,
-  ) {
-    // As for downloads, a tunnel for https alone: proxies refuse one to other ports.
-    if (proxy !== undefined) this.#dispatcher = new ProxyAgent({ uri: proxy.href, proxyTunnel: false });
-  }
+    private readonly send = fetch,
+  ) {}
 
   /**
    * Sends a request and parses the response.
@@ -53,8 +47,7 @@ export class ApiClient {
 
   async #fetch(url: URL, signal: AbortSignal) {
     try {
-      const response = await fetch(url, {
-        ...(this.#dispatcher === undefined ? {} : { dispatcher: this.#dispatcher }),
+      const response = await this.send(url, {
         headers: this.token === undefined ? {} : { 'X-Bypass-Token': this.token },
         // A redirect could take the token to another host.
         redirect: 'manual',

@@ -5,6 +5,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { ProxyError, proxyOf } from '../proxy.js';
 import { ApiClient } from './api-client.js';
 import { createMcpServer } from './mcp-server.js';
+import { proxiedFetch } from './proxied-fetch.js';
 
 /** The program is misused. The message is for whoever has configured it. */
 class UsageError extends Error {}
@@ -16,13 +17,14 @@ const TOKEN = /^[\x21-\x7e]+$/;
  * `node dist/mcp/mcp.js --url http://…`: an MCP server on standard input and output, until the input ends. It is a client of
  * the service at that address. `BYPASS_TOKEN` is a token from `/get-bypass`. Exit code 2: misused.
  */
-function main(args: string[], token: string | undefined): void {
+async function main(args: string[], token: string | undefined): Promise<void> {
   try {
     const base = addressIn(args);
     if (token !== undefined && !TOKEN.test(token)) {
       throw new UsageError('BYPASS_TOKEN has a character that no token has, such as a line break');
     }
-    const api = new ApiClient(base, token, proxyOf(base));
+    const proxy = proxyOf(base);
+    const api = new ApiClient(base, token, proxy && (await proxiedFetch(proxy)));
     serveStdio(() => createMcpServer(api, packageJson.version), {
       onerror: ({ message }) => console.error(message),
     });
@@ -46,4 +48,4 @@ function addressIn(args: string[]): URL {
   throw new UsageError('usage: node dist/mcp/mcp.js --url http://HOST:PORT');
 }
 
-main(process.argv.slice(2), process.env['BYPASS_TOKEN'] || undefined);
+await main(process.argv.slice(2), process.env['BYPASS_TOKEN'] || undefined);
