@@ -24,11 +24,13 @@ export class ApiClient {
   /**
    * @param base the address of the service; its path, if it has one, ends with a slash.
    * @param token from `/get-bypass`: skips the rate limits for one hour.
+   * @param send sends requests, perhaps by a proxy.
    * @param timeoutMs of one request.
    */
   constructor(
     private readonly base: URL,
     private readonly token?: string,
+    private readonly send = fetch,
     private readonly timeoutMs = TIMEOUT_MS,
   ) {}
 
@@ -49,7 +51,7 @@ export class ApiClient {
   async #fetch(url: URL, signal: AbortSignal) {
     try {
       return await withDeadline(this.timeoutMs, signal, async (signal) => {
-        const response = await fetch(url, {
+        const response = await this.send(url, {
           headers: this.token === undefined ? {} : { 'X-Bypass-Token': this.token },
           // A redirect could take the token to another host.
           redirect: 'manual',

@@ -7,9 +7,7 @@ import {
   type Package,
   type SnapshotReader,
 } from './snapshot-reader.js';
-
-/** Maximum number of names in a call: that of `/lookup`. */
-export const MAX_NAMES = 100;
+import { nameIn } from './specifier.js';
 
 /** Requests for look-alikes in a call. They cost three points each, of 120 a minute by default. */
 const MAX_COMPARED = 10;
@@ -21,12 +19,19 @@ const MAX_LOOK_ALIKES = 5;
 const MAX_LENGTH = 100;
 const MAX_SIMILAR = 50;
 
+/** Maximum length of a name that `/lookup` accepts, in bytes. */
+const MAX_BYTES = 512;
+
 /** How many times more a look-alike must be used than an existing package, to be suspected as the intended one. */
 const FAR_MORE_USED = 100;
 
 export const checkedSchema = z.object({
   name: z.string(),
-  status: z.enum(['exists', 'exists_as', 'missing', 'not_checked']),
+  /** The name in `name`, if that also has a version or the like. */
+  checked_name: z.string().optional(),
+  status: z.enum(['exists', 'exists_as', 'missing', 'not_checked', 'invalid']),
+  /** Why a name is invalid or was not compared. */
+  reason: z.string().optional(),
   package: packageSchema.optional(),
   look_alikes: z.array(lookAlikeSchema).optional(),
 });
@@ -34,59 +39,87 @@ export const checkedSchema = z.object({
 type Checked = z.output<typeof checkedSchema>;
 
 /**
- * Checks names, one request after the other.
+ * Checks names, one request after the other. A text that is no name, but has a version or the like, is checked without it.
  * @param compareExisting also compares packages that exist with look-alikes that are used far more, beginning with the
  *   least used; only if entries have weights.
- * @returns one result for each name, in their order, without repetitions.
+ * @returns one result for each name, in their order.
  */
 export async function checkPackages(
   reader: SnapshotReader,
   names: readonly string[],
   compareExisting: boolean,
 ): Promise<Checked[]> {
-  const unique = [...new Set(names)];
-  const found = await reader.lookup(unique);
-  const missing = unique.filter((name) => !found.has(name));
-  const existing = compareExisting ? leastUsedFirst(found.values()) : [];
-  const compared = [...missing, ...existing].filter((name) => codePoints(name).length <= MAX_LENGTH);
-  const checked = new Map<string, Checked>();
-  for (const name of compared.slice(0, MAX_COMPARED)) {
-    const { results } = await reader.similar(name, MAX_SIMILAR);
+  const bare = new Map(names.map((name) => [name, nameIn(name)]));
+  const asked = [...new Set([...bare].flat())].filter((name) => name !== undefined);
+  const found = await reader.lookup(asked.filter((name) => faultOf(name) === undefined));
+  const nameOf = (name: string) => (found.has(name) ? name : bare.get(name));
+  const checked = [...new Set(names.map(nameOf))].filter((name) => name !== undefined);
+  const existing = checked.flatMap((name) => {
     const entry = found.get(name);
-    checked.set(name, entry === undefined ? missingName(name, results) : existingName(entry, results));
+    return entry?.name === name ? [entry] : [];
+  });
+  const others = checked.filter((name) => found.get(name)?.name !== name && faultOf(name) === undefined);
+  const compared = [...others, ...(compareExisting ? leastUsedFirst(existing) : [])];
+  const similar = new Map<string, LookAlike[]>();
+  for (const name of compared.filter(isComparable).slice(0, MAX_COMPARED)) {
+    similar.set(name, (await reader.similar(name, MAX_SIMILAR)).results);
   }
-  return unique.map((name) => {
-    const entry = found.get(name);
-    const unchecked =
-      entry === undefined ? notChecked(name) : ({ name, status: 'exists', package: entry } as const);
-    return checked.get(name) ?? unchecked;
+  return names.map((given) => {
+    const name = nameOf(given);
+    const fault = faultOf(name ?? given);
+    if (name === undefined || fault !== undefined) {
+      return { name: given, status: 'invalid', reason: fault ?? NAMELESS };
+    }
+    const differing = name === given ? {} : { checked_name: name };
+    return { name: given, ...differing, ...resultOf(name, found.get(name), similar.get(name)) };
   });
 }
 
-function notChecked(name: string): Checked {
-  return { name, status: 'not_checked' };
+const NAMELESS = 'this is not a name: ask for the name alone, without version, address or command';
+
+/** Why a text cannot be the name of a package; undefined if it can. */
+function faultOf(name: string): string | undefined {
+  if (name === '') return 'the name is empty';
+  return Buffer.byteLength(name) > MAX_BYTES ? `the name has more than ${MAX_BYTES} bytes` : undefined;
 }
 
-function leastUsedFirst(packages: Iterable<Package>): string[] {
-  const weighed = [...packages].filter(({ weight }) => weight !== undefined);
+function isComparable(name: string): boolean {
+  return codePoints(name).length <= MAX_LENGTH;
+}
+
+function leastUsedFirst(packages: Package[]): string[] {
+  const weighed = packages.filter(({ weight }) => weight !== undefined);
   return weighed.sort((a, b) => (a.weight ?? 0) - (b.weight ?? 0)).map(({ name }) => name);
 }
 
-/** A name without a package of exactly this spelling. At distance 0, only case and separators differ. */
-function missingName(name: string, similar: readonly LookAlike[]): Checked {
-  const [nearest] = similar;
-  if (nearest?.distance !== 0)
-    return { name, status: 'missing', look_alikes: similar.slice(0, MAX_LOOK_ALIKES) };
-  const entry = packageSchema.parse(nearest);
-  return { name, status: 'exists_as', package: entry, look_alikes: similar.slice(1, MAX_LOOK_ALIKES + 1) };
+/**
+ * @param found the package that the registry has for the name, perhaps in another spelling.
+ * @param similar undefined if the name was not compared. At distance 0, only case and separators differ.
+ */
+function resultOf(
+  name: string,
+  found: Package | undefined,
+  similar: readonly LookAlike[] | undefined,
+): Omit<Checked, 'name'> {
+  if (found?.name === name) {
+    return { status: 'exists', package: found, look_alikes: similar && farMoreUsed(found, similar) };
+  }
+  const [nearest] = similar ?? [];
+  const other = found ?? (nearest?.distance === 0 ? packageSchema.parse(nearest) : undefined);
+  const look_alikes = similar?.filter((one) => one.name !== other?.name).slice(0, MAX_LOOK_ALIKES);
+  if (other !== undefined) return { status: 'exists_as', package: other, look_alikes };
+  if (look_alikes === undefined && isComparable(name)) return { status: 'not_checked' };
+  // Names may have spaces, but a text with some is rather a command.
+  if (/\s/.test(name)) return { status: 'invalid', reason: NAMELESS };
+  if (look_alikes !== undefined) return { status: 'missing', look_alikes };
+  return { status: 'missing', reason: `names of over ${MAX_LENGTH} characters are not compared` };
 }
 
-/** A package that may be a squat: with the look-alikes that are used far more. */
-function existingName(entry: Package, similar: readonly LookAlike[]): Checked {
+/** The look-alikes that are used far more than an existing package, which may be a squat. */
+function farMoreUsed(entry: Package, similar: readonly LookAlike[]): LookAlike[] {
   const threshold = FAR_MORE_USED * Math.max(1, entry.weight ?? 0);
-  const look_alikes = similar
+  return similar
     .filter(({ weight = 0 }) => weight >= threshold)
     .sort((a, b) => (b.weight ?? 0) - (a.weight ?? 0))
     .slice(0, MAX_LOOK_ALIKES);
-  return { name: entry.name, status: 'exists', package: entry, look_alikes };
 }

@@ -2,12 +2,46 @@ import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { trimWhiteSpace } from '../unicode.js';
 import type { ApiClient } from './api-client.js';
-import { checkedSchema, checkPackages, MAX_NAMES } from './check-packages.js';
-import { foundSchema, lookAlikeSchema, SnapshotReader, snapshotSchema } from './snapshot-reader.js';
+import { checkedSchema, checkPackages } from './check-packages.js';
+import {
+  foundSchema,
+  lookAlikeSchema,
+  MAX_NAMES,
+  SnapshotReader,
+  snapshotSchema,
+} from './snapshot-reader.js';
 
 const name = z.string().overwrite(trimWhiteSpace);
 
-const READ_ONLY = { readOnlyHint: true };
+/** The text of names, as a list of JSON or one a line or comma; anything else as it is. */
+function listIn(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  const parsed = jsonIn(value);
+  return Array.isArray(parsed)
+    ? parsed
+    : value.split(/\n|,\s*(?=[@\p{L}])/u).filter((line) => trimWhiteSpace(line) !== '');
+}
+
+/** Takes what clients send for a number or a boolean: its text, or null for none. */
+function lenient<T extends number | boolean>(schema: z.ZodType<T>, fallback: T) {
+  const valueOf = (value: unknown) =>
+    (typeof value === 'string' ? jsonIn(value.toLowerCase()) : value) ?? fallback;
+  return z.preprocess(valueOf, schema).prefault(fallback);
+}
+
+/** The value of a text in JSON; the text itself if it is none. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What a tool does: it only reads, and from one service alone. */
+function annotationsOf(title: string) {
+  return { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
+}
 
 /** The MCP server: three tools, which read the API of one service. Errors of the API are errors of the tools. */
 export function createMcpServer(api: ApiClient, version: string): McpServer {
@@ -23,18 +57,15 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
     {
       description:
         'Check package names before installing. exists_as: another spelling of `package`. not_checked: no such ' +
-        'package, look-alikes unknown (at most 10 names a call): ask again.',
+        'package, look-alikes unknown (10 a call): ask again.',
       inputSchema: z.object({
-        names: z.array(name).min(1).max(MAX_NAMES),
-        compare_existing: z
-          .boolean()
-          .default(false)
-          .describe(
-            'Also list look-alikes used 100 times more than an existing package, if `weight` is known',
-          ),
+        names: z.preprocess(listIn, z.array(name).min(1).max(MAX_NAMES)),
+        compare_existing: lenient(z.boolean(), false).describe(
+          'Also list look-alikes used 100 times more than the package',
+        ),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(checkedSchema) }),
-      annotations: READ_ONLY,
+      annotations: annotationsOf('Check package names'),
     },
     async ({ names, compare_existing }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
@@ -46,9 +77,9 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
     'search_packages',
     {
       description: 'Find packages whose name contains a text.',
-      inputSchema: z.object({ query: name, limit: z.int().min(1).max(100).default(20) }),
+      inputSchema: z.object({ query: name, limit: lenient(z.int().min(1).max(100), 20) }),
       outputSchema: snapshotSchema.extend({ results: z.array(foundSchema), truncated: z.boolean() }),
-      annotations: READ_ONLY,
+      annotations: annotationsOf('Search packages'),
     },
     async ({ query, limit }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
@@ -60,9 +91,9 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
     'similar_packages',
     {
       description: 'Find packages whose names are easily mistaken for a name, such as typosquats.',
-      inputSchema: z.object({ name, limit: z.int().min(1).max(50).default(10) }),
+      inputSchema: z.object({ name, limit: lenient(z.int().min(1).max(50), 10) }),
       outputSchema: snapshotSchema.extend({ results: z.array(lookAlikeSchema), truncated: z.boolean() }),
-      annotations: READ_ONLY,
+      annotations: annotationsOf('Find similar names'),
     },
     async ({ name, limit }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);

@@ -2,38 +2,50 @@
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import packageJson from '../../package.json' with { type: 'json' };
+import { ProxyError, proxyOf } from '../proxy.js';
 import { ApiClient } from './api-client.js';
 import { createMcpServer } from './mcp-server.js';
+import { proxiedFetch } from './proxied-fetch.js';
 
-const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
+/** The program is misused. The message is for whoever has configured it. */
+class UsageError extends Error {}
+
+/** Characters of a token. A header forbids some others, and an error of `fetch` would quote the token. */
+const TOKEN = /^[\x21-\x7e]+$/;
 
 /**
  * `node dist/mcp/mcp.js --url http://…`: an MCP server on standard input and output, until the input ends. It is a client of
  * the service at that address. `BYPASS_TOKEN` is a token from `/get-bypass`. Exit code 2: misused.
  */
-function main(args: string[], token: string | undefined): void {
-  const base = addressIn(args);
-  if (base === undefined) {
-    console.error(USAGE);
+async function main(args: string[], token: string | undefined): Promise<void> {
+  try {
+    const base = addressIn(args);
+    if (token !== undefined && !TOKEN.test(token)) {
+      throw new UsageError('BYPASS_TOKEN has a character that no token has, such as a line break');
+    }
+    const proxy = proxyOf(base);
+    const api = new ApiClient(base, token, proxy && (await proxiedFetch(proxy)));
+    serveStdio(() => createMcpServer(api, packageJson.version), {
+      onerror: ({ message }) => console.error(message),
+    });
+  } catch (error) {
+    if (!(error instanceof UsageError || error instanceof ProxyError)) throw error;
+    console.error(error.message);
     process.exitCode = 2;
-    return;
   }
-  const api = new ApiClient(base, token);
-  serveStdio(() => createMcpServer(api, packageJson.version), {
-    onerror: ({ message }) => console.error(message),
-  });
 }
 
-/** The address of the service, with a slash at its end; undefined if it is missing or malformed. */
-function addressIn(args: string[]): URL | undefined {
+/** The address of the service, with a slash at its end. @throws {UsageError} if it is missing or malformed. */
+function addressIn(args: string[]): URL {
   try {
     const { url = '' } = parseArgs({ args, options: { url: { type: 'string' } } }).values;
     const base = new URL(url.endsWith('/') ? url : `${url}/`);
     // `fetch` refuses addresses with credentials.
-    return /^https?:$/.test(base.protocol) && base.username + base.password === '' ? base : undefined;
+    if (/^https?:$/.test(base.protocol) && base.username + base.password === '') return base;
   } catch {
-    return undefined;
+    // Explained by the usage, too.
   }
+  throw new UsageError('usage: node dist/mcp/mcp.js --url http://HOST:PORT');
 }
 
-main(process.argv.slice(2), process.env['BYPASS_TOKEN'] || undefined);
+await main(process.argv.slice(2), process.env['BYPASS_TOKEN'] || undefined);

@@ -37,17 +37,21 @@ const TOTAL = /^total_(.+)_packages$/m;
  */
 const MAX_QUERY_LENGTH = 7000;
 
+/** Maximum number of names in one `/lookup`, and in a call. */
+export const MAX_NAMES = 100;
+
 /** Results of a search, and whether there are more. */
 interface Page<T> {
   results: T[];
   truncated: boolean;
 }
 
-/** Reads one snapshot, also if another one goes live meanwhile. Methods throw what {@link ApiClient.get} throws. */
+/** Reads one snapshot, also if another one goes live meanwhile, unless a proxy hides its id. Methods throw what {@link ApiClient.get} throws. */
 export class SnapshotReader {
   private constructor(
     private readonly api: ApiClient,
-    private readonly id: string,
+    /** The parameter that selects the snapshot. */
+    private readonly snapshot: Params,
     /** The part of every result that describes the snapshot. */
     readonly about: z.output<typeof snapshotSchema>,
     private readonly signal: AbortSignal,
@@ -57,18 +61,23 @@ export class SnapshotReader {
   static async open(api: ApiClient, signal: AbortSignal): Promise<SnapshotReader> {
     const { body, headers } = await api.get('stats', [], statsSchema, signal);
     const [, registry = ''] = TOTAL.exec(Object.keys(body).join('\n')) ?? [];
-    const takenAt = new Date(headers.get('Last-Modified') ?? '').toISOString();
-    const about = { registry, source: body.source, taken_at: takenAt, note: NOTE };
-    return new SnapshotReader(api, headers.get('X-Snapshot') ?? '', about, signal);
+    // Some proxies drop headers that they do not know, or all but a few.
+    const takenAt = new Date(headers.get('Last-Modified') ?? '');
+    const taken_at = Number.isNaN(takenAt.getTime()) ? 'unknown' : takenAt.toISOString();
+    const about = { registry, source: body.source, taken_at, note: NOTE };
+    const id = headers.get('X-Snapshot');
+    return new SnapshotReader(api, id === null ? [] : [['snapshot', id]], about, signal);
   }
 
-  /** The packages of exactly these names, by name; names without a package are missing. */
+  /** The packages that the registry has for these names, by the name as given; names without a package are missing. */
   async lookup(names: readonly string[]): Promise<Map<string, Package>> {
-    const schema = z.object({ results: z.array(z.object({ package: packageSchema.nullable() })) });
+    const schema = z.object({
+      results: z.array(z.object({ name: z.string(), package: packageSchema.nullable() })),
+    });
     const found = new Map<string, Package>();
     for (const group of groupsOf(names)) {
       const { body } = await this.#read('lookup', group, schema);
-      for (const { package: entry } of body.results) if (entry !== null) found.set(entry.name, entry);
+      for (const { name, package: entry } of body.results) if (entry !== null) found.set(name, entry);
     }
     return found;
   }
@@ -90,7 +99,7 @@ export class SnapshotReader {
   }
 
   #read<T>(path: string, params: Params, schema: z.ZodType<T>) {
-    return this.api.get(path, [...params, ['snapshot', this.id]], schema, this.signal);
+    return this.api.get(path, [...params, ...this.snapshot], schema, this.signal);
   }
 }
 
@@ -101,7 +110,7 @@ function groupsOf(names: readonly string[]): Params[] {
   for (const name of names) {
     const added = new URLSearchParams({ name }).toString().length + 1;
     length += added;
-    if (length > MAX_QUERY_LENGTH) {
+    if (length > MAX_QUERY_LENGTH || groups.at(-1)?.length === MAX_NAMES) {
       groups.push([]);
       length = added;
     }

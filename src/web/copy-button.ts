@@ -6,25 +6,19 @@ const DONE_MS = 2000;
 /** A button that copies a name; none where browsers have no clipboard, as on pages over http. */
 export function copyButton(name: string): HTMLElement[] {
   if (!isSecureContext) return [];
-  const unseen = element('bdi', { class: 'unseen' }, name);
-  return [element('button', { type: 'button', class: 'copy' }, element('span', {}, 'Copy'), ' ', unseen)];
+  const label = element('span', {}, 'Copy');
+  const unseen = element('bdi', { class: 'unseen', translate: 'no' }, name);
+  const button = element('button', { type: 'button', class: 'copy' }, label, ' ', unseen);
+  button.addEventListener('click', () => void copy(name, label));
+  return [button];
 }
 
-/** Copies the name whose button is pressed, and shows and says so. */
-export function listenToCopyButtons(packages: HTMLElement): void {
-  packages.addEventListener('click', ({ target }) => {
-    const button = (target as Element).closest('.copy');
-    if (button !== null) void copy(button);
-  });
-}
-
-async function copy(button: Element): Promise<void> {
-  const [label, name] = button.children as unknown as [HTMLElement, HTMLElement];
-  const text = name.textContent;
+/** Copies the name as the service sent it: what the page shows may be translated. Shows and says so. */
+async function copy(name: string, label: HTMLElement): Promise<void> {
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(name);
     label.textContent = 'Copied';
-    speak(`Copied ${text}`);
+    speak('Copied ', element('bdi', { translate: 'no' }, name));
   } catch {
     // The user or the browser's policy denies it.
     label.textContent = 'Not copied';

@@ -22,6 +22,6 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** Lets screen readers say what others see elsewhere on the page. */
-export function speak(text: string): void {
-  byId('announcement').textContent = text;
+export function speak(...text: Child[]): void {
+  byId('announcement').replaceChildren(...text);
 }

@@ -1,5 +1,5 @@
 /**
- * Keyboard control: `/` focuses the search box, the arrows move between the box and the packages, and Escape
+ * Keyboard control: `/` focuses the search box if nothing has the focus (WCAG 2.1.4), the arrows move between the box and the packages, and Escape
  * returns to the box, or clears it. Enter in the box focuses the first package; on a package, it is the
  * browser's default.
  * @param clear empties the box and shows the page without a query.
@@ -10,8 +10,8 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
   const placeIn = (all: HTMLAnchorElement[], target: EventTarget | null) =>
     all.findIndex((link) => link.parentElement?.contains(target as Node));
   const keys: Record<string, (event: KeyboardEvent) => boolean> = {
-    '/': ({ target }) => {
-      if (target === input) return false;
+    '/': () => {
+      if (document.activeElement !== document.body) return false;
       input.focus();
       input.select();
       return true;

@@ -64,7 +64,7 @@ function linkToSearch({ name, weight }: Package, sort: Sort): HTMLAnchorElement 
   return element(
     'a',
     { href: toUrl({ query: name, sort, limit: INITIAL_LIMIT }), 'data-within': '' },
-    element('bdi', { class: 'name' }, name),
+    element('bdi', { class: 'name', translate: 'no' }, name),
     element('span', { class: 'facts' }, ...weightOf(weight)),
   );
 }
@@ -173,7 +173,7 @@ export function summaryOf(
 export function quoting(before: string, query: string, after: string): Summary {
   // A U+2069 in the query ends the isolation of an inline element, but not of a box.
   const name = query.includes('\u2069') ? 'query boxed' : 'query';
-  return [`${before} “`, element('bdi', { class: name }, query), `”${after}`];
+  return [`${before} “`, element('bdi', { class: name, translate: 'no' }, query), `”${after}`];
 }
 
 /** The window title of a view. */
@@ -206,9 +206,14 @@ function itemOf(
       'a',
       { href: url, rel: 'noopener' },
       ...before,
-      element('bdi', { class: 'name' }, ...parts),
+      element('bdi', { class: 'name', translate: 'no' }, ...parts),
       ' ',
-      element('span', { class: 'facts' }, element('bdi', { class: 'version' }, version), ...weightOf(weight)),
+      element(
+        'span',
+        { class: 'facts' },
+        element('bdi', { class: 'version', translate: 'no' }, version),
+        ...weightOf(weight),
+      ),
     ),
     ...copyButton(name),
   );

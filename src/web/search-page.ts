@@ -1,7 +1,6 @@
 import { commitHistoryEntry, pushAddress, recordTyping } from './address.js';
 import { isLimitNear } from './api.js';
 import { Composition } from './composition.js';
-import { listenToCopyButtons } from './copy-button.js';
 import { byId } from './dom.js';
 import { listenToKeys } from './keyboard.js';
 import { titleOf } from './render.js';
@@ -95,9 +94,10 @@ document.addEventListener('click', (event) => {
   scrollTo({ top: 0 });
   input.focus({ preventScroll: true });
 });
-listenToCopyButtons(results.packages);
 addEventListener('popstate', showAddress);
 listenToKeys(input, results.packages, () => {
   if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
 });
 showAddress();
+// On a page with results, keys such as Space scroll.
+if (location.search === '') input.focus();

@@ -230,6 +230,7 @@ describe('The search page', function () {
     const page = await open('/?q=redis');
     const [first, second] = await names(page);
     for (const [key, focus] of [
+      ['/', 'query'],
       ['Shift+ArrowDown', 'query'],
       ['ArrowDown', first],
       ['Shift+ArrowDown', first],
@@ -240,11 +241,13 @@ describe('The search page', function () {
       ['Enter', first],
       ['Escape', 'query'],
       ['Enter', first],
-      ['/', 'query'],
+      ['/', first],
+      ['Escape', 'query'],
     ] as const) {
       await page.keyboard.press(key);
       expect(await focused(page), key).to.equal(focus);
     }
+    await searchBox(page).fill('');
     await page.keyboard.type('a/b');
     expect(await searchBox(page).inputValue()).to.equal('a/b');
     await page.keyboard.press('Escape');
@@ -256,7 +259,7 @@ describe('The search page', function () {
     await page.keyboard.press('Enter');
     await waitForResults(page, 'zlib1g');
     expect(await focused(page)).to.equal('zlib1g');
-    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
 
     // Enter on a package opens it.
@@ -267,6 +270,45 @@ describe('The search page', function () {
     await page.keyboard.press('Enter');
     await page.keyboard.press('Enter');
     await page.waitForURL(url);
+  });
+
+  it('leaves keys to the browser on a page that is opened by its URL', async () => {
+    for (const path of ['/?q=java', '/?page=2', '/?changes']) {
+      const page = await open(path);
+      expect(await page.evaluate(() => document.activeElement?.tagName), path).to.equal('BODY');
+      const text = await searchBox(page).inputValue();
+      for (const key of ['Space', 'PageDown']) await page.keyboard.press(key);
+      if (path !== '/?changes') await page.waitForFunction(() => scrollY > 100);
+      expect(await searchBox(page).inputValue()).to.equal(text);
+      await page.keyboard.press('/');
+      expect(await focused(page), path).to.equal('query');
+    }
+    await (await open()).getByText('/ to search if nothing has the focus').waitFor();
+  });
+
+  it('prints results, without what is for the screen alone', async () => {
+    for (const path of ['/?q=java', '/?page=2', '/?q=redis-server']) {
+      const page = await open(path);
+      const shown = await names(page);
+      await page.emulateMedia({ media: 'print' });
+      expect(await page.locator('.packages .name').filter({ visible: true }).allTextContents()).to.deep.equal(
+        shown,
+      );
+      for (const hidden of ['form', 'h1', 'header', 'button', '.pager'])
+        expect(await page.locator(hidden).filter({ visible: true }).count(), hidden).to.equal(0);
+      expect(await page.locator('#snapshot').isVisible()).to.equal(true);
+      await screenshot(page, 'print');
+    }
+  });
+
+  it('works where AbortSignal.any is missing', async () => {
+    const page = await browser.open(`${suite.service.url}/?q=redis`, {}, () => {
+      Object.defineProperty(AbortSignal, 'any', { value: undefined });
+    });
+    await waitForResults(page, 'redis');
+    await searchBox(page).fill('sqlite');
+    await waitForResults(page, 'sqlite');
+    await page.getByText('1,500 packages').waitFor();
   });
 
   it('browses all packages, page by page', async () => {

@@ -88,7 +88,7 @@ describe('The search page with weights', function () {
     await waitUntilIdle(page);
 
     // The choice holds for what is typed next.
-    await page.keyboard.press('/');
+    await page.keyboard.press('Escape');
     await searchBox(page).fill('');
     await waitForHeading(page, 'All packages');
     expect(await order(page).isVisible()).to.equal(false);
@@ -243,6 +243,34 @@ describe('The search page with weights', function () {
     await spoken(page, 'The browser did not allow to copy.');
   });
 
+  it('shows and copies names as they are if the browser translates the page', async () => {
+    const page = await open('/?q=express-');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const before = await names(page);
+    await page.evaluate(() => {
+      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      const texts: Text[] = [];
+      while (walker.nextNode() !== null) texts.push(walker.currentNode as Text);
+      for (const text of texts) {
+        if (text.parentElement?.closest('[translate=no]')) continue;
+        const shown = document.createElement('span');
+        shown.append(`übersetzt: ${text.data}`);
+        text.replaceWith(shown);
+      }
+    });
+    expect(await names(page)).to.deep.equal(before);
+    expect(await page.locator('.version').first().textContent()).not.to.include('übersetzt');
+    await waitForText(page, /^übersetzt: .*express-/);
+    expect(await page.locator('#status bdi').textContent()).to.equal('express-');
+    const button = page.locator('.copy').first();
+    // By a browser that ignores the attribute.
+    await button.locator('bdi').evaluate((name) => name.replaceChildren('Express-Übersetzung'));
+    await button.click();
+    await spoken(page, 'Copied express-rate-limit');
+    expect(await page.evaluate(() => navigator.clipboard.readText())).to.equal('express-rate-limit');
+    expect(await searchBox(page).getAttribute('autocorrect')).to.equal('off');
+  });
+
   it('has no button where there is no clipboard', async () => {
     const page = await browser.open(`${suite.service.url}/?q=express-`, {}, () => {
       Object.defineProperty(globalThis, 'isSecureContext', { value: false });
@@ -265,6 +293,7 @@ describe('The search page with weights', function () {
       await page.keyboard.press(key);
       await has(name);
     };
+    await page.keyboard.press('/');
     await press('Tab', 'Most used');
     await press('ArrowRight', 'A–Z');
     await page.waitForURL('**/?q=expresss&sort=name');
@@ -280,10 +309,12 @@ describe('The search page with weights', function () {
     await spoken(page, 'Copied expresss');
     await press('Tab', 'express');
     await press('Tab', 'expres');
-    await page.keyboard.press('/');
+    await press('/', 'expres');
+    await page.keyboard.press('Escape');
     expect(await focused(page)).to.equal('query');
     await press('Tab', 'Most used');
-    await page.keyboard.press('/');
+    await press('/', 'Most used');
+    await page.keyboard.press('Escape');
     expect(await focused(page)).to.equal('query');
 
     // The arrows move from a button, too.

@@ -1,9 +1,13 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ELASTICSEARCH_IMAGE } from '../../src/dev/docker.js';
 import { run } from '../../src/dev/run.js';
 import { Compose } from '../support/compose.js';
 import { bundledPackages } from '../support/datasets.js';
+import { startMcp } from '../support/mcp-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { RawConnection } from '../support/raw-connection.js';
 import { waitFor } from '../support/wait-for.js';
@@ -134,6 +138,27 @@ describe('docker-compose.yml', function () {
     // docs/evidence/dependencies.md has the exact figures.
     const megabytes = Number.parseInt(await read('du', '-sm', '--apparent-size', '.'), 10);
     expect(megabytes).to.be.within(40, 65);
+  });
+
+  it('has the MCP server, which the commands of docs/agents.md write to a file', async () => {
+    const guide = await readFile(new URL('../../docs/agents.md', import.meta.url), 'utf8');
+    const commands = [...guide.matchAll(/^docker ([^#\n]+)/gm)].map(([, args = '']) =>
+      args.trim().split(/ +/),
+    );
+    expect(commands.map(([name]) => name)).to.deep.equal(['create', 'cp', 'rm']);
+    const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-mcp-'));
+    try {
+      const image = 'package-registry-search';
+      for (const args of commands) {
+        const given = args.map((arg) => (arg === image ? `${image}:test` : arg));
+        await run('docker', given, { cwd: folder });
+      }
+      const client = await startMcp(compose.url(), { program: join(folder, 'mcp.mjs') });
+      expect((await client.listTools()).tools).to.have.length(3);
+      await client.close();
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it('runs nothing as root', async () => {

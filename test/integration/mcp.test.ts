@@ -17,7 +17,9 @@ import { waitFor } from '../support/wait-for.js';
 const NAMES = Array.from({ length: 90 }, (_, i) => `package-number-${i}`);
 const AWKWARD = ['@scope/name', 'c++', 'a&name=b', '日本語', 'x'.repeat(100), 'y'.repeat(300)];
 const SPELLINGS = ['redis-py', 'redis_py', 'redispi'];
-const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS]);
+/** One has a name that looks like the other with a version. */
+const VERSIONED = ['exact', 'exact@1.0'];
+const PACKAGES = packagesNamed([...NAMES, ...AWKWARD, ...SPELLINGS, ...VERSIONED]);
 const entryOf = (name: string) => PACKAGES.find((entry) => entry.name === name);
 
 const callOf = (client: Client, tool: string) => (args: Record<string, unknown>, signal?: AbortSignal) =>
@@ -63,7 +65,8 @@ for (const mode of PROTOCOLS) {
       ]);
       for (const { outputSchema, annotations } of tools) {
         expect(outputSchema?.['required']).to.include.members(['registry', 'taken_at', 'note', 'results']);
-        expect(annotations).to.include({ readOnlyHint: true });
+        expect(annotations?.title).to.match(/^[A-Z][a-z ]+ names$|^Search packages$/);
+        expect(annotations).to.include({ readOnlyHint: true, idempotentHint: true, openWorldHint: false });
       }
       expect(JSON.stringify(tools).length).to.be.at.most(4000);
     });
@@ -121,8 +124,83 @@ for (const mode of PROTOCOLS) {
           ],
         },
         { name: 'unheard-of', status: 'missing', look_alikes: [] },
-        { name: 'z'.repeat(101), status: 'not_checked' },
+        { name: 'unheard-of', status: 'missing', look_alikes: [] },
+        {
+          name: 'z'.repeat(101),
+          status: 'missing',
+          reason: 'names of over 100 characters are not compared',
+        },
       ]);
+    });
+
+    it('checks names that have versions without them, unless a package is named so', async () => {
+      const texts: [text: string, checked: string][] = [
+        ['redis-py@4.17.21', 'redis-py'],
+        ['redis_py==2.20.0', 'redis_py'],
+        ['redispi[hiredis]>=5', 'redispi'],
+        ['@scope/name@22', '@scope/name'],
+        ['pkg:npm/%40scope/name@4', '@scope/name'],
+        ['"redis-py"', 'redis-py'],
+        ['exact@2.0', 'exact'],
+      ];
+      const { results } = await check({ names: [...texts.map(([text]) => text), 'exact@1.0', 'lost@1'] });
+      expect(results).to.deep.equal([
+        ...texts.map(([name, checked_name]) => {
+          return { name, checked_name, status: 'exists', package: entryOf(checked_name) };
+        }),
+        { name: 'exact@1.0', status: 'exists', package: entryOf('exact@1.0') },
+        { name: 'lost@1', checked_name: 'lost', status: 'missing', look_alikes: [] },
+      ]);
+    });
+
+    it('has a result for each of a hundred names, also if some are invalid', async () => {
+      const invalid = [
+        '',
+        'a'.repeat(513),
+        '語'.repeat(171),
+        'git+https://registry.example/a',
+        'npm i redis-py',
+      ];
+      const many = [...invalid, ...Array<string>(7).fill('redis-py@1'), ...NAMES.slice(0, 88)];
+      const { results } = await check({ names: many });
+      expect(results.map(({ name }) => name)).to.deep.equal(many);
+      expect(results.map(({ status }) => status)).to.deep.equal(
+        many.map((_, i) => (i < invalid.length ? 'invalid' : 'exists')),
+      );
+      const nameless = 'this is not a name: ask for the name alone, without version, address or command';
+      expect(results.slice(0, invalid.length)).to.deep.equal(
+        [
+          'the name is empty',
+          'the name has more than 512 bytes',
+          'the name has more than 512 bytes',
+          nameless,
+          nameless,
+        ].map((reason, i) => ({ name: invalid[i], status: 'invalid', reason })),
+      );
+    });
+
+    it('takes lists, numbers and booleans as clients send them', async () => {
+      for (const names of [
+        '["redis-py", "exact"]',
+        'redis-py, exact',
+        'redis-py\nexact\n',
+        ['redis-py', 'exact'],
+      ]) {
+        const { results } = await check({ names, compare_existing: 'False' });
+        expect(results.map(({ name, status }) => `${name} ${status}`)).to.deep.equal([
+          'redis-py exists',
+          'exact exists',
+        ]);
+      }
+      for (const compare_existing of ['true', 'TRUE', null]) {
+        expect((await check({ names: 'exact', compare_existing })).results).to.have.length(1);
+      }
+      for (const limit of ['2', 2, ' 2 ']) {
+        const found = await callOf(client, 'search_packages')({ query: 'package', limit });
+        expect((found.structuredContent as { results: unknown[] }).results).to.have.length(2);
+      }
+      const { isError } = await callOf(client, 'similar_packages')({ name: 'redis', limit: 'all' });
+      expect(isError).to.equal(true);
     });
 
     it('checks a hundred names with 12 requests and 41 points, and ten of them for look-alikes', async () => {
@@ -164,14 +242,11 @@ for (const mode of PROTOCOLS) {
     });
 
     it('reports invalid arguments as errors of the tool', async () => {
-      const check = callOf(client, 'check_packages');
-      for (const names of [[], Array(101).fill('a'), 'redis']) {
-        const result = await check({ names });
+      for (const names of [[], Array(101).fill('a'), '[]', 1]) {
+        const result = await callOf(client, 'check_packages')({ names });
         expect(result.isError).to.equal(true);
         expect(textOf(result)).to.include('names');
       }
-      const empty = await check({ names: ['a', ' '] });
-      expect(textOf(empty)).to.match(/^invalid_parameter: .*1 to 512 bytes/);
       const short = await callOf(client, 'search_packages')({ query: 'a' });
       expect([short.isError, textOf(short)]).to.deep.equal([
         true,
@@ -350,6 +425,18 @@ describe('The MCP server without its service', () => {
         code: 2,
         stdout: '',
         stderr: 'usage: node dist/mcp/mcp.js --url http://HOST:PORT\n',
+      });
+    }
+  });
+
+  it('refuses a token that no header can carry, without printing it', async () => {
+    for (const token of ['1700000000:hush\ntoken', '1700000000:hush-token\r\n', 'hush-tokęn']) {
+      const args = ['--url', 'http://127.0.0.1:1'];
+      const { code, stdout, stderr } = await runCommand('mcp/mcp', { BYPASS_TOKEN: token }, args);
+      expect({ code, stdout, stderr }).to.deep.equal({
+        code: 2,
+        stdout: '',
+        stderr: 'BYPASS_TOKEN has a character that no token has, such as a line break\n',
       });
     }
   });

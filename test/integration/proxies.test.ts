@@ -3,6 +3,7 @@ import { createServer, request, type IncomingMessage } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
+import { startMcp, textOf } from '../support/mcp-client.js';
 import { environmentOf, newSlug, removeRegistries } from '../support/service.js';
 import { runCommand, type EndedCommand } from '../support/spawn-cli.js';
 
@@ -112,20 +113,78 @@ describe('A download behind a proxy', function () {
   });
 
   it('does not use it for hosts in NO_PROXY', async () => {
-    const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'registry.example,127.0.0.1' };
+    const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'registry.example,127.0.0.0/8' };
     const { code, stderr } = await rebuilt(env);
     expect(code, stderr).to.equal(0);
     expect(proxy.asked).to.deep.equal([]);
   });
 
   it('fails with a reason if the proxy cannot be used, and shows no password', async () => {
-    const malformed = await rebuilt({ HTTP_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' });
-    expect(malformed).to.include({
+    const unsupported = await rebuilt({ ALL_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' });
+    expect(unsupported).to.include({
       code: 1,
-      stderr: 'the rebuild failed: the proxy in HTTPS_PROXY or HTTP_PROXY is not an http(s) address\n',
+      stderr:
+        'the rebuild failed: the proxy in ALL_PROXY is not an http(s) address: socks5:// is not supported\n',
     });
     const absent = await rebuilt({ HTTP_PROXY: 'http://user:hush-proxy@127.0.0.1:1' });
     expect(absent.code).to.equal(1);
     expect(absent.stderr).to.contain('ECONNREFUSED').and.not.to.contain('hush-proxy');
+  });
+});
+
+describe('The MCP server behind a proxy', function () {
+  this.timeout(60_000);
+  let proxy: Proxy;
+  let service: DatasetServer;
+
+  before(async () => {
+    proxy = await startProxy();
+    service = await datasetServer((_request, response) => response.end(CSV));
+  });
+  beforeEach(() => {
+    proxy.asked.length = 0;
+    proxy.authorizations.length = 0;
+  });
+  after(async () => {
+    proxy.close();
+    await service.close();
+  });
+
+  /** What the proxy at `HOST:PORT` is asked for during a call, and its result. */
+  async function call(url: string, env: Record<string, string>) {
+    const client = await startMcp(url, { env });
+    const result = await client.callTool({ name: 'search_packages', arguments: { query: 'redis' } });
+    await client.close();
+    return { asked: proxy.asked, text: textOf(result) };
+  }
+
+  it('uses the variables of downloads', async () => {
+    const { host } = new URL(service.url);
+    const http = `http://${host}/base`;
+    const https = `https://${host}`;
+    const own = `127.0.0.1:${proxy.port}`;
+    for (const [url, env, asked] of [
+      [http, { HTTP_PROXY: own }, `GET ${http}/stats?`],
+      [https, { HTTPS_PROXY: `http://user:change-me@${own}` }, `CONNECT ${host}`],
+      [http, { all_proxy: own, no_proxy: '127.0.0.0/8' }, undefined],
+    ] as const) {
+      proxy.asked.length = 0;
+      const { asked: actual, text } = await call(url, env);
+      expect(actual, JSON.stringify(env)).to.deep.equal(asked === undefined ? [] : [asked]);
+      expect(text).to.match(
+        url === http ? /does not respond like a package registry search/ : /cannot be reached/,
+      );
+    }
+    const credentials = Buffer.from('user:change-me').toString('base64');
+    expect(proxy.authorizations).to.include(`Basic ${credentials}`);
+  });
+
+  it('names the variable of a proxy that it cannot use, without its password', async () => {
+    const env = { ALL_PROXY: 'socks5://user:hush-proxy@127.0.0.1:1080' };
+    const { code, stderr } = await runCommand('mcp/mcp', env, ['--url', 'https://registry.example']);
+    expect({ code, stderr }).to.deep.equal({
+      code: 2,
+      stderr: 'the proxy in ALL_PROXY is not an http(s) address: socks5:// is not supported\n',
+    });
   });
 });

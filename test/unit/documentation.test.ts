@@ -23,7 +23,7 @@ const DOCUMENTS = [
   ...GUIDES,
 ];
 
-/** Read by Docker Compose, by Node itself, and by `proxy-from-env`. */
+/** Read by Docker Compose, by Node itself, and by downloads. */
 const READ_BY_OTHERS = ['COMPOSE_PROFILES', 'NODE_EXTRA_CA_CERTS', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
 
 /** In the usage of a command. */
@@ -164,6 +164,15 @@ describe('The documentation', () => {
       else if (GUIDES.includes(path)) expect(lines, path).to.have.length.at.most(MAX_LINES);
       lines.forEach((line, i) => expect(line, `${path}:${i + 1}`).to.have.length.at.most(MAX_WIDTH));
     }
+  });
+
+  it('redirects the output of no program to a file: PowerShell 5 would write UTF-16', () => {
+    const blocks = DOCUMENTS.flatMap((path) => tokensOf<Tokens.Code>(read(path), 'code'));
+    const commands = blocks
+      .flatMap(({ text }) => text.split('\n'))
+      .filter((line) => /^(?:docker|node|npm) /.test(line));
+    expect(commands).not.to.deep.equal([]);
+    expect(commands.filter((line) => / >/.test(line))).to.deep.equal([]);
   });
 
   it('has few words, the evidence apart', () => {

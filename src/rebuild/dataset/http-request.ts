@@ -8,8 +8,8 @@ import {
 import { request as requestHttps } from 'node:https';
 import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
-import { getProxyForUrl } from 'proxy-from-env';
 import { PROJECT_FOLDER } from '../../project-folder.js';
+import { ProxyError, proxyOf } from '../../proxy.js';
 import { DatasetError, UnavailableError } from './dataset-error.js';
 import { withTimeout, type Transfer } from './transfer-limits.js';
 
@@ -119,15 +119,21 @@ async function get(
 }
 
 /**
- * The agent for the proxy of an address, by `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; false without a proxy.
+ * The agent for the proxy of an address; false without a proxy.
  * @param signal closes its connection when it aborts.
  */
 function agentFor(address: URL, signal: AbortSignal): Agent | false {
-  const proxy = getProxyForUrl(address);
-  if (proxy === '') return false;
-  if (!URL.canParse(proxy) || !/^https?:/.test(proxy)) {
-    throw new DatasetError('the proxy in HTTPS_PROXY or HTTP_PROXY is not an http(s) address');
-  }
+  const proxy = proxyFor(address);
+  if (proxy === undefined) return false;
   const ProxyAgent = address.protocol === 'https:' ? HttpsProxyAgent : HttpProxyAgent;
   return new ProxyAgent(proxy, { signal });
+}
+
+/** A proxy that cannot be used is a wrong setting: another attempt would fail, too. */
+function proxyFor(address: URL): URL | undefined {
+  try {
+    return proxyOf(address);
+  } catch (error) {
+    throw error instanceof ProxyError ? new DatasetError(error.message) : error;
+  }
 }

@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { messageOf } from '../../../src/error-message.js';
 import { ApiClient } from '../../../src/mcp/api-client.js';
+import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';
 
 const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 02:10:46 GMT' };
@@ -12,12 +13,13 @@ const STATS_HEADERS = { 'X-Snapshot': 'id', 'Last-Modified': 'Sat, 21 Nov 2026 0
 /** Responds to `/stats`; each test decides the rest. */
 describe('The API client of the MCP server', () => {
   let respond: (response: ServerResponse) => void;
+  let statsHeaders: Record<string, string>;
   const asked: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     asked.push(request);
     const url = new URL(request.url ?? '', 'http://127.0.0.1');
     if (url.pathname !== '/base/stats') respond(response);
-    else response.writeHead(200, STATS_HEADERS).end('{"total_a_b_packages":1,"source":"registry.example"}');
+    else response.writeHead(200, statsHeaders).end('{"total_a_b_packages":1,"source":"registry.example"}');
   });
   let base: URL;
   before((done) => {
@@ -27,7 +29,10 @@ describe('The API client of the MCP server', () => {
     });
   });
   after(() => server.close());
-  beforeEach(() => asked.splice(0));
+  beforeEach(() => {
+    asked.splice(0);
+    statsHeaders = STATS_HEADERS;
+  });
 
   const { signal } = new AbortController();
   const reader = (token?: string) => SnapshotReader.open(new ApiClient(base, token), signal);
@@ -44,6 +49,34 @@ describe('The API client of the MCP server', () => {
     await snapshot.search('a b', 5);
     expect(asked.at(-1)?.url).to.equal('/base/search?q=a+b&limit=5&sort=weight&snapshot=id');
     expect(asked.at(-1)?.headers['x-bypass-token']).to.equal('token');
+  });
+
+  it('works without the headers that a proxy drops or damages', async () => {
+    respond = (response) => json(response, { results: [] });
+    for (const [headers, taken_at, query] of [
+      [{ 'X-Snapshot': 'id' }, 'unknown', '&snapshot=id'],
+      [{ ...STATS_HEADERS, 'Last-Modified': 'yesterday' }, 'unknown', '&snapshot=id'],
+      [{ 'Last-Modified': STATS_HEADERS['Last-Modified'] }, '2026-11-21T02:10:46.000Z', ''],
+      [{}, 'unknown', ''],
+    ] as const) {
+      statsHeaders = headers;
+      const snapshot = await reader();
+      expect(snapshot.about.taken_at).to.equal(taken_at);
+      expect(await snapshot.search('a', 5)).to.deep.equal({ results: [], truncated: false });
+      expect(asked.at(-1)?.url).to.equal(`/base/search?q=a&limit=5&sort=weight${query}`);
+    }
+  });
+
+  it('takes the package that the registry has for another spelling, whatever its look-alikes', async () => {
+    const redis = { no: 1, name: 'redis-py', version: '1', url: 'https://registry.example/redis-py' };
+    const other = { ...redis, name: 'redispy', distance: 0 };
+    respond = (response) => {
+      const isLookup = asked.at(-1)?.url?.startsWith('/base/lookup') === true;
+      json(response, { results: isLookup ? [{ name: 'Redis_Py', package: redis }] : [other] });
+    };
+    expect(await checkPackages(await reader(), ['Redis_Py'], false)).to.deep.equal([
+      { name: 'Redis_Py', status: 'exists_as', package: redis, look_alikes: [other] },
+    ]);
   });
 
   it('reads the time to wait in both forms of Retry-After, and assumes ten seconds without it', async () => {
@@ -75,7 +108,7 @@ describe('The API client of the MCP server', () => {
         start(response);
         for (let i = 0; i < 5; i++) setTimeout(collectGarbage, i * 20);
       };
-      const api = new ApiClient(base, undefined, 150);
+      const api = new ApiClient(base, undefined, fetch, 150);
       const error = await (await SnapshotReader.open(api, signal)).similar('a', 1).catch(messageOf);
       expect(error).to.match(/ cannot be reached \(timed out after 0\.15 s\)\. Try again in 10 seconds$/);
     }

@@ -1,0 +1,60 @@
+import { trimWhiteSpace } from '../unicode.js';
+
+/** An alias of npm stands for another package: `mine@npm:lodash@4`. */
+const ALIAS = /^.+@(?=npm:)/;
+
+/** Quotes, and the name of a registry: `"lodash"`, `npm:lodash@4`. */
+const PREFIX = /^["'`“‘]?(?:(?:npm|jsr|pypi|gem|cargo|composer|nuget|maven|conda|cran):)?/;
+
+/** What begins after a name, by example. */
+const SUFFIX = new RegExp(
+  [
+    '[=<>~^;([{]|!=', // requests>=2, redis[hiredis], serde = "1", rails (7.0)
+    '(?<!\\s)["\'`”’]', // "lodash": "^4"
+    '@', // lodash@4, requests @ https://…
+    ':(?=\\s|["\'=<>~^*@]|v?\\d|dev-|$)', // vendor/package:^1.2, group:artifact:1.0, lodash: 4
+    ',(?=\\s*(?:v?\\d|$))', // Newtonsoft.Json, 13.0
+    '\\/(?=v?\\d+\\.[\\w.+-]*$)', // zlib/1.2
+    '\\s(?=v?\\d|[*#])', // Newtonsoft.Json 13.0
+  ].join('|'),
+);
+
+/** Addresses and paths, which name no package. */
+const ADDRESS =
+  /^(?:[a-z][a-z\d+.-]*:\/\/|git[+@:]|(?:file|link|workspace|github|gitlab|bitbucket):|\.{0,2}\/|~\/)/i;
+
+/** Characters that are syntax in manifests and on command lines. */
+const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]|::/;
+
+/** Types of package URLs whose namespace is a distribution. */
+const DISTRIBUTIONS = ['deb', 'rpm', 'apk', 'alpm'];
+
+/**
+ * The name in a text that may also have a version, extras or quotes, as people copy it from manifests and command lines.
+ * @returns undefined if there is none.
+ */
+export function nameIn(text: string): string | undefined {
+  if (text.startsWith('pkg:')) return nameInPackageUrl(text);
+  const rest = text.replace(ALIAS, '').replace(PREFIX, '');
+  // The first character may be the @ of a scope.
+  const end = rest.slice(1).search(SUFFIX) + 1;
+  const name = trimWhiteSpace(end === 0 ? rest : rest.slice(0, end));
+  return name === '' || ADDRESS.test(rest) || SYNTAX.test(name) ? undefined : name;
+}
+
+/** The name in a package URL: https://github.com/package-url/purl-spec. */
+function nameInPackageUrl(url: string): string | undefined {
+  const [, type = '', path = ''] = /^pkg:\/*([^/]+)\/+([^?#]+)/.exec(url) ?? [];
+  try {
+    const parts = path
+      .replace(/(?!^)@[^/]*$/, '')
+      .split('/')
+      .filter(Boolean)
+      .map(decodeURIComponent);
+    if (DISTRIBUTIONS.includes(type)) parts.splice(0, parts.length - 1);
+    return parts.join(type === 'maven' ? ':' : '/') || undefined;
+  } catch {
+    // Malformed.
+    return undefined;
+  }
+}

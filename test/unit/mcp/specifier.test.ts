@@ -1,0 +1,112 @@
+import { expect } from 'chai';
+import { nameIn } from '../../../src/mcp/specifier.js';
+
+/** Texts, by the name in them. */
+const TEXTS: Record<string, string[]> = {
+  lodash: [
+    'lodash',
+    'lodash@4.17.21',
+    'lodash@^4',
+    'lodash@latest',
+    'lodash@',
+    'npm:lodash@4',
+    'mine@npm:lodash@4',
+    'lodash@file:../lodash',
+    '"lodash"',
+    "'lodash'",
+    '`lodash`',
+    '“lodash”',
+    '"lodash": "^4.17.21",',
+    '"lodash@4"',
+    'lodash: ^4',
+    'lodash,',
+    'lodash *',
+    'pkg:npm/lodash@4',
+    'pkg://npm//lodash@4',
+  ],
+  '@types/node': [
+    '@types/node',
+    '@types/node@22',
+    'npm:@types/node@22',
+    '"@types/node": "22"',
+    'pkg:npm/%40types/node@22',
+    'pkg:npm/@types/node',
+  ],
+  '@scope': ['@scope'],
+  requests: [
+    'requests==2.20.0',
+    'requests===2',
+    'requests>=2,<3',
+    'requests != 2.1',
+    'requests~=2.0',
+    'requests (>=2)',
+    'requests; python_version < "3.8"',
+    'requests[security, socks]==2 --hash=sha256:0',
+    'requests @ https://registry.example/requests.whl',
+    'requests>=2 # pinned',
+    'requests # pinned',
+    'pypi:requests',
+  ],
+  redis: ['redis[hiredis]>=5', 'redis[hiredis]', 'redis=5:7.0-1', 'redis (>= 7)', 'redis v7', 'redis:7'],
+  flask: ['flask ~= 2.0', 'flask~=2', 'flask<3'],
+  serde: ['serde = "1"', 'serde = { version = "1", features = ["derive"] }', 'serde@1.0', '"serde" = "1"'],
+  rails: ['rails (7.0)', 'rails (~> 7.0)', "'rails', '~> 7.0'", 'rails:7.0', 'rails:~>7'],
+  'vendor/pkg': [
+    'vendor/pkg:^1.2',
+    'vendor/pkg ^1.2',
+    'vendor/pkg:dev-main',
+    'vendor/pkg:*',
+    'vendor/pkg:@stable',
+    'pkg:composer/vendor/pkg@1',
+  ],
+  Django: ['pkg:pypi/Django@4.2?x#y', 'pkg:pypi/Django?x=1', 'pkg:pypi/Django#x'],
+  curl: ['pkg:deb/debian/curl@7.50.3-1?arch=i386', 'curl/7.50.3'],
+  'org.example:core': ['org.example:core:1.0', 'pkg:maven/org.example/core@1.0'],
+  'github.com/a/b/v2': ['github.com/a/b/v2@v2.0.1', 'pkg:golang/github.com/a/b/v2@v2.0.1'],
+  'Newtonsoft.Json': ['Newtonsoft.Json 13.0.1', 'Newtonsoft.Json, 13.0.1', 'nuget:Newtonsoft.Json'],
+  numpy: ['numpy=1.26=py39', 'conda:numpy'],
+  'c++': ['c++', 'c++@1'],
+  日本語: ['日本語==1'],
+  'python3.11': ['python3.11', 'python3.11=3.11.2-6'],
+  // Names of several words exist, and a version that is part of a name is no syntax.
+  'pip install requests': ['pip install requests==2'],
+  'rails-7.0.4': ['rails-7.0.4'],
+};
+
+const NAMELESS = [
+  'https://registry.example/package/lodash',
+  'git+https://registry.example/a.git',
+  'git@registry.example:a/b.git',
+  'github:user/name',
+  'npm:github:user/name',
+  './lodash',
+  '/srv/lodash',
+  '~/lodash',
+  'C:\\lodash',
+  'lodash, express',
+  'redis | valkey',
+  "gem 'rails', '~> 7.0'",
+  '{:phoenix, "~> 1.7"}',
+  '<a href="lodash">',
+  'conda-forge::numpy',
+  '@types%2Fnode',
+  'redis*',
+  '==1.0',
+  '""',
+  'pkg:npm',
+  'pkg:npm/',
+  'pkg:npm/%ff',
+  '',
+];
+
+describe('The name in a text', () => {
+  for (const [name, texts] of Object.entries(TEXTS)) {
+    it(`is ${name} without what follows it`, () => {
+      for (const text of texts) expect(nameIn(text), text).to.equal(name);
+    });
+  }
+
+  it('is none in addresses, paths, lists of names and other syntax', () => {
+    for (const text of NAMELESS) expect(nameIn(text), text).to.equal(undefined);
+  });
+});
