@@ -208,8 +208,6 @@ function createServers(
     config.maxConnections,
     timeouts,
   );
-  metrics?.register(
-    collectors({ server, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }),
-  );
+  metrics?.register(collectors({ server, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }));
   return { server, metricsServer: metrics && createMetricsServer(metrics, log), pools: [pool, exportPool] };
 }
