@@ -120,9 +120,7 @@ export class HttpServer {
     // It waits for the response to an earlier request.
     const isPipelined = response.socket === null;
     if (isPipelined && this.#pipelined >= MAX_PIPELINED) {
-      this.closed.refused++;
-      connection.isClosing = true;
-      socket.destroy();
+      this.#refusePipelining(socket, connection);
       return;
     }
     const problem = checkRequest(request);
@@ -136,6 +134,21 @@ export class HttpServer {
     }
     connection.response = response;
     this.serve(request, response);
+  }
+
+  /**
+   * Node parses all requests of one read at once, and holds them until the connection is closed, at the end of this iteration
+   * of the event loop. Until then, nothing is read from others, which may pipeline as much.
+   */
+  #refusePipelining(socket: Socket, connection: Connection): void {
+    this.closed.refused++;
+    connection.isClosing = true;
+    socket.destroy();
+    const others = [...this.#open.keys()].filter((other) => !other.isPaused());
+    for (const other of others) other.pause();
+    setImmediate(() => {
+      for (const other of others) other.resume();
+    });
   }
 
   /**

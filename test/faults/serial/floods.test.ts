@@ -64,8 +64,8 @@ class NormalReader {
   // A server may close a connection without a request in flight just as one is sent on it: clients send that request once
   // more (RFC 9112, 9.3.1).
   readonly #agents = [
-    new Agent({ pipelining: 0, connect: { localAddress: ADDRESS_OF_READERS } }),
-    new Agent({ connections: 1, connect: { localAddress: ADDRESS_OF_READERS } }),
+    new Agent({ pipelining: 0, localAddress: ADDRESS_OF_READERS }),
+    new Agent({ connections: 1, localAddress: ADDRESS_OF_READERS }),
   ].map((agent) =>
     agent.compose(
       interceptors.retry({ maxRetries: 1, minTimeout: 0, statusCodes: [], errorCodes: CONNECTION_CLOSED }),
