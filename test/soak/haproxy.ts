@@ -44,16 +44,16 @@ export async function startHaProxy(folder: string, ports: readonly number[]): Pr
 
 /** Replaces what depends on Docker: the port, and the replicas that are found by Docker's DNS. */
 function configFor(text: string, port: number, ports: readonly number[]): string {
-  const servers = ports.map(
-    (one, i) => `    server replica-${i + 1} 127.0.0.1:${one} maxconn 400 check inter 1s fall 2 rise 1`,
-  );
-  const replacements: [RegExp, string][] = [
+  const servers = (_match: string, options: string) =>
+    ports.map((one, i) => `    server replica-${i + 1} 127.0.0.1:${one}${options}`).join('\n');
+  const replacements: [RegExp, string | typeof servers][] = [
     [/^resolvers docker\n(?: .*\n)+/m, ''],
     [/bind :8080/, `bind 127.0.0.1:${port}`],
-    [/^ +server-template .*$/m, servers.join('\n')],
+    [/^ +server-template .*?3000"(.*) resolvers .*$/gm, servers],
   ];
   return replacements.reduce((config, [part, replacement]) => {
-    if (!part.test(config)) throw new Error(`deploy/haproxy.cfg has no ${String(part)}`);
-    return config.replace(part, replacement);
+    const replaced = config.replace(part, replacement as string);
+    if (replaced === config) throw new Error(`deploy/haproxy.cfg has no ${String(part)}`);
+    return replaced;
   }, text);
 }
