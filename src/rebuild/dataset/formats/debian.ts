@@ -23,9 +23,12 @@ export const debian: Format = {
   columns: ['version'],
   async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
     const versions = await NameTable.create();
+    /** An index of a component without packages is empty. */
+    let hasStanzas = false;
     for (const [i, url] of documents.urls.entries()) {
       const document = await documents.open(url, documents.urls.length === 1 ? '' : `file ${i + 1}`);
       for await (const stanzas of readStanzas(document)) {
+        hasStanzas ||= stanzas.length > 0;
         for (const { name, version } of stanzas) {
           const position = versions.add(name);
           const known = versions.lastOf(position);
@@ -33,6 +36,7 @@ export const debian: Format = {
         }
       }
     }
+    if (!hasStanzas) throw new DatasetError('expected a Packages index, but it has no stanza');
     yield* packagesOf(versions);
   },
 };
@@ -47,7 +51,6 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
   let fields = new Map<string, string>();
   /** The line that the stanza begins on; 0 between two stanzas. */
   let start = 0;
-  let isEmpty = true;
   for await (const lines of readLines(document.text(), { lastLineMayBeOpen: false })) {
     const stanzas: Stanza[] = [];
     for (const { no, text } of lines) {
@@ -63,11 +66,9 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
       const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
       if (field !== undefined) fields.set(field.toLowerCase(), value);
     }
-    isEmpty &&= stanzas.length === 0;
     yield stanzas;
   }
   if (start > 0) yield [toStanza(fields, start)];
-  else if (isEmpty) throw new DatasetError('expected a Packages index, but it has no stanza');
 }
 
 /** @param line the stanza begins on. */

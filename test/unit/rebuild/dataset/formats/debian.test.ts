@@ -8,6 +8,9 @@ const XZ = Buffer.from(
   'base64',
 );
 
+/** No text. */
+const EMPTY_XZ = Buffer.from('/Td6WFoAAATm1rRGAAAAABzfRCEftvN9AQAAAAAEWVo=', 'base64');
+
 describe('The format debian', () => {
   const serve = useListServer();
   async function convertFrom(...files: Body[]) {
@@ -40,6 +43,14 @@ describe('The format debian', () => {
     ]);
   });
 
+  it('allows the index of a component without packages beside others', async () => {
+    const filled = 'Package: a\nVersion: 1\n';
+    for (const empty of ['', '\n', gzipSync(''), EMPTY_XZ]) {
+      expect(await convertFrom(empty, filled), 'first').to.deep.equal([{ name: 'a', version: '1' }]);
+      expect(await convertFrom(filled, empty), 'last').to.deep.equal([{ name: 'a', version: '1' }]);
+    }
+  });
+
   const good = 'Package: a\nVersion: 1\n';
   for (const [what, files, reason] of [
     [
@@ -53,7 +64,8 @@ describe('The format debian', () => {
       'line 1: expected a stanza with the field Package',
     ],
     ['with a line that is no field', [`${good}<p>\n`], 'line 3: expected a field of a Packages index: "<p>"'],
-    ['without stanzas', [good, '\n\n'], 'file 2: expected a Packages index, but it has no stanza'],
+    ['without stanzas', ['\n\n'], 'expected a Packages index, but it has no stanza'],
+    ['that is empty, like all others', ['', '\n'], 'file 2: expected a Packages index, but it has no stanza'],
     [
       'that is missing',
       [good, undefined as never],
