@@ -16,8 +16,9 @@ const LINE = /^([^\s:]+:|[ \t])/;
 
 /**
  * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed: stanzas
- * (deb822) of fields, one a line, with a blank line after each. Repositories list all versions of a package, and several
- * architectures or components have the same one. CRAN's `PACKAGES` has the same form; its versions compare like those of dpkg.
+ * (deb822) of fields, one a line, each ended by an empty line; one of white space continues a field, as for apt. Repositories list
+ * all versions of a package, and several architectures or components have the same one. CRAN's `PACKAGES` has the same form; its
+ * versions compare like those of dpkg.
  */
 export const debian: Format = {
   columns: ['version'],
@@ -54,7 +55,7 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
   for await (const lines of readLines(document.text(), { lastLineMayBeOpen: false })) {
     const stanzas: Stanza[] = [];
     for (const { no, text } of lines) {
-      if (text.trim() === '') {
+      if (text === '' || text === '\r') {
         if (start > 0) stanzas.push(toStanza(fields, start));
         fields = new Map();
         start = 0;
@@ -62,7 +63,7 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
       }
       if (!LINE.test(text))
         throw new DatasetError(`line ${no}: expected a field of a Packages index: ${quote(text)}`);
-      if (start === 0) start = no;
+      if (start === 0 && text.trim() !== '') start = no;
       const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
       if (field !== undefined) fields.set(field.toLowerCase(), value);
     }

@@ -51,6 +51,16 @@ describe('The format debian', () => {
     }
   });
 
+  it('ends a stanza only at an empty line', async () => {
+    for (const blank of [' ', '\t', '  \r']) {
+      const stanzas = `${blank}\nPackage: a\nDescription: x\n y\n${blank}\nVersion: 1\r\n\r\n${blank}\nPackage: b\nVersion: 2\n\n${blank}\n`;
+      expect(await convertFrom(stanzas)).to.deep.equal([
+        { name: 'a', version: '1' },
+        { name: 'b', version: '2' },
+      ]);
+    }
+  });
+
   const good = 'Package: a\nVersion: 1\n';
   for (const [what, files, reason] of [
     [
