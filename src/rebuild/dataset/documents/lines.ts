@@ -16,6 +16,8 @@ export interface Line {
 interface LineOptions {
   /** Whether the last line may have no line feed. Otherwise the text counts as cut off. */
   lastLineMayBeOpen: boolean;
+  /** Whether a line that is not UTF-8 is passed on, with U+FFFD in place of what is wrong. Otherwise it is an error. */
+  isLossy?: boolean;
 }
 
 /**
@@ -24,12 +26,13 @@ interface LineOptions {
  */
 export async function* readLines(
   source: AsyncIterable<Buffer>,
-  { lastLineMayBeOpen }: LineOptions,
+  { lastLineMayBeOpen, isLossy = false }: LineOptions,
 ): AsyncGenerator<Line[]> {
   let no = 0;
   let rest: Buffer = Buffer.alloc(0);
   const linesIn = (block: Buffer) => {
-    if (!isUtf8(block)) throw new DatasetError(`line ${no + 1 + validLines(block)}: not valid UTF-8`);
+    if (!isLossy && !isUtf8(block))
+      throw new DatasetError(`line ${no + 1 + validLines(block)}: not valid UTF-8`);
     return block
       .toString()
       .split('\n')

@@ -42,6 +42,9 @@ export const debian: Format = {
   },
 };
 
+/** In place of bytes that are not UTF-8, which only matter in a field that is used: repositories have fields in Latin-1. */
+const INVALID = '\uFFFD';
+
 interface Stanza {
   name: string;
   version: string;
@@ -52,7 +55,7 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
   let fields = new Map<string, string>();
   /** The line that the stanza begins on; 0 between two stanzas. */
   let start = 0;
-  for await (const lines of readLines(document.text(), { lastLineMayBeOpen: false })) {
+  for await (const lines of readLines(document.text(), { lastLineMayBeOpen: false, isLossy: true })) {
     const stanzas: Stanza[] = [];
     for (const { no, text } of lines) {
       if (text === '' || text === '\r') {
@@ -65,6 +68,7 @@ async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
         throw new DatasetError(`line ${no}: expected a field of a Packages index: ${quote(text)}`);
       if (start === 0 && text.trim() !== '') start = no;
       const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
+      if (value.includes(INVALID)) throw new DatasetError(`line ${no}: ${field} is not valid UTF-8`);
       if (field !== undefined) fields.set(field.toLowerCase(), value);
     }
     yield stanzas;

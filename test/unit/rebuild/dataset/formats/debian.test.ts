@@ -61,6 +61,19 @@ describe('The format debian', () => {
     }
   });
 
+  it('decodes only the fields that it uses', async () => {
+    const others = [
+      'Maintainer: Jos\xe9 <a@b.example>',
+      'Description: \xff\xfe\n \xc3',
+      'X-\xe9: y',
+      'Author: Jos\xc3\xa0',
+    ];
+    for (const other of others) {
+      const stanza = Buffer.from(`Package: a\n${other}\nVersion: 1~\xc3\xa0\n`, 'latin1');
+      expect(await convertFrom(stanza), other).to.deep.equal([{ name: 'a', version: '1~à' }]);
+    }
+  });
+
   const good = 'Package: a\nVersion: 1\n';
   for (const [what, files, reason] of [
     [
@@ -76,6 +89,16 @@ describe('The format debian', () => {
     ['with a line that is no field', [`${good}<p>\n`], 'line 3: expected a field of a Packages index: "<p>"'],
     ['without stanzas', ['\n\n'], 'expected a Packages index, but it has no stanza'],
     ['that is empty, like all others', ['', '\n'], 'file 2: expected a Packages index, but it has no stanza'],
+    [
+      'with a name in Latin-1',
+      [Buffer.from(`${good}\nPackage: caf\xe9\nVersion: 1\n`, 'latin1')],
+      'line 4: Package is not valid UTF-8',
+    ],
+    [
+      'with a version cut within a character',
+      [Buffer.from('Package: a\nversion: 1\xe2\x82\n', 'latin1')],
+      'line 2: version is not valid UTF-8',
+    ],
     [
       'that is missing',
       [good, undefined as never],
