@@ -23,6 +23,3 @@ export class UnavailableError extends DatasetError {
     super(message, options);
   }
 }
-
-/** The origin has the document, but not in the format that it was asked for (406). */
-export class NotAcceptableError extends DatasetError {}

@@ -3,7 +3,7 @@ import { open, stat } from 'node:fs/promises';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { DatasetError, NotAcceptableError, UnavailableError } from './dataset-error.js';
+import { DatasetError, UnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
 import { quote } from '../process/reason-text.js';
@@ -105,7 +105,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
 /**
  * Requests a dataset and follows redirects.
  * @returns undefined if the dataset is still the known one.
- * @throws {UnavailableError} if the server is overloaded, or its headers arrive late. @throws {NotAcceptableError}
+ * @throws {UnavailableError} if the server is overloaded, or its headers arrive late.
  * @throws {DatasetError} if the response is not a dataset.
  */
 export async function openHttp(
@@ -152,7 +152,7 @@ function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
   if (TEMPORARY_STATUSES.includes(statusCode)) {
     throw new UnavailableError(reason, retryAfterSeconds(headers['retry-after']));
   }
-  throw new (statusCode === 406 ? NotAcceptableError : DatasetError)(reason);
+  throw new DatasetError(reason);
 }
 
 /** @param text seconds, or the date of an HTTP header. */

@@ -73,7 +73,7 @@ export class Documents {
 
   /**
    * Opens the next document, and tries again while its origin is unavailable.
-   * @throws {UnchangedError} @throws {NotAcceptableError} @throws {DatasetError}
+   * @throws {UnchangedError} @throws {DatasetError}
    */
   async open(url: string, place = '', headers?: OutgoingHttpHeaders): Promise<Document> {
     this.#place = place;

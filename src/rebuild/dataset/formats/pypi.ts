@@ -1,29 +1,31 @@
 import { Parser } from 'htmlparser2';
-import { DatasetError, NotAcceptableError } from '../dataset-error.js';
+import { DatasetError } from '../dataset-error.js';
 import { peek } from '../documents/decompress.js';
-import { InterruptedError, type Document } from '../documents/document.js';
+import { InterruptedError } from '../documents/document.js';
 import type { Documents } from '../documents/documents.js';
 import { readJson, type Containers } from '../documents/json.js';
 import { NameTable } from '../documents/name-table.js';
 import type { Format, ListedPackage } from './format.js';
 import { isObject, nameIn } from './members.js';
 
-/** Other servers send HTML, whatever is asked for. */
-const JSON_ONLY = { Accept: 'application/vnd.pypi.simple.v1+json', 'Accept-Encoding': 'gzip' };
-const HTML = { Accept: 'text/html', 'Accept-Encoding': 'gzip' };
+/** What pip asks for, so every server has an answer to it. */
+const HEADERS = {
+  Accept: 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01',
+  'Accept-Encoding': 'gzip',
+};
 
 /** How many bytes are searched for the first character. */
 const START_BYTES = 1024;
 
 /**
  * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are equal after
- * normalisation (PEP 503) are one project, in its first spelling. Real servers answer 406 to the type of JSON, or send HTML with
- * any type. Their pages also have links that lead to no project.
+ * normalisation (PEP 503) are one project, in its first spelling. Real servers reject requests for JSON alone with any status, or
+ * send HTML with any type. Their pages also have links that lead to no project.
  */
 export const pypi: Format = {
   columns: [],
   async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const document = await openIndex(documents);
+    const document = await documents.open(documents.urls[0], '', HEADERS);
     const { start, chunks } = await peek(document.text(), START_BYTES);
     const projects = await NameTable.create();
     const isNew = (name: string) => {
@@ -36,16 +38,6 @@ export const pypi: Format = {
     }
   },
 };
-
-async function openIndex(documents: Documents): Promise<Document> {
-  const [url] = documents.urls;
-  try {
-    return await documents.open(url, '', JSON_ONLY);
-  } catch (error) {
-    if (!(error instanceof NotAcceptableError)) throw error;
-    return documents.open(url, '', HTML);
-  }
-}
 
 async function* readProjects(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
   const containers: Containers = new Map();

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { convert, useListServer } from '../../../../support/list-server.js';
+import { convert, useListServer, withStatus } from '../../../../support/list-server.js';
 
-const JSON_TYPE = 'application/vnd.pypi.simple.v1+json';
 const json = (names: string[], version = '1.0') =>
   JSON.stringify({ meta: { 'api-version': version }, projects: names.map((name) => ({ name })) });
 const html = (body: string) => `<!DOCTYPE html><html><body>${body}</body></html>`;
@@ -10,12 +9,21 @@ describe('The format pypi', () => {
   const serve = useListServer();
   const convertFrom = async (body: string) => convert('pypi', (await serve(() => body)).url);
 
-  it('asks for JSON alone, and after 406 for HTML', async () => {
-    const server = await serve((_url, { accept }) =>
-      accept === JSON_TYPE ? (response) => response.writeHead(406).end() : html('<a href="/a/">A</a>'),
-    );
-    expect(await convert('pypi', server.url)).to.deep.equal([{ name: 'A' }]);
-    expect(server.requests.map(({ headers }) => headers.accept)).to.deep.equal([JSON_TYPE, 'text/html']);
+  for (const status of [400, 404, 406, 415]) {
+    it(`is asked for once, as pip does, by a server that answers other requests by ${status}`, async () => {
+      const isPip = (accept = '') => accept.includes('simple.v1+json') && accept.includes('text/html');
+      const page = html('<a href="/a/">A</a>');
+      const server = await serve((_url, { accept }) => (isPip(accept) ? page : withStatus(status)()));
+      expect(await convert('pypi', server.url)).to.deep.equal([{ name: 'A' }]);
+      expect(server.requests).to.have.length(1);
+    });
+  }
+
+  it('tells JSON and HTML apart by the first character', async () => {
+    for (const body of [json(['a']), `\uFEFF\n ${json(['a'])}`, `\uFEFF\n${html('<a href="a/">a</a>')}`]) {
+      const server = await serve(withStatus(200, { 'Content-Type': 'text/plain' }, body));
+      expect(await convert('pypi', server.url), body).to.deep.equal([{ name: 'a' }]);
+    }
   });
 
   it('takes names that are equal after normalisation as one, in the first spelling', async () => {
