@@ -57,7 +57,6 @@ async function* readProjects(source: AsyncIterable<Buffer>): AsyncGenerator<stri
 async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
   let names: string[] = [];
   let link: { project: string; text: string } | undefined;
-  const page = { isComplete: false };
   let found = 0;
   const parser = new Parser({
     onopentag: (tag, { href = '' }) => {
@@ -66,8 +65,7 @@ async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]
     ontext: (text) => {
       if (link !== undefined) link.text += text;
     },
-    onclosetag: (tag, isImplied) => {
-      if (!isImplied && (tag === 'html' || tag === 'body')) page.isComplete = true;
+    onclosetag: (tag) => {
       if (tag !== 'a' || link === undefined) return;
       const name = link.text.trim();
       if (name !== '' && normalise(name) === normalise(link.project)) names.push(name);
@@ -76,9 +74,12 @@ async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]
   });
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let bytes = 0;
+  let characters = 0;
   for await (const chunk of source) {
     try {
-      parser.write(decoder.decode(chunk, { stream: true }));
+      const html = decoder.decode(chunk, { stream: true });
+      characters += html.length;
+      parser.write(html);
     } catch (cause) {
       throw new DatasetError(`not valid UTF-8 after byte ${bytes}`, { cause });
     }
@@ -87,9 +88,10 @@ async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]
     yield names;
     names = [];
   }
+  const isInLink = link !== undefined;
   parser.end();
-  if (!page.isComplete)
-    throw new InterruptedError(`the page is cut off after byte ${bytes}: it has no </html> or </body>`);
+  if (isInLink || parser.endIndex < characters)
+    throw new InterruptedError(`the page is cut off after byte ${bytes}, within a tag or a link`);
   if (found === 0) throw new DatasetError('expected a Simple index, but the page has no link to a project');
 }
 

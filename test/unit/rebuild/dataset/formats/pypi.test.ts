@@ -45,6 +45,17 @@ describe('The format pypi', () => {
     );
   });
 
+  it('needs no end tags that are optional in HTML', async () => {
+    for (const page of [
+      '<!DOCTYPE html><title>Index</title><a href="a/">a</a>',
+      '<html><body><ul><li><a href="a/">a</a><li>1 < 2 &amp; &',
+      '<html><body><table><tr><td><a href="a/">a</a>\n<!-- end -->\n',
+      '<!DOCTYPE html><a href="a/">a</a><p>é 🚀',
+    ]) {
+      expect(await convertFrom(page), page).to.deep.equal([{ name: 'a' }]);
+    }
+  });
+
   const index = 'expected a Simple index: `meta.api-version` 1.x and an array `projects`';
   for (const [what, body, reason] of [
     ['of version 2', json(['a'], '2.0'), index],
@@ -61,11 +72,10 @@ describe('The format pypi', () => {
       html('<a href="/login">Sign in</a>'),
       'expected a Simple index, but the page has no link to a project',
     ],
-    [
-      'that is not closed',
-      '<html><body><a href="a">a</a>',
-      'the page is cut off after byte 29: it has no </html> or </body>',
-    ],
+    ...['<p><a href="a">a</a><a hre', '<p><a href="a">a</a><a href="b">', '<p><a href="a">a</a></bod'].map(
+      (page) =>
+        ['cut off', page, `the page is cut off after byte ${page.length}, within a tag or a link`] as const,
+    ),
     ['that is text', 'name,version\n', 'expected JSON, but it is malformed after byte 0'],
     [
       'that is not UTF-8',
