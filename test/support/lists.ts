@@ -191,7 +191,7 @@ function pypiHtmlExample(): ListExample {
     const href = pick(random, [
       `/simple/${normalise(name)}/`,
       `${normalise(name)}/?a=1#x`,
-      `https://h.example/x/${name}`,
+      `https://h.example/x/${name}/`,
     ]);
     return pick(random, [`<a href="${href}">${name}</a><br/>`, `<A class=x HREF='${href}'> ${name}\n</A>`]);
   });

@@ -1,4 +1,5 @@
 import { Parser } from 'htmlparser2';
+import { quote } from '../../process/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import { peek } from '../documents/decompress.js';
 import { InterruptedError } from '../documents/document.js';
@@ -7,6 +8,7 @@ import { readJson, type Containers } from '../documents/json.js';
 import { NameTable } from '../documents/name-table.js';
 import type { Format, ListedPackage } from './format.js';
 import { isObject, nameIn } from './members.js';
+import { packagesOf } from './packages-of.js';
 
 /** What pip asks for, so every server has an answer to it. */
 const HEADERS = {
@@ -20,7 +22,8 @@ const START_BYTES = 1024;
 /**
  * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are equal after
  * normalisation (PEP 503) are one project, in its first spelling. Real servers reject requests for JSON alone with any status, or
- * send HTML with any type. Their pages also have links that lead to no project.
+ * send HTML with any type. Their pages also have links that lead to no project. Mirrors are often plain folders of a web server, with
+ * its listing as the index.
  */
 export const pypi: Format = {
   columns: [],
@@ -33,7 +36,7 @@ export const pypi: Format = {
       return projects.add(normalise(name)) === size;
     };
     const first = /[^\s\uFEFF]/.exec(start.toString())?.[0];
-    for await (const names of first === '<' ? readHtml(chunks) : readProjects(chunks)) {
+    for await (const names of first === '<' ? readHtml(chunks, document.url) : readProjects(chunks)) {
       yield names.filter(isNew).map((name) => ({ name }));
     }
   },
@@ -54,21 +57,36 @@ async function* readProjects(source: AsyncIterable<Buffer>): AsyncGenerator<stri
   }
 }
 
-async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  let names: string[] = [];
-  let link: { project: string; text: string } | undefined;
-  let found = 0;
+/** @param address of the page. */
+async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncGenerator<string[]> {
+  const page = new URL(address);
+  let folders: string[] = [];
+  let hasFolders = false;
+  /** The names of links that are projects if none leads to a folder; beside folders they are files. */
+  const others = await NameTable.create();
+  /** The first folder whose name is not in its link. */
+  let unnamed: string | undefined;
+  let link: { path: string; text: string } | undefined;
+  const use = ({ path, text }: { path: string; text: string }) => {
+    const isFolder = path.endsWith('/');
+    const isAbove = isFolder && [page.href, page.pathname].some((above) => above.startsWith(path));
+    if (isAbove) return;
+    const name = nameOf(text.trim(), lastSegment(path));
+    if (name === undefined) {
+      if (isFolder && isIn(page, path)) unnamed ??= `${quote(path)} is ${quote(text.trim())}`;
+    } else if (isFolder) folders.push(name);
+    else if (!hasFolders) others.add(name);
+  };
   const parser = new Parser({
     onopentag: (tag, { href = '' }) => {
-      if (tag === 'a') link = { project: lastSegment(href), text: '' };
+      if (tag === 'a') link = { path: href.replace(/[?#].*$/s, ''), text: '' };
     },
     ontext: (text) => {
       if (link !== undefined) link.text += text;
     },
     onclosetag: (tag) => {
       if (tag !== 'a' || link === undefined) return;
-      const name = link.text.trim();
-      if (name !== '' && normalise(name) === normalise(link.project)) names.push(name);
+      use(link);
       link = undefined;
     },
   });
@@ -84,20 +102,44 @@ async function* readHtml(source: AsyncIterable<Buffer>): AsyncGenerator<string[]
       throw new DatasetError(`not valid UTF-8 after byte ${bytes}`, { cause });
     }
     bytes += chunk.length;
-    found += names.length;
-    yield names;
-    names = [];
+    hasFolders ||= folders.length > 0;
+    yield folders;
+    folders = [];
   }
   const isInLink = link !== undefined;
   parser.end();
   if (isInLink || parser.endIndex < characters)
     throw new InterruptedError(`the page is cut off after byte ${bytes}, within a tag or a link`);
-  if (found === 0) throw new DatasetError('expected a Simple index, but the page has no link to a project');
+  if (hasFolders) return;
+  if (unnamed !== undefined)
+    throw new DatasetError(`the text of no link to a folder is the name of the folder: that of ${unnamed}`);
+  if (others.size === 0)
+    throw new DatasetError('expected a Simple index, but the page has no link to a project');
+  for (const batch of packagesOf(others)) yield batch.map(({ name }) => name);
+}
+
+/** What listings add to the names of folders and symbolic links, and what nginx and Apache put in place of the end of long ones. */
+const MARK = /[/@]$/;
+const SHORTENED = /^(.+)\.\.>$/;
+
+/** @returns the name of a project, if the text of a link to its page is that. */
+function nameOf(text: string, segment: string): string | undefined {
+  const name = text.replace(MARK, '');
+  if (name !== '' && normalise(name) === normalise(segment)) return name;
+  const [, start] = SHORTENED.exec(text) ?? [];
+  return start !== undefined && segment.startsWith(start) ? segment : undefined;
+}
+
+/** Whether a path leads to a folder in that of a page. */
+function isIn(page: URL, path: string): boolean {
+  const { href: folder } = new URL('.', page);
+  const href = URL.canParse(path, folder) ? new URL(path, folder).href : '';
+  return href.startsWith(folder) && /^[^/]+\/$/.test(href.slice(folder.length));
 }
 
 /** The last segment of the path of a link, decoded. The parent folder has none. */
-function lastSegment(href: string): string {
-  const segment = /([^/]*)\/*$/.exec(href.replace(/[?#].*$/s, '').replace(/(^|\/)\.\.?\/*$/, ''))?.[1] ?? '';
+function lastSegment(path: string): string {
+  const segment = /([^/]*)\/*$/.exec(path.replace(/(^|\/)\.\.?\/*$/, ''))?.[1] ?? '';
   try {
     return decodeURIComponent(segment);
   } catch {

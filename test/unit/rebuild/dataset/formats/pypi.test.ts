@@ -41,9 +41,49 @@ describe('The format pypi', () => {
       '<a href="i/">i &amp; j</a><a href="k">&#107;</a>',
     ];
     expect(await convertFrom(html(links.join('\n')))).to.deep.equal(
-      ['A_b', 'c+d', 'e', 'f', 'k'].map((name) => ({ name })),
+      ['A_b', 'c+d', 'f'].map((name) => ({ name })),
     );
   });
+
+  it('takes links that lead to no folder if none does', async () => {
+    const links = '<a href="/">Home</a><a href="a">A</a> <a href=b>b<a href="c#x">&#99;</a><a href="A">a</a>';
+    expect(await convertFrom(html(links))).to.deep.equal(['A', 'b', 'c'].map((name) => ({ name })));
+  });
+
+  /** The folders flask, a-b, a name of 60 characters, and what else listings show. */
+  const long = `${'long-'.repeat(11)}names`;
+  const listings: Record<string, string> = {
+    nginx: `<html><head><title>Index of /simple/</title></head><body><h1>Index of /simple/</h1><hr><pre><a href="../">../</a>
+<a href="flask/">flask/</a>      26-Nov-2026 10:00     -
+<a href="a-b/">a-b/</a>      26-Nov-2026 10:00     -
+<a href="${long}/">${long.slice(0, 47)}..&gt;</a> 26-Nov-2026 10:00     -
+<a href="index.txt">index.txt</a>      26-Nov-2026 10:00    12
+</pre><hr></body></html>`,
+    Apache: `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN"><html><body><table>
+<tr><th><a href="?C=N;O=D">Name</a></th><th><a href="?C=M;O=A">Last modified</a></th></tr>
+<tr><td><img src="/icons/back.gif" alt="[PARENTDIR]"></td><td><a href="/">Parent Directory</a></td></tr>
+<tr><td><a href="flask/"><img src="/icons/folder.gif" alt="[DIR]"></a></td><td><a href="flask/">flask/</a></td></tr>
+<tr><td><a href="a-b/">a-b/</a></td></tr><tr><td><a href="${long}/">${long.slice(0, 20)}..&gt;</a></td></tr>
+<tr><td><a href="robots.txt">robots.txt</a></td></tr></table></body></html>`,
+    'python3 -m http.server': `<!DOCTYPE HTML><html lang="en"><body><h1>Directory listing for /simple/</h1><ul>
+<li><a href="flask/">flask/</a></li><li><a href="a-b/">a-b@</a></li><li><a href="${long}/">${long}/</a></li>
+<li><a href="readme.txt">readme.txt</a></li><li><a href="link.txt">link.txt@</a></li></ul></body></html>`,
+    lighttpd: `<!DOCTYPE html><html><body><table><tr class="d"><td class="n"><a href="../">..</a>/</td></tr>
+<tr class="d"><td class="n"><a href="flask/">flask</a>/</td></tr><tr class="d"><td class="n"><a href="a-b/">a-b</a>/</td></tr>
+<tr class="d"><td class="n"><a href="${long}/">${long}</a>/</td></tr><tr><td class="n"><a href="x">x</a></td></tr></table></body></html>`,
+    Caddy: `<!DOCTYPE html><html><body><h1><a href="/">/</a><a href="../">mirror</a>/<a href="/simple/">simple</a>/</h1>
+<a href=".."><span class="go-up">Up</span></a><a href="./?sort=name&order=desc">Name</a>
+${['flask', 'a-b', long].map((name) => `<a href="./${name}/"><svg><path d="M0"/></svg>\n<span class="name">${name}/</span></a>`).join('\n')}
+<a href="./robots.txt"><svg><path/></svg><span class="name">robots.txt</span></a></body></html>`,
+  };
+  for (const [server, page] of Object.entries(listings)) {
+    it(`takes the folders in a listing of ${server}`, async () => {
+      const { origin } = await serve(() => page);
+      expect(await convert('pypi', `${origin}/simple/`)).to.deep.equal(
+        ['flask', 'a-b', long].map((name) => ({ name })),
+      );
+    });
+  }
 
   it('needs no end tags that are optional in HTML', async () => {
     for (const page of [
@@ -71,6 +111,11 @@ describe('The format pypi', () => {
       'without links',
       html('<a href="/login">Sign in</a>'),
       'expected a Simple index, but the page has no link to a project',
+    ],
+    [
+      'of folders without their names',
+      html('<a href="flask/">Open</a><a href="b/"></a><a href="a.txt">a.txt</a>'),
+      'the text of no link to a folder is the name of the folder: that of "flask/" is "Open"',
     ],
     ...['<p><a href="a">a</a><a hre', '<p><a href="a">a</a><a href="b">', '<p><a href="a">a</a></bod'].map(
       (page) =>
