@@ -18,7 +18,7 @@ const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url'
 
 /** What a document of a repository has. */
 interface Found {
-  /** Names that are all there are. Undefined if there is no such list. */
+  /** Names that are all there are. Undefined if there is no such list, or it is empty. */
   complete: NameTable | undefined;
   list: string | undefined;
   includes: string[];
@@ -29,7 +29,8 @@ interface Found {
  * The list of names of Packagist's API (`packageNames`), or a Composer repository, `packages.json`
  * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`; GitLab, older
  * Packagist and WordPress mirrors write `provider-includes`, whose `%hash%` is a member of the value. PHP writes an empty object
- * as an array. A name appears in several of them.
+ * as an array, and an array without some of its items as an object. As in Composer, empty members count as absent. A name appears
+ * in several of them.
  */
 export const packagist: Format = {
   columns: [],
@@ -55,7 +56,7 @@ async function readList(documents: Documents, root: Document, reference: string)
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
   const { complete } = await readRepository(document, await NameTable.create());
-  if (complete === undefined) throw new DatasetError('expected an array `packageNames`');
+  if (complete === undefined) throw new DatasetError('expected names in `packageNames`');
   return complete;
 }
 
@@ -90,19 +91,26 @@ async function readRepository(document: Document, partial: NameTable): Promise<F
   )) {
     for (const { parent, key, value } of members) {
       if (COMPLETE.includes(parent)) complete.add(nameIn(value, `${parent}[${key}]`));
-      else if (PARTIAL.includes(parent)) partial.add(nameIn(key, `a key of \`${parent}\``));
+      else if (PARTIAL.includes(parent)) partial.add(nameOf(key, value, parent));
       else if (INCLUDES.includes(parent))
         found.includes.push(includeOf(nameIn(key, `a key of \`${parent}\``), value));
-      else if (key === 'list') found.list = nameIn(value, 'list');
+      else if (key === 'list') found.list = value ? nameIn(value, key) : undefined;
       else found.lazy.push(String(key));
     }
   }
-  if (COMPLETE.some((name) => containers.get(name) === 'array')) found.complete = complete;
+  if (complete.size > 0) found.complete = complete;
   const isRepository =
     lists.some((name) => containers.has(name)) || found.list !== undefined || found.lazy.length > 0;
   if (!isRepository)
     throw new DatasetError('expected `packageNames`, or the packages.json of a Composer repository');
   return found;
+}
+
+/** The name of a package, which is the key of its versions; if PHP had no keys, it is that in its first version. */
+function nameOf(key: string | number, versions: unknown, parent: string): string {
+  if (!/^\d+$/.test(String(key))) return nameIn(key, `a key of \`${parent}\``);
+  const [version] = Object.values((versions ?? {}) as Record<string, unknown>);
+  return nameIn(isObject(version) ? version['name'] : undefined, `the name in ${parent}[${key}]`);
 }
 
 function includeOf(file: string, value: unknown): string {

@@ -46,6 +46,24 @@ describe('The format packagist', () => {
     ]);
   });
 
+  it('reads what PHP has encoded as Composer does', async () => {
+    const packages = { 'a/a': {}, 'b/b': {} };
+    const include = { packages };
+    for (const root of [
+      { 'available-packages': [], packages },
+      { 'available-packages': {}, includes: { 'all.json': {} } },
+      { 'available-packages': null, packageNames: [], list: null, packages },
+      { 'available-packages': [], list: '', packages },
+      { 'available-packages': { 1: 'a/a', 5: 'b/b' }, packages: [] },
+      { packageNames: { 1: 'a/a', 5: 'b/b' } },
+      { packages: { 1: { '1.0': { name: 'a/a' } }, 5: [{ name: 'b/b' }] } },
+      { packages: [{ '1.0': { name: 'a/a' } }, { '1.0': { name: 'b/b' } }] },
+    ]) {
+      const { outcome } = await convertFrom({ '/repo/packages.json': root, '/repo/all.json': include });
+      expect(outcome, JSON.stringify(root)).to.deep.equal([{ name: 'a/a' }, { name: 'b/b' }]);
+    }
+  });
+
   for (const [what, root, reason] of [
     [
       'patterns alone',
@@ -69,7 +87,11 @@ describe('The format packagist', () => {
     ],
     ['no package', { packages: [] }, 'the list has no packages'],
     ['a name that is a number', { packageNames: [1] }, 'packageNames[0] is not a string: "1"'],
-    ['packages in an array', { packages: [{ name: 'a/a' }] }, 'a key of `packages` is not a string: "0"'],
+    [
+      'packages in an array',
+      { packages: [{ name: 'a/a' }] },
+      'the name in packages[0] is not a string: it is missing',
+    ],
     [
       'nothing of a repository',
       { name: 'a/a', require: {} },
@@ -80,7 +102,7 @@ describe('The format packagist', () => {
       { list: 'file:///etc/hostname' },
       'an address in it leads to another origin, or out of the folder',
     ],
-    ['a list without names', { list: '/repo/packages.json' }, 'list: expected an array `packageNames`'],
+    ['a list without names', { list: '/repo/packages.json' }, 'list: expected names in `packageNames`'],
   ] as const) {
     it(`rejects a repository with ${what}`, async () => {
       expect((await convertFrom({ '/repo/packages.json': root })).outcome).to.equal(reason);
