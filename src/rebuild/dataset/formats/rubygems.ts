@@ -10,10 +10,13 @@ import { compareVersions, isPrerelease } from './rubygems-version.js';
 /** `version[-platform]`, withdrawn if it begins with a hyphen. A version begins with a digit. */
 const VERSION = /^-?\d[^\s,]*$/;
 
+/** Such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
+const METADATA = /^[^\s:]+:/;
+
 /**
  * `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/): lines are appended to it for a
  * month, so names repeat, and `-version` withdraws an earlier one of the same platform. Real servers (Geminabox, Gemstash,
- * Artifactory, mirrors) leave out the lines before `---`, or the checksums.
+ * Artifactory, mirrors) leave out the lines before `---`, or it alone, or the checksums.
  */
 export const rubygems: Format = {
   columns: ['version'],
@@ -29,7 +32,7 @@ export const rubygems: Format = {
           gems = await NameTable.create();
           hasBegun = true;
           fault = undefined;
-        } else fault ??= readGem(line, gems);
+        } else if (hasBegun || !METADATA.test(line.text)) fault ??= readGem(line, gems);
       }
       if (hasBegun && fault !== undefined) throw fault;
     }
@@ -47,7 +50,7 @@ function readGem({ no, text }: Line, gems: NameTable): DatasetError | undefined 
   if (name === '') return undefined;
   const position = gems.add(name);
   if (versions === '') return undefined;
-  if (!versions.split(',').every((version) => VERSION.test(version))) {
+  if (METADATA.test(name) || !versions.split(',').every((version) => VERSION.test(version))) {
     return new DatasetError(`line ${no}: expected a name, versions and a checksum: ${quote(text)}`);
   }
   gems.push(position, versions);
