@@ -10,49 +10,68 @@ const LIMIT = 10_000;
 /**
  * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication endpoint and
  * mirrors of it serve, in pages: each begins with the last name of the one before, which is missing if it was unpublished
- * meanwhile. Real servers cap `limit` without saying so, so a short page is not the end. The order is theirs: byte order in
- * CouchDB, any other in servers that are not. Names that begin with `_` are design documents.
+ * meanwhile. Real servers cap `limit` without saying so, so a short page is not the end; one row a page would never lead beyond
+ * the first name. The order is theirs: byte order in CouchDB, any other in servers that are not. Names that begin with `_` are
+ * design documents.
  */
 export const npm: Format = {
   columns: [],
   async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
     const startKeys = new Set<string>();
-    let last: string | undefined;
-    for (let page = 1; ; page++) {
-      const start = last;
-      yield* documents.reread(() => readPage(documents, page, last, (name) => (last = name)));
-      if (last === start || last === undefined || documents.urls[0].startsWith('file:')) return;
+    let start: string | undefined;
+    let widest = 0;
+    for (let number = 1; ; number++) {
+      const page: Page = { last: start, rows: 0, total: undefined };
+      yield* documents.reread(() => readPage(documents, number, page));
+      const { last, rows, total } = page;
+      widest = Math.max(widest, rows);
+      if (last === undefined || documents.urls[0].startsWith('file:')) return;
+      if (last === start) {
+        if (widest > 1 || rows === 0 || total === 1) return;
+        throw new DatasetError(
+          'the server sends one row a page: expected more, to get beyond the first name',
+        );
+      }
       if (startKeys.has(last))
         throw new DatasetError('its names are those of an earlier page: expected later ones');
       startKeys.add(last);
+      start = last;
     }
   },
 };
 
-/** Reads the rows after `start`. @param onName called with each name. */
-async function* readPage(
-  documents: Documents,
-  page: number,
-  start: string | undefined,
-  onName: (name: string) => void,
-): AsyncGenerator<ListedPackage[]> {
+/** A page that is read. */
+interface Page {
+  /** Its last name; first that of the page before, which it begins with. */
+  last: string | undefined;
+  rows: number;
+  /** Its `total_rows`: those of all pages. */
+  total: unknown;
+}
+
+/** Reads the rows after the last name. */
+async function* readPage(documents: Documents, number: number, page: Page): AsyncGenerator<ListedPackage[]> {
+  const start = page.last;
+  page.rows = 0;
   const url = new URL(documents.urls[0]);
   if (url.protocol !== 'file:') {
     url.searchParams.set('limit', String(LIMIT));
     if (start !== undefined) url.searchParams.set('startkey', JSON.stringify(start));
   }
-  const document = await documents.open(url.href, `page ${page}`, JSON_HEADERS);
+  const document = await documents.open(url.href, `page ${number}`, JSON_HEADERS);
   const containers: Containers = new Map();
-  let isFirst = true;
-  for await (const rows of readJson(document.text(), ['rows.*'], containers)) {
+  for await (const members of readJson(document.text(), ['rows.*', 'total_rows'], containers)) {
     const packages: ListedPackage[] = [];
-    for (const { key, value } of rows) {
+    for (const { parent, key, value } of members) {
+      if (parent === '') {
+        page.total = value;
+        continue;
+      }
       const name = nameIn(isObject(value) ? value['id'] : undefined, `rows[${key}].id`);
-      const isStart = isFirst && name === start;
-      isFirst = false;
-      if (isStart) continue;
+      page.rows++;
+      if (name === start && page.rows === 1) continue;
       if (name === start) throw new DatasetError(`rows[${key}].id is the name that the page begins with`);
-      onName(name);
+      page.last = name;
       if (!name.startsWith('_')) packages.push({ name });
     }
     yield packages;
