@@ -128,16 +128,17 @@ export class Documents {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);
     const url = new URL(reference, base);
     const configured = new URL(this.urls[0]);
-    const isSameOrigin =
-      configured.protocol === 'file:'
-        ? url.href.startsWith(new URL('.', base).href)
-        : [new URL(base).origin, configured.origin].includes(url.origin);
-    if (!isSameOrigin) {
+    if (configured.protocol === 'file:') {
       // Clients of /rebuild see the message, so the address is only in the cause, for the log.
-      throw new DatasetError('an address in it leads to another origin, or out of the folder', {
-        cause: new Error(url.href),
-      });
+      if (!url.href.startsWith(new URL('.', base).href))
+        throw new DatasetError('an address in it leads out of the folder', { cause: new Error(url.href) });
+      return url.href;
     }
+    // `blob:` has the origin of the address in it.
+    const origin = /^https?:$/.test(url.protocol) ? url.origin : url.protocol;
+    const origins = [...new Set([configured.origin, new URL(base).origin])];
+    if (!origins.includes(origin))
+      throw new DatasetError(`an address in it leads to ${origin} instead of ${origins.join(' or ')}`);
     if (url.origin === configured.origin && url.username === '') {
       url.username = configured.username;
       url.password = configured.password;
