@@ -8,6 +8,11 @@ const { XzReadableStream } = (xz as typeof xz & { default?: typeof xz }).default
 
 /** The first bytes of an xz file. */
 const XZ = Buffer.from('fd377a585a00', 'hex');
+/** Failures of its decoder that are no damage, by the values of `xz_ret` in XZ Embedded. A dictionary may have 64 MiB. */
+const XZ_FAILURES = new Map([
+  ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
+  ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
+]);
 /** Bytes that tell compressed files apart. */
 const START_BYTES = XZ.length;
 
@@ -53,7 +58,9 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);
   } catch (error) {
     if (error instanceof DatasetError) throw error;
-    throw new DatasetError(`the xz is cut off or damaged: ${(error as Error).message}`, { cause: error });
+    const { message } = error as Error;
+    const known = XZ_FAILURES.get(/code (\d+)$/.exec(message)?.[1] ?? '');
+    throw new DatasetError(known ?? `the xz is cut off or damaged: ${message}`, { cause: error });
   }
 }
 

@@ -11,6 +11,27 @@ const XZ = Buffer.from(
 /** No text. */
 const EMPTY_XZ = Buffer.from('/Td6WFoAAATm1rRGAAAAABzfRCEftvN9AQAAAAAEWVo=', 'base64');
 
+/** A stanza by `xz --lzma2=dict=…MiB`, and by `--delta` and `--check=sha256`. */
+const XZ_65 = Buffer.from(
+  '/Td6WFoAAATm1rRGAgAhAR0AAAB1qOR0AQAVUGFja2FnZTogYQpWZXJzaW9uOiAxCgAAAHiqwInbgPEcAAEuFlYJVd8ftvN9AQAAAAAEWVo=',
+  'base64',
+);
+const XZ_128 = Buffer.from(
+  '/Td6WFoAAATm1rRGAgAhAR4AAACbB1FmAQAVUGFja2FnZTogYQpWZXJzaW9uOiAxCgAAAHiqwInbgPEcAAEuFlYJVd8ftvN9AQAAAAAEWVo=',
+  'base64',
+);
+const XZ_DELTA = Buffer.from(
+  '/Td6WFoAAATm1rRGAgEDAQAhARBMhacHAQAVUBECCPYG/tXmQalMDw0B9gb/zOYR2QAAAHiqwInbgPEcAAEuFlYJVd8ftvN9AQAAAAAEWVo=',
+  'base64',
+);
+const XZ_SHA256 = Buffer.from(
+  '/Td6WFoAAArh+wyhAgAhARAAAACocI6GAQAVUGFja2FnZTogYQpWZXJzaW9uOiAxCgAAAC7TJxgz89/Kmo68FfqaYxo65nJ7R5rRrLh/V/Tn6vX7AAFGFvnocXIYm0uaAQAAAAAKWVo=',
+  'base64',
+);
+const TOO_LARGE = 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip';
+const UNSUPPORTED =
+  'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip';
+
 describe('The format debian', () => {
   const serve = useListServer();
   async function convertFrom(...files: Body[]) {
@@ -104,6 +125,10 @@ describe('The format debian', () => {
       [good, undefined as never],
       "file 2: the dataset's server responded with 404 instead of 200",
     ],
+    ['whose xz has a dictionary of 65 MiB', [XZ_65], TOO_LARGE],
+    ['whose xz has a dictionary of 128 MiB', [good, XZ_128], `file 2: ${TOO_LARGE}`],
+    ['whose xz has a filter', [XZ_DELTA], UNSUPPORTED],
+    ['whose xz has SHA-256', [XZ_SHA256], UNSUPPORTED],
     [
       'whose xz is cut off',
       [good, XZ.subarray(0, -20)],
