@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
 import { createLogger } from '../log.js';
-import { assignNumbers, readNumbers, writeDataset } from '../rebuild/dataset/dataset-file.js';
+import { assignNumbers, readNumbers, throughLinks, writeDataset } from '../rebuild/dataset/dataset-file.js';
 import { BadRows, placesIn, type SkippedRows } from '../rebuild/dataset/bad-rows.js';
 import { firstPlausibleDate } from '../rebuild/dataset/dates.js';
 import { NUMBER_COLUMN, readRows } from '../rebuild/dataset/rows.js';
@@ -90,7 +90,8 @@ async function write(
   signal: AbortSignal,
 ): Promise<Exit> {
   // Now, and not after an hour of downloading.
-  await access(dirname(output), constants.W_OK);
+  const path = await throughLinks(output);
+  await access(dirname(path), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
   try {
     const numbers = earlier === undefined ? undefined : await readNumbers(earlier);
@@ -107,7 +108,7 @@ async function write(
     bar.show({ phase: 'writing', rows: 0, total });
     const takenAt = date ?? downloaded.takenAt;
     const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total });
-    await writeDataset(output, list.packages, { date: takenAt, signal, onRows });
+    await writeDataset(path, list.packages, { date: takenAt, signal, onRows });
     bar.end();
     printSkipped(list.skipped);
     console.log(`Wrote ${total} packages of ${takenAt.toISOString()} to ${output}.`);

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -122,6 +122,17 @@ describe('npm run dataset', function () {
     );
     const header = (await readFile(join(folder, 'out.gz'))).subarray(0, 8);
     expect(new Date(header.readUInt32LE(4) * 1000).toUTCString()).to.equal(MARCH);
+  });
+
+  it('writes through a symbolic link, and keeps the mode of the file', async () => {
+    await mkdir(join(folder, 'lists'));
+    await writeFile(join(folder, 'lists/names.gz'), '', { mode: 0o600 });
+    await symlink('lists/names.gz', join(folder, 'out.gz'));
+    await writeFile(join(folder, 'list'), 'a\n');
+    await convert('--format lines --url list --template https://a.example/{name}');
+    expect((await lstat(join(folder, 'out.gz'))).isSymbolicLink()).to.equal(true);
+    expect(await readdir(join(folder, 'lists'))).to.deep.equal(['names.gz']);
+    expect((await stat(join(folder, 'lists/names.gz'))).mode & 0o777).to.equal(0o600);
   });
 
   it('skips invalid rows if that is permitted, and says which', async () => {

@@ -1,4 +1,6 @@
-import { open, rename, rm, writeFile, type FileHandle } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { open, readlink, realpath, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
@@ -75,9 +77,18 @@ interface WriteOptions {
   onRows: (rows: number) => void;
 }
 
+/** The path that symbolic links lead to, also if nothing is there yet. */
+export async function throughLinks(path: string): Promise<string> {
+  const found = await ifExists(realpath(path));
+  if (found !== undefined) return found;
+  const target = await ifExists(readlink(path));
+  return target === undefined ? path : throughLinks(resolve(await realpath(dirname(path)), target));
+}
+
 /**
- * Writes a dataset as gzip CSV, in the order of the numbers. It has its name only once it is complete. Equal packages and dates
- * give equal bytes with the same zlib.
+ * Writes a dataset as gzip CSV, in the order of the numbers. It has its name only once it is complete. A file that it replaces keeps
+ * its mode and owner. Equal packages and dates give equal bytes with the same zlib.
+ * @param path of no symbolic link, which would be replaced.
  * @param packages are sorted.
  */
 export async function writeDataset(
@@ -88,9 +99,12 @@ export async function writeDataset(
   packages.sort((a, b) => a.no - b.no);
   // Another run may write to the same path.
   const partial = `${path}.${process.pid}.partial`;
-  const file = await open(partial, 'w');
+  const replaced = await ifExists(stat(path));
+  const file = await open(partial, 'w', replaced?.mode);
   try {
-    await writeGzip(file, packages, options).finally(() => file.close());
+    await writeGzip(file, packages, options)
+      .then(() => replaced && keepAccess(file, replaced))
+      .finally(() => file.close());
     await rename(partial, path);
   } catch (error) {
     await rm(partial, { force: true });
@@ -103,16 +117,30 @@ async function writeGzip(
   packages: readonly PackageEntry[],
   { date, signal, onRows }: WriteOptions,
 ): Promise<void> {
-  await pipeline(
-    Readable.from(linesOf(packages, onRows)),
-    createGzip({ level: constants.Z_BEST_COMPRESSION }),
-    (chunks: AsyncIterable<Buffer>) => writeFile(file, chunks),
-    { signal },
-  );
+  const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
+  // The writer gets the error. As a part of the pipeline, it would report a full disk as an AbortError.
+  pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
+  await writeFile(file, gzip);
   const seconds = Buffer.alloc(4);
   seconds.writeUInt32LE(Math.floor(date.getTime() / 1000));
   await file.write(seconds, 0, seconds.length, DATE_OFFSET);
   await file.write(Buffer.of(UNKNOWN_SYSTEM), 0, 1, SYSTEM_OFFSET);
+}
+
+/** Gives a file the mode of another one and, if this process may do so, its owner. */
+async function keepAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+  if (process.getuid?.() === 0) await file.chown(uid, gid);
+  await file.chmod(mode);
+}
+
+/** @returns undefined if there is no such file. */
+async function ifExists<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => void): Generator<string> {
