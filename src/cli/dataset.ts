@@ -12,7 +12,7 @@ import { untilAborted } from '../rebuild/dataset/transfer-limits.js';
 import { validateDataset } from '../rebuild/steps/check.js';
 import { downloadDataset, type DownloadedDataset } from '../rebuild/steps/download.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
-import { EXIT, exitWith, type Exit } from './command.js';
+import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { pathOf, printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 import { onStopSignal } from './signals.js';
@@ -37,41 +37,35 @@ interface Options {
   date: Date | undefined;
 }
 
-/** @returns undefined if they are invalid, after printing why. The environment has what stands for a variable. */
-function readArguments(): { env: NodeJS.ProcessEnv; options: Options } | undefined {
-  try {
-    const { values } = parseArgs({
-      options: {
-        format: { type: 'string' },
-        url: { type: 'string', multiple: true },
-        template: { type: 'string' },
-        json: { type: 'string' },
-        output: { type: 'string' },
-        'numbers-of': { type: 'string' },
-        date: { type: 'string' },
-      },
-    });
-    const { format, url, template, json, output, 'numbers-of': earlier, date } = values;
-    if (output?.endsWith('.gz') !== true) throw new Error('--output must be a file that ends with .gz');
-    return {
-      env: {
-        ...process.env,
-        ...(format === undefined ? {} : { DATASET_FORMAT: format }),
-        ...(url === undefined ? {} : { DATASET_URL: url.map(urlOf).join(' ') }),
-        ...(template === undefined ? {} : { PACKAGE_URL_TEMPLATE: template }),
-        ...(json === undefined ? {} : { DATASET_JSON: json }),
-      },
-      options: {
-        output: pathOf(output),
-        earlier: earlier === undefined ? undefined : pathOf(earlier),
-        date: date === undefined ? undefined : parseDate(date),
-      },
-    };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exitCode = EXIT.misused;
-    return undefined;
-  }
+/** The environment has what stands for a variable. */
+function parseArguments(): { env: NodeJS.ProcessEnv; options: Options } {
+  const { values } = parseArgs({
+    options: {
+      format: { type: 'string' },
+      url: { type: 'string', multiple: true },
+      template: { type: 'string' },
+      json: { type: 'string' },
+      output: { type: 'string' },
+      'numbers-of': { type: 'string' },
+      date: { type: 'string' },
+    },
+  });
+  const { format, url, template, json, output, 'numbers-of': earlier, date } = values;
+  if (output?.endsWith('.gz') !== true) throw new Error('--output must be a file that ends with .gz');
+  return {
+    env: {
+      ...process.env,
+      ...(format === undefined ? {} : { DATASET_FORMAT: format }),
+      ...(url === undefined ? {} : { DATASET_URL: url.map(urlOf).join(' ') }),
+      ...(template === undefined ? {} : { PACKAGE_URL_TEMPLATE: template }),
+      ...(json === undefined ? {} : { DATASET_JSON: json }),
+    },
+    options: {
+      output: pathOf(output),
+      earlier: earlier === undefined ? undefined : pathOf(earlier),
+      date: date === undefined ? undefined : parseDate(date),
+    },
+  };
 }
 
 function parseDate(text: string): Date {
@@ -149,7 +143,7 @@ async function readList(
   return { packages, isNumbered, skipped };
 }
 
-const given = readArguments();
+const given = readArguments(USAGE, parseArguments);
 if (given !== undefined) {
   const { env, options } = given;
   await exitWith(env, () => {

@@ -133,6 +133,27 @@ describe('The command line', function () {
     expect(incomplete).to.include({ code: 2, stderr });
   });
 
+  it('prints its usage for --help and -h, and does nothing', async () => {
+    const { service } = suite;
+    const before = [await service.indices(), await served(service)];
+    for (const [command, npm, args] of [
+      ['cli/rebuild', 'npm run rebuild', ['--help']],
+      ['cli/rollback', 'npm run rollback', ['-h']],
+      ['cli/keys', 'npm run --silent keys', ['--revoke-others', '--help']],
+      ['cli/kibana-setup', 'npm run kibana:setup', ['--help']],
+      ['cli/dataset', 'npm run dataset', ['--unknown', '-h']],
+      ['dev/start', 'npm start', ['--help']],
+    ] as const) {
+      const { code, stdout, stderr } = await runCommand(command, service.env, [...args]);
+      expect([code, stderr], command).to.deep.equal([0, '']);
+      expect(stdout).to.match(new RegExp(`^usage: ${npm}\\b`));
+    }
+    const wrong = await runCommand('cli/rollback', service.env, ['--dry-run']);
+    expect(wrong.code).to.equal(2);
+    expect(wrong.stderr).to.match(/^Unknown option '--dry-run'.*\nusage: npm run rollback/s);
+    expect([await service.indices(), await served(service)]).to.deep.equal(before);
+  });
+
   it('begins no registry of the default name if REGISTRY_SLUG was left out', async () => {
     // Without any index, unlike the Elasticsearch of this run, perhaps.
     const listener: RequestListener = ({ url }, response) => {
