@@ -89,8 +89,9 @@ async function rebuild({ rebuildContext, signal }: CommandContext, options: Star
     const { failure, details } = outcome;
     throw new Error(`the rebuild failed: ${failure.reason}${details === '' ? '' : ` (${details})`}`);
   }
-  const { index, skipped } = outcome;
+  const { index, skipped, warning } = outcome;
   if (skipped !== undefined) printSkipped(skipped);
+  if (warning !== undefined) console.error(warning);
   console.log(index === undefined ? 'Nothing has changed.' : `Serving ${index} now.`);
   return EXIT.done;
 }

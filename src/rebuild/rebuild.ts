@@ -121,6 +121,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const onRows = (count: number) => progress.count(count);
     const dataset = await validateDataset(rows, { badRows, onRows });
     if (weights !== undefined) log.info(weights.counts, 'the weights were read');
+    const warning = weights?.warning;
+    if (warning !== undefined) log.warn(warning);
     if (!options.force) {
       assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
       if (weights !== undefined) await assertWeightsKept(deps.exportPool, served, weights, { signal, log });
@@ -156,7 +158,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const kept = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
     const old = obsolete(alias, indices.keys(), { snapshots: [kept], retention });
     await prune(client, alias, old, { served: index, signal, log });
-    return { index, skipped: dataset.skipped };
+    return { index, skipped: dataset.skipped, warning };
   } finally {
     await closeInputs(inputs);
   }

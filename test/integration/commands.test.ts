@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { packagesNamed, toCsv } from '../support/datasets.js';
+import { datasetFile, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { withNodes } from '../support/node-servers.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
@@ -41,12 +41,16 @@ describe('The command line', function () {
 
     // Lines 3 to 13 are invalid.
     await suite.dataset.write(toCsv(packagesNamed(changed)) + 'x\n'.repeat(11));
-    const tolerant = { ...env, DATASET_MAX_BAD_ROWS: '11' };
+    const weights = await datasetFile('name,weight\nDelta,1\ndelta-2,2\n');
+    const tolerant = { ...env, DATASET_MAX_BAD_ROWS: '11', WEIGHTS_URL: weights.url };
     const built = await runCommand('cli/rebuild', tolerant, [...args, '--force']);
+    await weights.remove();
     expect(built.code).to.equal(0);
     const skipped = Array.from({ length: 10 }, (_, i) => `line ${i + 3}: 1 fields instead of 4`);
     const summary = '11 invalid rows were skipped, the first 10 of them:';
-    expect(built.stderr.trimEnd().split('\n')).to.deep.equal([summary, ...skipped]);
+    const warning =
+      'no package has the name of a weight, so all weights are 0: WEIGHTS_URL has 2 other names';
+    expect(built.stderr.trimEnd().split('\n')).to.deep.equal([summary, ...skipped, warning]);
     // Each phase is a line without a terminal.
     const lines = built.stdout.trim().split('\n');
     expect(lines).to.include('Snapshot: loading …');

@@ -57,6 +57,13 @@ export class Weights {
     return { names: size, unknown: size - known };
   }
 
+  /** Undefined if a package that `join` has seen has one of the names. */
+  get warning(): string | undefined {
+    const { names, unknown } = this.counts;
+    if (unknown < names) return undefined;
+    return `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
+  }
+
   /** Whether a package that `join` has seen has a weight other than 0. */
   isWeighed(name: string): boolean {
     return this.table.isWeighed(this.keyOf(name));

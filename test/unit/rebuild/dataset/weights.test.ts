@@ -56,7 +56,7 @@ describe('A document of weights', () => {
     const csv = `name,url,weight\n${names.map((name) => `${name},https://registry.example/,9\n`).join('')}`;
     const rows = await itemsOf(weights.join(readRows(streamOf([Buffer.from(csv)]), undefined)));
     const found = rows.map((row) => ('entry' in row ? row.entry.weight : row.reason));
-    return { found, counts: weights.counts, bad: badRows.skipped.first };
+    return { found, counts: weights.counts, bad: badRows.skipped.first, warning: weights.warning };
   }
 
   for (const [what, document] of [
@@ -81,6 +81,21 @@ describe('A document of weights', () => {
       expect(bad).to.deep.equal([]);
     });
   }
+
+  it('warns if no package has one of its names', async () => {
+    const warning = (names: number) =>
+      `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
+    for (const [document, names, format, expected] of [
+      ['name,weight\nA,1\nB,2\n', ['a', 'b'], undefined, warning(2)],
+      ['{"name":"1","weight":5}\n{"name":"2","weight":6}', ['a'], undefined, warning(2)],
+      ['name,weight\nfoo/bar,1\n', ['foo-bar'], 'pypi', warning(1)],
+      ['name,weight\nA,1\nB,2\n', ['a', 'B'], undefined, undefined],
+      ['name,weight\nFoo_Bar,1\n', ['foo-bar'], 'pypi', undefined],
+    ] as const) {
+      const outcome = await join(document, names, format === undefined ? {} : { format });
+      expect(outcome.warning, document).to.equal(expected);
+    }
+  });
 
   it('is joined by the names that PEP 503 normalises, only for pypi', async () => {
     const document = 'name,weight\nFoo.-_bar,1\nfoo_bar,2\n';
