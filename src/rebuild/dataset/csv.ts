@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import Parser from 'csv-stream/lib/parser.js';
+import { quote } from '../process/reason-text.js';
 import { DatasetError } from './dataset-error.js';
 
 /** One record: its fields, or why it has none. `line` is the line it begins on, from 1. */
@@ -20,6 +21,9 @@ const COMPLETE = new RegExp(`^${FIELD}(?:,${FIELD})*\\r?$`);
 /** Lines that end within a quoted field. */
 const OPEN = new RegExp(`^(?:${FIELD},)*"[^"]*(?:""[^"]*)*$`);
 
+/** A line before the header that says how fields are separated, such as `sep=,`. */
+const SEPARATOR = /^"?sep=.?"?\r?$/i;
+
 const NEVER_CLOSED = 'a quote is opened and never closed';
 const NOT_CLOSED_SOON = `a quote is opened and not closed within ${MAX_RECORD_LINES} lines or ${MAX_LINE_BYTES} bytes`;
 const CUT_OFF = 'the last record does not end with a line end, so the file may be cut off';
@@ -28,7 +32,7 @@ const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 /**
  * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad
  * quoting or invalid UTF-8 is yielded with the reason, and reading continues with the next line.
- * @throws {DatasetError} for a line that is longer than any row can be.
+ * @throws {DatasetError} for a line that is longer than any row can be, or that only spreadsheets read.
  */
 export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord[]> {
   const reader = new RecordReader();
@@ -83,6 +87,8 @@ class RecordReader {
     if (line.length > MAX_LINE_BYTES) this.refuseLength(Buffer.from(line));
     this.#line++;
     if (this.#line === 1 && line.startsWith(BYTE_ORDER_MARK)) line = line.slice(1);
+    if (this.#line === 1 && SEPARATOR.test(line))
+      throw new DatasetError(`line 1: remove ${quote(withoutReturn(line))}, which only spreadsheets read`);
     if (this.#open === '') this.#openLine = this.#line;
     if (this.#open === '' && !line.includes('"')) this.#readUnquoted(line);
     else this.#readQuoted(line);
