@@ -128,9 +128,7 @@ async function* named<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
 
 async function* rowsOf(source: AsyncIterable<Buffer>, columns: WeightsColumns): AsyncGenerator<Listed[]> {
   const { start, chunks } = await peek(source, START_BYTES);
-  yield* start.toString().trimStart().startsWith('{')
-    ? readJson(chunks, columns)
-    : readFields(chunks, columns);
+  yield* /^\s*[{[]/.test(start.toString()) ? readJson(chunks, columns) : readFields(chunks, columns);
 }
 
 /** Rows of a CSV. */
@@ -171,7 +169,9 @@ async function* readJson(source: AsyncIterable<Buffer>, columns: WeightsColumns)
       .filter(({ text }) => text.trim() !== '')
       .map(({ no: line, text }) => {
         const object = parse(text);
-        if (!isObject(object)) return { line, reason: `expected a JSON object: ${quote(text)}` };
+        if (!isObject(object)) return { line, reason: `expected one JSON object a line: ${quote(text)}` };
+        if (!(columns.name in object))
+          return { line, reason: `no member ${quote(columns.name)} (WEIGHTS_COLUMNS): ${quote(text)}` };
         return { line, name: object[columns.name], weight: object[columns.weight] };
       });
   }

@@ -119,8 +119,8 @@ describe('A document of weights', () => {
     ]),
     [
       '{"name":"ok","weight":1}\n{"name":"a"\n[1]\n{"name":3}\n{"name":"a","weight":{}}\n{"name":"\\ud800"}\n{"name":"a","weight":1e21}\n',
-      'line 2: expected a JSON object: "{\\"name\\":\\"a\\""',
-      'line 3: expected a JSON object: "[1]"',
+      'line 2: expected one JSON object a line: "{\\"name\\":\\"a\\""',
+      'line 3: expected one JSON object a line: "[1]"',
       'line 4: name is not a string: "3"',
       'line 5: weight is neither a string nor a number: "{}"',
       'line 6: name has half a surrogate pair: "\\ud800"',
@@ -136,6 +136,23 @@ describe('A document of weights', () => {
       await rejects(join(document, []), { name: 'DatasetError', message: named[0] });
     });
   }
+
+  it('is rejected if it is one JSON document, with what the first line has', async () => {
+    const rows = [{ name: 'a', weight: 1 }];
+    const object = 'expected one JSON object a line';
+    const member = 'no member "name" (WEIGHTS_COLUMNS)';
+    for (const [document, reason] of [
+      [JSON.stringify(rows), `${object}: "[{\\"name\\":\\"a\\",\\"weight\\":1}]"`],
+      [JSON.stringify(rows, null, 2), `${object}: "["`],
+      [`\uFEFF\n${JSON.stringify({ rows }, null, '\t')}`, `${object}: "{"`],
+      ['{"rows":[]}\n', `${member}: "{\\"rows\\":[]}"`],
+      ['{"a":1,"b":2}', `${member}: "{\\"a\\":1,\\"b\\":2}"`],
+    ] as const) {
+      const line = document.startsWith('\uFEFF') ? 2 : 1;
+      const message = `WEIGHTS_URL: line ${line}: ${reason}`;
+      await rejects(join(document, []), { name: 'DatasetError', message });
+    }
+  });
 
   for (const [document, reason] of [
     ['', 'the document has no weights'],
