@@ -3,15 +3,14 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
-import { createLogger } from '../log.js';
-import { assignNumbers, readNumbers, throughLinks, writeDataset } from '../rebuild/dataset/dataset-file.js';
-import { BadRows, placesIn, type SkippedRows } from '../rebuild/dataset/bad-rows.js';
+import {
+  assignNumbers,
+  readList,
+  readNumbers,
+  throughLinks,
+  writeDataset,
+} from '../rebuild/dataset/dataset-file.js';
 import { firstPlausibleDate } from '../rebuild/dataset/dates.js';
-import { NUMBER_COLUMN, readRows } from '../rebuild/dataset/rows.js';
-import { untilAborted } from '../rebuild/dataset/transfer-limits.js';
-import { validateDataset } from '../rebuild/steps/check.js';
-import { downloadDataset, type DownloadedDataset } from '../rebuild/steps/download.js';
-import type { PackageEntry } from '../snapshot/package-document.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { pathOf, printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
@@ -79,7 +78,7 @@ function parseDate(text: string): Date {
 }
 
 async function write(
-  dataset: DatasetConfig,
+  config: DatasetConfig,
   { output, earlier, date }: Options,
   signal: AbortSignal,
 ): Promise<Exit> {
@@ -88,19 +87,18 @@ async function write(
   await access(dirname(path), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
   try {
-    const numbers = earlier === undefined ? undefined : await readNumbers(earlier);
+    const numbers = earlier === undefined ? undefined : await readNumbers(earlier, signal);
     bar.show({ phase: 'downloading', rows: 0 });
-    const onBytes = (bytes: number) => bar.show({ phase: 'downloading', rows: 0, bytes });
-    // Without the validators of an earlier one, it is never unchanged.
-    const downloaded = (await downloadDataset(dataset, signal, { onBytes })) as DownloadedDataset;
-    bar.show({ phase: 'checking', rows: 0 });
-    const list = await readList(downloaded, dataset, signal).finally(() => downloaded.close());
+    const list = await readList(config, signal, {
+      onBytes: (bytes) => bar.show({ phase: 'downloading', rows: 0, bytes }),
+      onDownloaded: () => bar.show({ phase: 'checking', rows: 0 }),
+    });
     if (!list.isNumbered) assignNumbers(list.packages, numbers ?? new Map());
     else if (numbers !== undefined)
       throw new Error('the list has numbers of its own: leave out --numbers-of');
     const total = list.packages.length;
     bar.show({ phase: 'writing', rows: 0, total });
-    const takenAt = date ?? downloaded.takenAt;
+    const takenAt = date ?? list.takenAt;
     const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total });
     await writeDataset(path, list.packages, { date: takenAt, signal, onRows });
     bar.end();
@@ -114,33 +112,6 @@ async function write(
   } finally {
     bar.end();
   }
-}
-
-interface List {
-  packages: PackageEntry[];
-  /** Whether the numbers are its own, instead of positions. */
-  isNumbered: boolean;
-  skipped: SkippedRows;
-}
-
-/** Checks and reads all packages of a list. They are held in memory: 1.1 GB for five million without versions. */
-async function readList(
-  downloaded: DownloadedDataset,
-  { format, packageUrlTemplate, maxBadRows }: DatasetConfig,
-  signal: AbortSignal,
-): Promise<List> {
-  let isNumbered = false;
-  const onHeader = (columns: readonly string[]) => (isNumbered = columns.includes(NUMBER_COLUMN));
-  const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
-  const badRows = new BadRows(maxBadRows, createLogger('fatal', false), placesIn(format));
-  const { skipped, duplicateLines } = await validateDataset(rows, { badRows, onRows: () => undefined });
-  const packages: PackageEntry[] = [];
-  for await (const batch of rows()) {
-    for (const row of batch) {
-      if ('entry' in row && !duplicateLines.has(row.line)) packages.push(row.entry);
-    }
-  }
-  return { packages, isNumbered, skipped };
 }
 
 const given = readArguments(USAGE, parseArguments);

@@ -1,4 +1,6 @@
+import { messageOf } from '../../error-message.js';
 import { truncateReason } from '../process/reason-text.js';
+import { redactAddresses } from './redact-addresses.js';
 
 /**
  * The dataset cannot be downloaded or violates the contract. The message is for the operator, names line and reason, and
@@ -22,4 +24,12 @@ export class UnavailableError extends DatasetError {
   ) {
     super(message, options);
   }
+}
+
+/** The reason of a failed transfer. Node's message for a connection that closes during the response is only "aborted". */
+export function describeFailure(error: Error): string {
+  const { message } = error;
+  const reason =
+    message === 'aborted' ? 'the connection was closed before the end' : messageOf(error, redactAddresses);
+  return `the dataset could not be downloaded: ${reason}`;
 }

@@ -3,18 +3,26 @@ import { open, readlink, realpath, rename, rm, stat, writeFile, type FileHandle 
 import { dirname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { pathToFileURL } from 'node:url';
 import { constants, createGzip } from 'node:zlib';
-import { quote } from '../process/reason-text.js';
 import type { PackageEntry } from '../../snapshot/package-document.js';
+import type { DatasetConfig } from '../../config/config.js';
+import { createLogger } from '../../log.js';
+import { checkPackages } from '../steps/check.js';
+import { downloadDataset, type DownloadedDataset } from '../steps/download.js';
+import { BadRows, type SkippedRows } from './bad-rows.js';
 import { datasetHeader, datasetRows } from './dataset-csv.js';
-import { NUMBER_COLUMN, readRows } from './rows.js';
-import { readText } from './text.js';
 
-/** Maximum size of the text of an earlier dataset, in bytes: enough for 10,000,000 packages. */
-const MAX_TEXT_BYTES = 2 ** 31;
-
-/** Any valid one: the URLs of an earlier dataset do not matter. */
-const ANY_TEMPLATE = 'https://registry.example/{name}';
+/** How an earlier dataset is read: any valid template, as its URLs do not matter. */
+const EARLIER = {
+  format: 'csv',
+  authorization: undefined,
+  jsonPaths: { items: [] },
+  isSample: false,
+  packageUrlTemplate: 'https://registry.example/{name}',
+  maxBadRows: 0,
+  downloadTimeoutSeconds: 3600,
+} as const;
 
 /** Rows that are written at once. */
 const BATCH = 1000;
@@ -25,36 +33,55 @@ const SYSTEM_OFFSET = 9;
 /** Instead of the operating system, which zlib writes. */
 const UNKNOWN_SYSTEM = 255;
 
+interface List {
+  packages: PackageEntry[];
+  /** Whether the numbers are its own, instead of positions. */
+  isNumbered: boolean;
+  skipped: SkippedRows;
+  takenAt: Date;
+}
+
+interface Listener {
+  onBytes?: (bytes: number) => void;
+  onDownloaded?: () => void;
+}
+
+/** Reads and checks all packages of a list. They are held in memory: 1.1 GB for five million without versions. */
+export async function readList(
+  config: DatasetConfig,
+  signal: AbortSignal,
+  { onBytes, onDownloaded }: Listener = {},
+): Promise<List> {
+  const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
+  // Without the validators of an earlier one, it is never unchanged.
+  const { packages: file, takenAt } = (await downloadDataset(config, signal, {
+    badRows,
+    onBytes,
+  })) as DownloadedDataset;
+  try {
+    onDownloaded?.();
+    const { read } = await checkPackages(file, { badRows, signal });
+    const packages: PackageEntry[] = [];
+    for await (const entries of read()) packages.push(...entries);
+    return { packages, isNumbered: file.isNumbered, skipped: badRows.skipped, takenAt };
+  } finally {
+    await file.close();
+  }
+}
+
 /**
  * Reads the package numbers of an earlier dataset.
  * @param path of a CSV file, plain or gzip.
- * @throws {Error} with the path and the reason if a row is invalid, or a name or number occurs twice.
+ * @throws {Error} with the path and the reason.
  */
-export async function readNumbers(path: string): Promise<Map<string, number>> {
-  const numbers = new Map<string, number>();
-  const seen = new Set<number>();
-  const onHeader = (columns: readonly string[]) => {
-    if (!columns.includes(NUMBER_COLUMN)) throw new Error(`the header has no column \`${NUMBER_COLUMN}\``);
-  };
-  let file: FileHandle | undefined;
+export async function readNumbers(path: string, signal: AbortSignal): Promise<Map<string, number>> {
   try {
-    file = await open(path);
-    for await (const rows of readRows(readText(file, MAX_TEXT_BYTES), ANY_TEMPLATE, onHeader)) {
-      for (const row of rows) {
-        if ('reason' in row) throw new Error(`line ${row.line}: ${row.reason}`);
-        const { no, name } = row.entry;
-        if (numbers.has(name)) throw new Error(`line ${row.line}: name ${quote(name)} occurs twice`);
-        if (seen.has(no)) throw new Error(`line ${row.line}: package_no ${no} occurs twice`);
-        numbers.set(name, no);
-        seen.add(no);
-      }
-    }
+    const list = await readList({ ...EARLIER, urls: [pathToFileURL(path).href] }, signal);
+    if (!list.isNumbered) throw new Error('the header has no column `package_no`');
+    return new Map(list.packages.map(({ no, name }) => [name, no]));
   } catch (error) {
     throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
-  } finally {
-    await file?.close();
   }
-  return numbers;
 }
 
 /**

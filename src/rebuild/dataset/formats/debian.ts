@@ -1,12 +1,9 @@
 import { quote } from '../../process/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
-import type { Document } from '../documents/document.js';
-import type { Documents } from '../documents/documents.js';
-import { readLines } from '../documents/lines.js';
-import { NameTable } from '../documents/name-table.js';
+import type { Document, Documents } from '../documents/documents.js';
+import { readWholeLines } from '../documents/lines.js';
 import { compareVersions } from './debian-version.js';
-import type { Format, ListedPackage } from './format.js';
-import { packagesOf } from './packages-of.js';
+import { line, type Format, type Item } from './format.js';
 
 /** The two fields that are needed. Names of fields have any case; the lines that continue a field begin with white space. */
 const FIELD = /^(package|version):[ \t]*(.*)$/i;
@@ -21,66 +18,50 @@ const LINE = /^([^\s:]+:|[ \t])/;
  * versions compare like those of dpkg.
  */
 export const debian: Format = {
-  columns: ['version'],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const versions = await NameTable.create();
+  place: line,
+  replaces: (later, earlier) => compareVersions(later, earlier) > 0,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
     /** An index of a component without packages is empty. */
     let hasStanzas = false;
     for (const [i, url] of documents.urls.entries()) {
       const document = await documents.open(url, documents.urls.length === 1 ? '' : `file ${i + 1}`);
       for await (const stanzas of readStanzas(document)) {
         hasStanzas ||= stanzas.length > 0;
-        for (const { name, version } of stanzas) {
-          const position = versions.add(name);
-          const known = versions.lastOf(position);
-          if (known === undefined || compareVersions(version, known) > 0) versions.push(position, version);
-        }
+        yield stanzas;
       }
     }
     if (!hasStanzas) throw new DatasetError('expected a Packages index, but it has no stanza');
-    yield* packagesOf(versions);
   },
 };
 
-/** In place of bytes that are not UTF-8, which only matter in a field that is used: repositories have fields in Latin-1. */
-const INVALID = '\uFFFD';
-
-interface Stanza {
-  name: string;
-  version: string;
-}
-
 /** @throws {DatasetError} naming the line. */
-async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
+async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
   let fields = new Map<string, string>();
   /** The line that the stanza begins on; 0 between two stanzas. */
   let start = 0;
-  for await (const lines of readLines(document.text(), { lastLineMayBeOpen: false, isLossy: true })) {
-    const stanzas: Stanza[] = [];
-    for (const { no, text } of lines) {
+  for await (const { first, texts } of readWholeLines(document.text())) {
+    const stanzas: Item[] = [];
+    for (const [i, text] of texts.entries()) {
       if (text === '' || text === '\r') {
-        if (start > 0) stanzas.push(toStanza(fields, start));
+        if (start > 0) stanzas.push(toItem(fields, start));
         fields = new Map();
         start = 0;
         continue;
       }
       if (!LINE.test(text))
-        throw new DatasetError(`line ${no}: expected a field of a Packages index: ${quote(text)}`);
-      if (start === 0 && text.trim() !== '') start = no;
+        throw new DatasetError(`line ${first + i}: expected a field of a Packages index: ${quote(text)}`);
+      if (start === 0 && text.trim() !== '') start = first + i;
       const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
-      if (value.includes(INVALID)) throw new DatasetError(`line ${no}: ${field} is not valid UTF-8`);
       if (field !== undefined) fields.set(field.toLowerCase(), value);
     }
     yield stanzas;
   }
-  if (start > 0) yield [toStanza(fields, start)];
+  if (start > 0) yield [toItem(fields, start)];
 }
 
-/** @param line the stanza begins on. */
-function toStanza(fields: ReadonlyMap<string, string>, line: number): Stanza {
-  const name = fields.get('package') ?? '';
-  const version = fields.get('version') ?? '';
-  if (name === '') throw new DatasetError(`line ${line}: expected a stanza with the field Package`);
-  if (version === '') throw new DatasetError(`line ${line}: the stanza of ${quote(name)} has no Version`);
-  return { name, version };
+/** @param at the line that the stanza begins on. Fields that are not used may have any encoding, such as Latin-1. */
+function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
+  const [name, version] = [fields.get('package'), fields.get('version')];
+  if (name !== undefined && !version) return { at, reason: `the stanza of ${quote(name)} has no Version` };
+  return { at, name, version, isLossy: true };
 }

@@ -1,8 +1,7 @@
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
-import type { Format, ListedPackage } from './format.js';
-import { isObject, nameIn } from './members.js';
+import { isObject, type Format, type Item } from './format.js';
 
 /** Rows of a page: one megabyte. Servers may send fewer. */
 const LIMIT = 10_000;
@@ -15,8 +14,8 @@ const LIMIT = 10_000;
  * design documents.
  */
 export const npm: Format = {
-  columns: [],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
+  place: (at) => `rows[${at}]`,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
     const startKeys = new Set<string>();
     let start: string | undefined;
     let widest = 0;
@@ -50,7 +49,7 @@ interface Page {
 }
 
 /** Reads the rows after the last name. */
-async function* readPage(documents: Documents, number: number, page: Page): AsyncGenerator<ListedPackage[]> {
+async function* readPage(documents: Documents, number: number, page: Page): AsyncGenerator<Item[]> {
   const start = page.last;
   page.rows = 0;
   const url = new URL(documents.urls[0]);
@@ -61,20 +60,22 @@ async function* readPage(documents: Documents, number: number, page: Page): Asyn
   const document = await documents.open(url.href, `page ${number}`, JSON_HEADERS);
   const containers: Containers = new Map();
   for await (const members of readJson(document.text(), ['rows.*', 'total_rows'], containers)) {
-    const packages: ListedPackage[] = [];
-    for (const { parent, key, value } of members) {
+    const items: Item[] = [];
+    for (const { parent, key: at, value, isLossy = false } of members) {
       if (parent === '') {
         page.total = value;
         continue;
       }
-      const name = nameIn(isObject(value) ? value['id'] : undefined, `rows[${key}].id`);
+      const name = isObject(value) ? value['id'] : undefined;
       page.rows++;
-      if (name === start && page.rows === 1) continue;
-      if (name === start) throw new DatasetError(`rows[${key}].id is the name that the page begins with`);
-      page.last = name;
-      if (!name.startsWith('_')) packages.push({ name });
+      if (name === start && start !== undefined) {
+        if (page.rows === 1) continue;
+        throw new DatasetError(`rows[${at}].id is the name that the page begins with`);
+      }
+      if (typeof name === 'string') page.last = name;
+      if (typeof name !== 'string' || !name.startsWith('_')) items.push({ at, name, isLossy });
     }
-    yield packages;
+    yield items;
   }
   if (containers.get('rows') !== 'array')
     throw new DatasetError('expected a page of _all_docs: it has no array `rows`');

@@ -2,14 +2,14 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
-import { Weights } from '../../../../src/rebuild/dataset/weights.js';
-import { readRows } from '../../../../src/rebuild/dataset/rows.js';
-import { itemsOf, streamOf } from '../../../support/batches.js';
+import { ofWeights, Weights } from '../../../../src/rebuild/dataset/weights.js';
+import { streamOf } from '../../../support/batches.js';
+import { readRows } from '../../../support/rows.js';
 
 /** The weight of a row with this field, or the reason why it is bad. */
 async function weightOf(field: string, header = 'name,url,weight'): Promise<number | string | undefined> {
   const csv = `${header}\na,https://registry.example/a,${field}\n`;
-  const [row] = await itemsOf(readRows(streamOf([Buffer.from(csv)]), undefined));
+  const [row] = await readRows([Buffer.from(csv)]);
   if (row === undefined) throw new Error('there is no row');
   return 'entry' in row ? row.entry.weight : row.reason;
 }
@@ -47,15 +47,23 @@ describe('A document of weights', () => {
   async function join(
     document: string,
     names: readonly string[],
-    options: { max?: number; format?: 'pypi' } = {},
+    options: { max?: number; format?: 'pypi'; columns?: typeof COLUMNS } = {},
   ) {
-    const { max = 0, format = 'csv' } = options;
-    const badRows = new BadRows(max, pino({ level: 'silent' })).in('WEIGHTS_URL');
+    const { max = 0, format = 'csv', columns = COLUMNS } = options;
+    const badRows = new BadRows(max, pino({ level: 'silent' }));
     const chunks = Array.from(Buffer.from(document), (byte) => Buffer.of(byte));
-    const weights = await Weights.read(streamOf(chunks), COLUMNS, format, badRows);
-    const csv = `name,url,weight\n${names.map((name) => `${name},https://registry.example/,9\n`).join('')}`;
-    const rows = await itemsOf(weights.join(readRows(streamOf([Buffer.from(csv)]), undefined)));
-    const found = rows.map((row) => ('entry' in row ? row.entry.weight : row.reason));
+    const weights = await Weights.read(streamOf(chunks), columns, format, badRows).catch((error: unknown) => {
+      throw ofWeights(error);
+    });
+    const entries = names.map((name, i) => ({
+      no: i + 1,
+      name,
+      version: '1',
+      url: 'https://registry.example/',
+      weight: 9,
+    }));
+    weights.join(entries);
+    const found = entries.map(({ weight }) => weight);
     return { found, counts: weights.counts, bad: badRows.skipped.first, warning: weights.warning };
   }
 
@@ -136,6 +144,16 @@ describe('A document of weights', () => {
       await rejects(join(document, []), { name: 'DatasetError', message: named[0] });
     });
   }
+
+  it('is rejected if no line of JSON has the member of the weight, which may be null in all', async () => {
+    const lines = '{"name":"a","downloads":1}\n{"name":"b","n":{"weight":2}}\n';
+    const message = 'WEIGHTS_URL: no line has a member "weight" (WEIGHTS_COLUMNS)';
+    for (const document of [lines, lines.replace('downloads', 'Weight'), `${lines}{}\n`])
+      await rejects(join(document, ['a'], { max: 9 }), { name: 'DatasetError', message });
+    const columns = { name: 'name', weight: 'downloads' };
+    expect((await join(lines, ['b', 'a'], { columns })).found).to.deep.equal([0, 1]);
+    expect((await join('{"name":"a","weight":null}', ['a'])).found).to.deep.equal([0]);
+  });
 
   it('is rejected if it is one JSON document, with what the first line has', async () => {
     const rows = [{ name: 'a', weight: 1 }];

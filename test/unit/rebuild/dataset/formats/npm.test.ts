@@ -99,7 +99,7 @@ describe('The format npm', () => {
       '{"error":"x","reason":"y"}',
       'page 2: expected a page of _all_docs: it has no array `rows`',
     ],
-    ['has rows without id', '{"rows":[{"key":"c"}]}', 'page 2: rows[0].id is not a string: it is missing'],
+    ['has rows without id', '{"rows":[{"key":"c"}]}', 'page 2: rows[0]: name is not a string: it is missing'],
     [
       'has a map of rows',
       '{"rows":{"c":{"id":"c"}}}',

@@ -86,11 +86,11 @@ describe('The format packagist', () => {
       "included file 1: the dataset's server responded with 404 instead of 200",
     ],
     ['no package', { packages: [] }, 'the list has no packages'],
-    ['a name that is a number', { packageNames: [1] }, 'packageNames[0] is not a string: "1"'],
+    ['a name that is a number', { packageNames: [1] }, 'packageNames[0]: name is not a string: "1"'],
     [
       'packages in an array',
       { packages: [{ name: 'a/a' }] },
-      'the name in packages[0] is not a string: it is missing',
+      'packages[0]: name is not a string: it is missing',
     ],
     [
       'nothing of a repository',

@@ -105,7 +105,7 @@ ${['flask', 'a-b', long].map((name) => `<a href="./${name}/"><svg><path d="M0"/>
     [
       'with a project without a name',
       '{"meta":{"api-version":"1.0"},"projects":[{}]}',
-      'projects[0].name is not a string: it is missing',
+      'projects[0]: name is not a string: it is missing',
     ],
     [
       'without links',
@@ -131,7 +131,7 @@ ${['flask', 'a-b', long].map((name) => `<a href="./${name}/"><svg><path d="M0"/>
     it(`rejects an index ${what}`, async () => {
       if (reason === undefined) {
         const server = await serve(() => Buffer.from(body, 'latin1'));
-        expect(await convert('pypi', server.url)).to.equal('not valid UTF-8 after byte 0');
+        expect(await convert('pypi', server.url)).to.equal('link 1: not valid UTF-8');
       } else expect(await convertFrom(body)).to.equal(reason);
     });
   }
