@@ -1,33 +1,31 @@
-import { open, type FileHandle } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
+import { readConfig } from '../src/config/config.js';
 import { createLogger } from '../src/log.js';
 import { BadRows } from '../src/rebuild/dataset/bad-rows.js';
-import { readRows } from '../src/rebuild/dataset/rows.js';
-import { readText } from '../src/rebuild/dataset/text.js';
-import { Weights } from '../src/rebuild/dataset/weights.js';
-import { validateDataset } from '../src/rebuild/steps/check.js';
-import { DOWNLOAD_LIMITS } from '../src/rebuild/steps/download.js';
+import { checkPackages } from '../src/rebuild/steps/check.js';
+import { downloadInputs, type Inputs } from '../src/rebuild/steps/download.js';
 
 /**
- * Reads a dataset twice, as a rebuild does, with the weights of another file if there is one. Prints the processor time in
- * seconds and the peak resident memory in megabytes as JSON. Arguments: the two files.
+ * Reads a dataset, checks it and reads its packages, as a rebuild does, with the weights of another file if there is one. Prints the
+ * processor time in seconds and the peak resident memory in megabytes as JSON. Arguments: the two files.
  */
 
-const [dataset = '', ...documents] = process.argv.slice(2);
+const [dataset = '', weights] = process.argv.slice(2);
+const { signal } = new AbortController();
 const badRows = new BadRows(0, createLogger('silent', false));
-const text = (file: FileHandle) => readText(file, DOWNLOAD_LIMITS.maxBytes);
-const files = await Promise.all([dataset, ...documents].map((path) => open(path)));
-const [file, document] = files as [FileHandle, FileHandle?];
-const columns = { name: 'name', weight: 'weight' };
-const weights = document && (await Weights.read(text(document), columns, 'csv', badRows));
-const rows = () => {
-  const read = readRows(text(file), undefined);
-  return weights?.join(read) ?? read;
-};
-await validateDataset(rows, { badRows, onRows: () => undefined });
+const urlOf = (path: string) => pathToFileURL(path).href;
+const config = readConfig({
+  ELASTICSEARCH_URL: 'http://127.0.0.1:9200',
+  DATASET_URL: urlOf(dataset),
+  WEIGHTS_URL: weights && urlOf(weights),
+});
+const inputs = (await downloadInputs(config, signal, { badRows })) as Inputs;
+const { packages } = inputs.dataset;
+const checked = await checkPackages(packages, { badRows, weights: inputs.weights?.weights, signal });
 let loaded = 0;
-for await (const batch of rows()) loaded += batch.length;
+for await (const entries of checked.read()) loaded += entries.length;
 const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
 const seconds = (userCPUTime + systemCPUTime) / 1e6;
 const megabytes = maxRSS / 1000;
-console.log(JSON.stringify({ seconds, megabytes, loaded, ...weights?.counts }));
-for (const one of files) await one.close();
+console.log(JSON.stringify({ seconds, megabytes, loaded, ...inputs.weights?.weights.counts }));
+await packages.close();

@@ -15,6 +15,25 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT];
 /** Otherwise a command without the variables of its server would begin another registry. */
 const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
+/**
+ * Reads the arguments of a command.
+ * @param parse throws an error that says what is wrong with them.
+ * @returns undefined after printing the usage: for `--help` or `-h`, or because they are invalid.
+ */
+export function readArguments<T>(usage: string, parse: () => T): T | undefined {
+  if (process.argv.slice(2).some((word) => word === '--help' || word === '-h')) {
+    console.log(usage);
+    return undefined;
+  }
+  try {
+    return parse();
+  } catch (error) {
+    console.error(`${(error as Error).message}\n${usage}`);
+    process.exitCode = EXIT.misused;
+    return undefined;
+  }
+}
+
 /** The context of a command that changes the data of a registry. */
 export interface CommandContext {
   rebuildContext: RebuildContext;

@@ -1,10 +1,18 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { PROJECT_FOLDER } from '../project-folder.js';
 import type { SkippedRows } from '../rebuild/dataset/bad-rows.js';
 
-/** The absolute path of a file. npm runs commands in the project's folder, but a path is relative to the folder where npm was called. */
+/**
+ * The absolute path of a file, which is relative to the folder where the command was called. npm runs commands in the project's
+ * folder, and has the former in `INIT_CWD`; if a script of another package runs a command, that is the folder of the script.
+ */
 export function pathOf(file: string): string {
-  return resolve(process.env['INIT_CWD'] ?? '.', file);
+  const { INIT_CWD: calledIn = '.', npm_package_json: manifest = 'package.json' } = process.env;
+  const own = fileURLToPath(new URL('package.json', PROJECT_FOLDER));
+  const isRunByNpm = existsSync(manifest) && realpathSync(manifest) === own;
+  return resolve(isRunByNpm ? calledIn : '.', file);
 }
 
 /** The address of a dataset that is given as an address or a path. */

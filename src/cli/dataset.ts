@@ -3,16 +3,15 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
-import { createLogger } from '../log.js';
-import { assignNumbers, readNumbers, writeDataset } from '../rebuild/dataset/dataset-file.js';
-import { BadRows, placesIn, type SkippedRows } from '../rebuild/dataset/bad-rows.js';
+import {
+  assignNumbers,
+  readList,
+  readNumbers,
+  throughLinks,
+  writeDataset,
+} from '../rebuild/dataset/dataset-file.js';
 import { firstPlausibleDate } from '../rebuild/dataset/dates.js';
-import { NUMBER_COLUMN, readRows } from '../rebuild/dataset/rows.js';
-import { untilAborted } from '../rebuild/dataset/transfer-limits.js';
-import { validateDataset } from '../rebuild/steps/check.js';
-import { downloadDataset, type DownloadedDataset } from '../rebuild/steps/download.js';
-import type { PackageEntry } from '../snapshot/package-document.js';
-import { EXIT, exitWith, type Exit } from './command.js';
+import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { pathOf, printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 import { onStopSignal } from './signals.js';
@@ -37,41 +36,35 @@ interface Options {
   date: Date | undefined;
 }
 
-/** @returns undefined if they are invalid, after printing why. The environment has what stands for a variable. */
-function readArguments(): { env: NodeJS.ProcessEnv; options: Options } | undefined {
-  try {
-    const { values } = parseArgs({
-      options: {
-        format: { type: 'string' },
-        url: { type: 'string', multiple: true },
-        template: { type: 'string' },
-        json: { type: 'string' },
-        output: { type: 'string' },
-        'numbers-of': { type: 'string' },
-        date: { type: 'string' },
-      },
-    });
-    const { format, url, template, json, output, 'numbers-of': earlier, date } = values;
-    if (output?.endsWith('.gz') !== true) throw new Error('--output must be a file that ends with .gz');
-    return {
-      env: {
-        ...process.env,
-        ...(format === undefined ? {} : { DATASET_FORMAT: format }),
-        ...(url === undefined ? {} : { DATASET_URL: url.map(urlOf).join(' ') }),
-        ...(template === undefined ? {} : { PACKAGE_URL_TEMPLATE: template }),
-        ...(json === undefined ? {} : { DATASET_JSON: json }),
-      },
-      options: {
-        output: pathOf(output),
-        earlier: earlier === undefined ? undefined : pathOf(earlier),
-        date: date === undefined ? undefined : parseDate(date),
-      },
-    };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exitCode = EXIT.misused;
-    return undefined;
-  }
+/** The environment has what stands for a variable. */
+function parseArguments(): { env: NodeJS.ProcessEnv; options: Options } {
+  const { values } = parseArgs({
+    options: {
+      format: { type: 'string' },
+      url: { type: 'string', multiple: true },
+      template: { type: 'string' },
+      json: { type: 'string' },
+      output: { type: 'string' },
+      'numbers-of': { type: 'string' },
+      date: { type: 'string' },
+    },
+  });
+  const { format, url, template, json, output, 'numbers-of': earlier, date } = values;
+  if (output?.endsWith('.gz') !== true) throw new Error('--output must be a file that ends with .gz');
+  return {
+    env: {
+      ...process.env,
+      ...(format === undefined ? {} : { DATASET_FORMAT: format }),
+      ...(url === undefined ? {} : { DATASET_URL: url.map(urlOf).join(' ') }),
+      ...(template === undefined ? {} : { PACKAGE_URL_TEMPLATE: template }),
+      ...(json === undefined ? {} : { DATASET_JSON: json }),
+    },
+    options: {
+      output: pathOf(output),
+      earlier: earlier === undefined ? undefined : pathOf(earlier),
+      date: date === undefined ? undefined : parseDate(date),
+    },
+  };
 }
 
 function parseDate(text: string): Date {
@@ -85,29 +78,29 @@ function parseDate(text: string): Date {
 }
 
 async function write(
-  dataset: DatasetConfig,
+  config: DatasetConfig,
   { output, earlier, date }: Options,
   signal: AbortSignal,
 ): Promise<Exit> {
   // Now, and not after an hour of downloading.
-  await access(dirname(output), constants.W_OK);
+  const path = await throughLinks(output);
+  await access(dirname(path), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
   try {
-    const numbers = earlier === undefined ? undefined : await readNumbers(earlier);
+    const numbers = earlier === undefined ? undefined : await readNumbers(earlier, signal);
     bar.show({ phase: 'downloading', rows: 0 });
-    const onBytes = (bytes: number) => bar.show({ phase: 'downloading', rows: 0, bytes });
-    // Without the validators of an earlier one, it is never unchanged.
-    const downloaded = (await downloadDataset(dataset, signal, { onBytes })) as DownloadedDataset;
-    bar.show({ phase: 'checking', rows: 0 });
-    const list = await readList(downloaded, dataset, signal).finally(() => downloaded.close());
+    const list = await readList(config, signal, {
+      onBytes: (bytes) => bar.show({ phase: 'downloading', rows: 0, bytes }),
+      onDownloaded: () => bar.show({ phase: 'checking', rows: 0 }),
+    });
     if (!list.isNumbered) assignNumbers(list.packages, numbers ?? new Map());
     else if (numbers !== undefined)
       throw new Error('the list has numbers of its own: leave out --numbers-of');
     const total = list.packages.length;
     bar.show({ phase: 'writing', rows: 0, total });
-    const takenAt = date ?? downloaded.takenAt;
+    const takenAt = date ?? list.takenAt;
     const onRows = (rows: number) => bar.show({ phase: 'writing', rows, total });
-    await writeDataset(output, list.packages, { date: takenAt, signal, onRows });
+    await writeDataset(path, list.packages, { date: takenAt, signal, onRows });
     bar.end();
     printSkipped(list.skipped);
     console.log(`Wrote ${total} packages of ${takenAt.toISOString()} to ${output}.`);
@@ -121,34 +114,7 @@ async function write(
   }
 }
 
-interface List {
-  packages: PackageEntry[];
-  /** Whether the numbers are its own, instead of positions. */
-  isNumbered: boolean;
-  skipped: SkippedRows;
-}
-
-/** Checks and reads all packages of a list. They are held in memory: 1.1 GB for five million without versions. */
-async function readList(
-  downloaded: DownloadedDataset,
-  { format, packageUrlTemplate, maxBadRows }: DatasetConfig,
-  signal: AbortSignal,
-): Promise<List> {
-  let isNumbered = false;
-  const onHeader = (columns: readonly string[]) => (isNumbered = columns.includes(NUMBER_COLUMN));
-  const rows = () => untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
-  const badRows = new BadRows(maxBadRows, createLogger('fatal', false), placesIn(format));
-  const { skipped, duplicateLines } = await validateDataset(rows, { badRows, onRows: () => undefined });
-  const packages: PackageEntry[] = [];
-  for await (const batch of rows()) {
-    for (const row of batch) {
-      if ('entry' in row && !duplicateLines.has(row.line)) packages.push(row.entry);
-    }
-  }
-  return { packages, isNumbered, skipped };
-}
-
-const given = readArguments();
+const given = readArguments(USAGE, parseArguments);
 if (given !== undefined) {
   const { env, options } = given;
   await exitWith(env, () => {

@@ -8,7 +8,7 @@ import {
 } from '../clients/elasticsearch.js';
 import { ConfigError, readKeysConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
-import { EXIT, exitWith, type Exit } from './command.js';
+import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { builderRole, readerRole } from './roles.js';
 
 /**
@@ -19,21 +19,16 @@ import { builderRole, readerRole } from './roles.js';
 
 const USAGE = 'usage: npm run --silent keys -- [--expiration 90d | --revoke-others]';
 
-/** @throws {ConfigError} */
-function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: { expiration: { type: 'string' }, 'revoke-others': { type: 'boolean', default: false } },
-    });
-    const { expiration } = values;
-    if (expiration === undefined) return values;
-    if (values['revoke-others']) throw new Error('--expiration and --revoke-others cannot be combined');
-    if (!/^[1-9]\d{0,5}[dhm]$/.test(expiration))
-      throw new Error('--expiration must be a duration such as 90d, 12h or 30m');
-    return values;
-  } catch (error) {
-    throw new ConfigError(`${(error as Error).message}\n${USAGE}`, { cause: error });
-  }
+function parseArguments() {
+  const { values } = parseArgs({
+    options: { expiration: { type: 'string' }, 'revoke-others': { type: 'boolean', default: false } },
+  });
+  const { expiration } = values;
+  if (expiration === undefined) return values;
+  if (values['revoke-others']) throw new Error('--expiration and --revoke-others cannot be combined');
+  if (!/^[1-9]\d{0,5}[dhm]$/.test(expiration))
+    throw new Error('--expiration must be a duration such as 90d, 12h or 30m');
+  return values;
 }
 
 /** A key of a registry: its name in Elasticsearch, its environment variable, and its role. */
@@ -83,8 +78,10 @@ async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEn
   console.error(`${ids.length} older keys of this registry are revoked`);
 }
 
-async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
-  const { expiration, 'revoke-others': revoke } = readArguments();
+async function keys(
+  env: NodeJS.ProcessEnv,
+  { expiration, 'revoke-others': revoke }: ReturnType<typeof parseArguments>,
+): Promise<Exit> {
   const { nodes, slug, ...administrator } = readKeysConfig(env);
   const client = createAdministratorClient(nodes, administrator);
   const kinds = kindsOf(slug);
@@ -101,4 +98,5 @@ async function keys(env: NodeJS.ProcessEnv): Promise<Exit> {
   }
 }
 
-await exitWith(process.env, () => keys(process.env));
+const given = readArguments(USAGE, parseArguments);
+if (given !== undefined) await exitWith(process.env, () => keys(process.env, given));

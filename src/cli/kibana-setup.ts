@@ -1,14 +1,17 @@
 import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
 import { Kibana } from '../clients/kibana.js';
 import { readKibanaConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
-import { EXIT, exitWith, type Exit } from './command.js';
+import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { PROJECT_FOLDER } from '../project-folder.js';
 
 /**
  * `npm run kibana:setup`: waits for Kibana, and imports the data view and the dashboard of this registry,
  * replacing existing ones. Exit codes: 0 done, 1 failed, 2 misused.
  */
+
+const USAGE = 'usage: npm run kibana:setup, with KIBANA_URL and REGISTRY_SLUG in the environment';
 
 /** Contains the alias of the default slug, so that it can also be imported by hand. */
 const SAVED_OBJECTS = new URL('deploy/kibana/saved-objects.ndjson', PROJECT_FOLDER);
@@ -26,4 +29,4 @@ async function setUp(env: NodeJS.ProcessEnv): Promise<Exit> {
   return EXIT.done;
 }
 
-await exitWith(process.env, () => setUp(process.env));
+if (readArguments(USAGE, parseArgs) !== undefined) await exitWith(process.env, () => setUp(process.env));

@@ -10,7 +10,7 @@ import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { jsonText } from '../json-text.js';
 import { seenDataset } from '../rebuild/process/status-store.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
-import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
+import { EXIT, readArguments, runCommand, type CommandContext, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 
@@ -28,35 +28,28 @@ interface Arguments {
   options: StartOptions;
 }
 
-/** @returns undefined if they are invalid, after printing why. */
-function readArguments(): Arguments | undefined {
-  try {
-    const { values } = parseArgs({
-      options: {
-        dataset: { type: 'string' },
-        force: { type: 'boolean', default: false },
-        'skip-if': { type: 'string' },
-        seen: { type: 'string' },
-      },
-    });
-    const { dataset, force, 'skip-if': skipIf, seen } = values;
-    const checked = datasetUrl.optional().safeParse(dataset === undefined ? undefined : urlOf(dataset));
-    const [fault] = checked.error?.issues ?? [];
-    if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
-    return {
-      env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
-      isOther: dataset !== undefined,
-      options: {
-        force,
-        skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
-        seen: jsonText.pipe(seenDataset).optional().parse(seen),
-      },
-    };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n${USAGE}`);
-    process.exitCode = EXIT.misused;
-    return undefined;
-  }
+function parseArguments(): Arguments {
+  const { values } = parseArgs({
+    options: {
+      dataset: { type: 'string' },
+      force: { type: 'boolean', default: false },
+      'skip-if': { type: 'string' },
+      seen: { type: 'string' },
+    },
+  });
+  const { dataset, force, 'skip-if': skipIf, seen } = values;
+  const checked = datasetUrl.optional().safeParse(dataset === undefined ? undefined : urlOf(dataset));
+  const [fault] = checked.error?.issues ?? [];
+  if (fault !== undefined) throw new Error(`--dataset, if it is a URL, ${fault.message}`);
+  return {
+    env: { ...process.env, ...(dataset === undefined ? {} : { DATASET_URL: urlOf(dataset) }) },
+    isOther: dataset !== undefined,
+    options: {
+      force,
+      skipIf: z.enum(['unchanged', 'served']).optional().parse(skipIf),
+      seen: jsonText.pipe(seenDataset).optional().parse(seen),
+    },
+  };
 }
 
 /**
@@ -96,14 +89,15 @@ async function rebuild({ rebuildContext, signal }: CommandContext, options: Star
     const { failure, details } = outcome;
     throw new Error(`the rebuild failed: ${failure.reason}${details === '' ? '' : ` (${details})`}`);
   }
-  const { index, skipped } = outcome;
+  const { index, skipped, warning } = outcome;
   if (skipped !== undefined) printSkipped(skipped);
+  if (warning !== undefined) console.error(warning);
   console.log(index === undefined ? 'Nothing has changed.' : `Serving ${index} now.`);
   return EXIT.done;
 }
 
 async function main(): Promise<void> {
-  const given = readArguments();
+  const given = readArguments(USAGE, parseArguments);
   if (given === undefined) return;
   const { env, isOther, options } = given;
   if (process.send === undefined) {

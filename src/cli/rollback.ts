@@ -1,6 +1,9 @@
+import { parseArgs } from 'node:util';
 import { UNSHARED_LOCK } from '../rebuild/process/lock.js';
 import { rollBack } from '../rebuild/rollback.js';
-import { EXIT, runCommand, type CommandContext, type Exit } from './command.js';
+import { EXIT, readArguments, runCommand, type CommandContext, type Exit } from './command.js';
+
+const USAGE = 'usage: npm run rollback, which switches to the previous snapshot, and back if it is run again';
 
 /**
  * `npm run rollback`: switches to the previous snapshot at once; run again, it switches back. Exit codes: 0
@@ -20,4 +23,4 @@ async function rollback({ rebuildContext: { client, lock, alias, log } }: Comman
   }
 }
 
-await runCommand(process.env, rollback);
+if (readArguments(USAGE, parseArgs) !== undefined) await runCommand(process.env, rollback);

@@ -6,7 +6,8 @@ import { z } from 'zod';
 
 /**
  * The variables that are URLs, hosts and IP addresses. Messages say what a value must be, and never contain it: it may have a password or a
- * token. Every library that gets a valid value can parse it.
+ * token. Every library that gets a valid value can parse it. White space around an address, such as the line end of a block in YAML, is no
+ * part of it.
  */
 
 const NODES = 'must be the http(s) address of one or more nodes, comma separated';
@@ -44,15 +45,17 @@ export const datasetUrl = urlOf(
   'must have a path that is percent-encoded UTF-8',
 );
 
-/** One or more such addresses, separated by spaces. */
+/** One or more such addresses, separated by white space. */
 export const datasetUrls = z
   .string()
-  .transform((text) => text.split(/ +/))
+  .trim()
+  .transform((text) => text.split(/\s+/))
   .pipe(z.array(datasetUrl));
 
 /** A template of package URLs. A placeholder in the host could lead to another site. */
 export const urlTemplate = z
   .string()
+  .trim()
   .refine(
     (text) => isUrl(text.replaceAll(/\{\+?name\}/g, 'name'), ['http:', 'https:']),
     'must be http://… or https://…',
@@ -99,7 +102,10 @@ function itemsOf(text: string): string[] {
 
 /** A URL with one of the protocols, such as `http:`. The checks that follow are only made of such a URL. */
 function urlOf(protocols: readonly string[], must: string) {
-  return z.string().refine((text) => isUrl(text, protocols), { error: must, abort: true });
+  return z
+    .string()
+    .trim()
+    .refine((text) => isUrl(text, protocols), { error: must, abort: true });
 }
 
 /**

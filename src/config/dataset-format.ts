@@ -1,18 +1,9 @@
-/** Values of `DATASET_FORMAT`. All but `csv` are converted, see `src/rebuild/dataset/formats`. */
-export const DATASET_FORMATS = [
-  'csv',
-  'jsonl',
-  'lines',
-  'json',
-  'pypi',
-  'npm',
-  'crates',
-  'rubygems',
-  'packagist',
-  'debian',
-] as const;
+import { FORMATS } from '../rebuild/dataset/formats/index.js';
 
-export type DatasetFormat = (typeof DATASET_FORMATS)[number];
+export type DatasetFormat = keyof typeof FORMATS;
+
+/** Values of `DATASET_FORMAT`. */
+export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...DatasetFormat[]];
 
 /** @param format may be any value of the variable. */
 export function isConverted(format: DatasetFormat): boolean {

@@ -20,7 +20,7 @@ export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name)
 const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', 'KIBANA_URL', ...PROXIES];
 
 /** Variables with several such URLs, and what separates them. */
-const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: ' ' };
+const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: /\s+/ };
 
 /**
  * All secrets in the environment, in every form in which a library may print them. Reads the raw environment,
@@ -46,7 +46,7 @@ function keyForms(key: string): string[] {
 /** Uses patterns instead of `URL`, which rejects malformed ones. */
 function urlSecrets(text: string): string[] {
   const [, userInfo = ''] = /:\/\/([^/?#]*)@/.exec(text) ?? [];
-  const [, query = ''] = /\?([^#]*)/.exec(text) ?? [];
+  const [, query = ''] = /\?([^#]*)/.exec(text.trim()) ?? [];
   const [, user = '', password = ''] = /^([^:]*):?(.*)$/s.exec(userInfo) ?? [];
   const values = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
   // A user without a password is a token.

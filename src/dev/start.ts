@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import { setImmediate, setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../clients/connection-check.js';
 import { PROXIES, secretsIn } from '../config/secrets.js';
 import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../config/config.js';
@@ -12,6 +13,7 @@ import { startServer, type RunningServer } from '../server.js';
 import { differingVariables } from '../rebuild/built-from.js';
 import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
+import { readArguments } from '../cli/command.js';
 import { ProgressBar } from '../cli/progress-bar.js';
 import { ignoreUserSignals, onStopSignal } from '../cli/signals.js';
 import { lockFolder } from './lock-folder.js';
@@ -249,4 +251,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-void main(process.env);
+const USAGE = 'usage: npm start, or npm run dev, which restarts the service when a source changes';
+
+const given = readArguments(USAGE, () => parseArgs({ options: { watch: { type: 'boolean' } } }));
+if (given !== undefined) void main(process.env);

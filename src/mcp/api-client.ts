@@ -1,3 +1,5 @@
+import { parseJson } from '../json-text.js';
+import { secondsOf } from '../retry-after.js';
 import { z } from 'zod';
 import { withDeadline } from '../deadline.js';
 import { messageOf } from '../error-message.js';
@@ -79,29 +81,13 @@ export class ApiClient {
     if (status === 429 && this.token !== undefined) {
       parts.push('The bypass token is not valid here, or expired: it lasts one hour');
     }
-    if (isTemporary) parts.push(retryIn(secondsToWait(headers.get('Retry-After'))));
+    if (isTemporary) parts.push(retryIn(secondsOf(headers.get('Retry-After')) ?? DEFAULT_WAIT_SECONDS));
     return new ApiError(parts.join('. '));
   }
 
   #notTheService(): ApiError {
     return new ApiError(`${this.base.href} does not respond like a package registry search: check --url`);
   }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** `Retry-After`: seconds, or a date, which some proxies send. */
-function secondsToWait(retryAfter: string | null): number {
-  const seconds = /^\d+$/.test(retryAfter ?? '')
-    ? Number(retryAfter)
-    : Math.ceil((Date.parse(retryAfter ?? '') - Date.now()) / 1000);
-  return seconds >= 0 ? seconds : DEFAULT_WAIT_SECONDS;
 }
 
 function retryIn(seconds: number): string {

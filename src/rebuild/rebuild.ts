@@ -13,11 +13,10 @@ import { builtFrom, isSameInput } from './built-from.js';
 import { leftovers, obsolete } from './obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
-import { validateDataset, type ValidatedDataset } from './steps/check.js';
-import { BadRows, placesIn } from './dataset/bad-rows.js';
+import { checkPackages, type CheckedPackages } from './steps/check.js';
+import { BadRows } from './dataset/bad-rows.js';
 import { DatasetError } from './dataset/dataset-error.js';
-import type { DownloadedDataset } from './steps/download.js';
-import { closeInputs, downloadInputs, type SeenDataset, type SeenDocument } from './steps/download-inputs.js';
+import { downloadInputs, type SeenDataset, type SeenDocument } from './steps/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';
 import { isSnapshotOf, newIndexName, previousAliasOf } from '../snapshot/index-names.js';
@@ -26,11 +25,8 @@ import { merge } from './steps/merge.js';
 import type { Built } from './process/outcome.js';
 import type { Progress } from './process/progress.js';
 import { recordChanges } from './steps/record-changes.js';
-import { NUMBER_COLUMN, readRows, WEIGHT_COLUMN, type Row } from './dataset/rows.js';
-import { untilAborted } from './dataset/transfer-limits.js';
 import { assertNotShrunk, verify } from './steps/verify.js';
 import { assertWeightsKept } from './steps/weights-kept.js';
-import { Weights } from './dataset/weights.js';
 
 export interface RebuildDeps {
   client: Client;
@@ -87,7 +83,9 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const indices = await listIndices(client, alias, signal);
   // After a rollback, the newest snapshot is the previous one, whose dataset is not built again.
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
+  const badRows = new BadRows(config.dataset.maxBadRows, log);
   const inputs = await downloadInputs(config, signal, {
+    badRows,
     known: knownOf(deps, options, newest),
     onSeen: options.onSeen,
     onBytes: (bytes) => progress.countBytes(bytes),
@@ -101,26 +99,21 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     }
     return { index: undefined };
   }
-  const { dataset: downloaded } = inputs;
+  const { dataset: downloaded, weights: downloadedWeights } = inputs;
+  const { packages } = downloaded;
   try {
     const { isSample } = config.dataset;
     const existing = served ?? previous;
-    if (isSample && existing !== undefined && !isOfSample(existing, downloaded))
+    if (isSample && existing !== undefined && existing.meta?.is_sample !== true)
       throw new DatasetError(NO_DATASET);
-    let columns: readonly string[] = [];
-    const onHeader = (header: readonly string[]) => (columns = header);
-    const { packageUrlTemplate, maxBadRows, format } = config.dataset;
 
     progress.enter('checking');
-    const badRows = new BadRows(maxBadRows, log, placesIn(format));
-    const weights = await readWeights(deps, inputs.weights, badRows, signal);
-    const rows = () => {
-      const read = untilAborted(readRows(downloaded.read(), packageUrlTemplate, onHeader), signal);
-      return weights?.join(read) ?? read;
-    };
-    const onRows = (count: number) => progress.count(count);
-    const dataset = await validateDataset(rows, { badRows, onRows });
+    const weights = downloadedWeights?.weights;
+    const dataset = await checkPackages(packages, { badRows, weights, signal });
+    progress.count(dataset.total);
     if (weights !== undefined) log.info(weights.counts, 'the weights were read');
+    const warning = weights?.warning;
+    if (warning !== undefined) log.warn(warning);
     if (!options.force) {
       assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
       if (weights !== undefined) await assertWeightsKept(deps.exportPool, served, weights, { signal, log });
@@ -132,12 +125,12 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       taken_at: downloaded.takenAt.toISOString(),
       dataset_digest: downloaded.digest,
       dataset_validators: downloaded.validators,
-      weights_digest: inputs.weights?.digest,
-      weights_validators: inputs.weights?.validators,
+      weights_digest: downloadedWeights?.digest,
+      weights_validators: downloadedWeights?.validators,
       mapping_version: MAPPING_VERSION,
       built_from: builtFrom(config),
-      has_package_no: columns.includes(NUMBER_COLUMN),
-      has_weights: weights !== undefined || columns.includes(WEIGHT_COLUMN),
+      has_package_no: packages.isNumbered,
+      has_weights: weights !== undefined || packages.hasWeights,
       is_sample: isSample,
     };
     assertReadable(meta);
@@ -145,7 +138,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const index = newIndexName(alias, new Date());
     options.onIndex?.(index);
     try {
-      await buildAndServe(deps, options, { index, rows: rows(), dataset, meta, served, previous });
+      await buildAndServe(deps, options, { index, dataset, meta, served, previous });
     } catch (error) {
       await discardIndex(client, alias, index, log);
       throw error;
@@ -156,17 +149,16 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const kept = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
     const old = obsolete(alias, indices.keys(), { snapshots: [kept], retention });
     await prune(client, alias, old, { served: index, signal, log });
-    return { index, skipped: dataset.skipped };
+    return { index, skipped: badRows.skipped, warning };
   } finally {
-    await closeInputs(inputs);
+    await packages.close();
   }
 }
 
 interface IndexInput {
   /** Name of the new index. */
   index: string;
-  rows: AsyncIterable<Row[]>;
-  dataset: ValidatedDataset;
+  dataset: CheckedPackages;
   meta: SnapshotMeta;
   /** The snapshot served until the flip, and the one before it. */
   served: FoundIndex | undefined;
@@ -178,7 +170,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   const { client, pool, alias, config, log } = deps;
   const { changesRetention: retention } = config;
   const { progress, signal } = options;
-  const { index, rows, dataset, meta, served, previous } = input;
+  const { index, dataset, meta, served, previous } = input;
   const { shards, replicas } = config.index;
   const step = {
     signal,
@@ -190,7 +182,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   progress.enter('creating');
   await createIndex(client, 'packages', { index, shards, meta }, step);
   progress.enter('loading', dataset.total);
-  await bulkLoad(client, index, rows, dataset, { throttled: served !== undefined, ...step });
+  await bulkLoad(client, index, dataset, { throttled: served !== undefined, ...step });
   progress.enter('merging');
   await merge(client, index, dataset.total, step);
   progress.enter('verifying');
@@ -223,23 +215,6 @@ function knownOf(
 /** What was said last of a document with these bytes. */
 function latest(document: SeenDocument, seen: SeenDocument | undefined): SeenDocument {
   return seen?.digest === document.digest ? seen : document;
-}
-
-/** @param document undefined if there are no weights apart from the dataset. */
-async function readWeights(
-  { config }: RebuildDeps,
-  document: DownloadedDataset | undefined,
-  badRows: BadRows,
-  signal: AbortSignal,
-): Promise<Weights | undefined> {
-  if (document === undefined) return undefined;
-  const text = untilAborted(document.read(), signal);
-  return Weights.read(text, config.weights.columns, config.dataset.format, badRows.in('WEIGHTS_URL'));
-}
-
-/** Whether a snapshot was built from the bundled sample. Earlier releases did not record it. */
-function isOfSample({ meta }: FoundIndex, { digest }: DownloadedDataset): boolean {
-  return meta?.is_sample === true || meta?.dataset_digest === digest;
 }
 
 /** @throws {Error} if a setting of the index would keep the flip from moving its alias. */

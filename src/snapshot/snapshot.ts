@@ -59,7 +59,7 @@ const snapshotMeta = z.object({
   /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
   built_from: builtFrom.optional().catch(undefined),
-  /** SHA-256 of the dataset file, in hexadecimal, to detect whether the dataset has changed. */
+  /** SHA-256 of the packages of the dataset, in hexadecimal, to detect whether it has changed. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
   /** The same of the document of weights. */

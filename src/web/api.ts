@@ -1,4 +1,5 @@
 import { withDeadline } from '../deadline.js';
+import { secondsOf } from '../retry-after.js';
 
 /** A package in responses of `/browse` and `/search`. */
 export interface Package {
@@ -112,13 +113,9 @@ function toApiError({ status, headers }: Response, body: unknown): ApiError {
 
 /** The seconds or the date in `Retry-After` (RFC 9110), as seconds; 0 if it states no later time. */
 export function secondsToRetry(headers: Headers): number {
-  const value = headers.get('Retry-After') ?? '';
-  if (/^\d+$/.test(value)) return Math.min(Number(value), MAX_RETRY_SECONDS);
-  if (!value.endsWith('GMT')) return 0;
   // By the clock of the service: the user's may be wrong.
   const now = Date.parse(headers.get('Date') ?? '') || Date.now();
-  const seconds = Math.ceil((Date.parse(value) - now) / 1000);
-  return seconds > 0 ? Math.min(seconds, MAX_RETRY_SECONDS) : 0;
+  return Math.min(secondsOf(headers.get('Retry-After'), now) ?? 0, MAX_RETRY_SECONDS);
 }
 
 export function isObject(value: unknown): value is Members {

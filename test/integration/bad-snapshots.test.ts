@@ -22,7 +22,7 @@ const answer =
 
 const NINES = '9'.repeat(800_000);
 
-// All that is rejected: test/unit/rebuild/steps/download.test.ts, rows.test.ts and validate.test.ts.
+// All that is rejected: test/unit/rebuild/steps/download.test.ts, check.test.ts, ../dataset/package-check.test.ts.
 const bad: [what: string, listener: RequestListener, reason: string][] = [
   [
     'with a row that has 800,000 digits',

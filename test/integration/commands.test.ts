@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { packagesNamed, toCsv } from '../support/datasets.js';
+import { datasetFile, packagesNamed, toCsv } from '../support/datasets.js';
 import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { withNodes } from '../support/node-servers.js';
 import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
@@ -41,12 +41,16 @@ describe('The command line', function () {
 
     // Lines 3 to 13 are invalid.
     await suite.dataset.write(toCsv(packagesNamed(changed)) + 'x\n'.repeat(11));
-    const tolerant = { ...env, DATASET_MAX_BAD_ROWS: '11' };
+    const weights = await datasetFile('name,weight\nDelta,1\ndelta-2,2\n');
+    const tolerant = { ...env, DATASET_MAX_BAD_ROWS: '11', WEIGHTS_URL: weights.url };
     const built = await runCommand('cli/rebuild', tolerant, [...args, '--force']);
+    await weights.remove();
     expect(built.code).to.equal(0);
     const skipped = Array.from({ length: 10 }, (_, i) => `line ${i + 3}: 1 fields instead of 4`);
     const summary = '11 invalid rows were skipped, the first 10 of them:';
-    expect(built.stderr.trimEnd().split('\n')).to.deep.equal([summary, ...skipped]);
+    const warning =
+      'no package has the name of a weight, so all weights are 0: WEIGHTS_URL has 2 other names';
+    expect(built.stderr.trimEnd().split('\n')).to.deep.equal([summary, ...skipped, warning]);
     // Each phase is a line without a terminal.
     const lines = built.stdout.trim().split('\n');
     expect(lines).to.include('Snapshot: loading …');
@@ -131,6 +135,27 @@ describe('The command line', function () {
     expect(unknown.stderr).to.contain('usage: npm run --silent keys').and.not.contain('change-me');
     const stderr = 'ELASTICSEARCH_URL is required, such as http://127.0.0.1:9200\n';
     expect(incomplete).to.include({ code: 2, stderr });
+  });
+
+  it('prints its usage for --help and -h, and does nothing', async () => {
+    const { service } = suite;
+    const before = [await service.indices(), await served(service)];
+    for (const [command, npm, args] of [
+      ['cli/rebuild', 'npm run rebuild', ['--help']],
+      ['cli/rollback', 'npm run rollback', ['-h']],
+      ['cli/keys', 'npm run --silent keys', ['--revoke-others', '--help']],
+      ['cli/kibana-setup', 'npm run kibana:setup', ['--help']],
+      ['cli/dataset', 'npm run dataset', ['--unknown', '-h']],
+      ['dev/start', 'npm start', ['--help']],
+    ] as const) {
+      const { code, stdout, stderr } = await runCommand(command, service.env, [...args]);
+      expect([code, stderr], command).to.deep.equal([0, '']);
+      expect(stdout).to.match(new RegExp(`^usage: ${npm}\\b`));
+    }
+    const wrong = await runCommand('cli/rollback', service.env, ['--dry-run']);
+    expect(wrong.code).to.equal(2);
+    expect(wrong.stderr).to.match(/^Unknown option '--dry-run'.*\nusage: npm run rollback/s);
+    expect([await service.indices(), await served(service)]).to.deep.equal(before);
   });
 
   it('begins no registry of the default name if REGISTRY_SLUG was left out', async () => {

@@ -1,14 +1,17 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { trickled } from '../support/dataset-server.js';
 import { bundledPackages } from '../support/datasets.js';
 import { cutOff, useListServer, withStatus, type Answer } from '../support/list-server.js';
-import { runCommand, SpawnedCli } from '../support/spawn-cli.js';
+import { inShell, runCommand, SpawnedCli } from '../support/spawn-cli.js';
 
 const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url);
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 const MARCH = 'Sat, 02 Mar 2024 03:04:05 GMT';
 
@@ -122,6 +125,37 @@ describe('npm run dataset', function () {
     );
     const header = (await readFile(join(folder, 'out.gz'))).subarray(0, 8);
     expect(new Date(header.readUInt32LE(4) * 1000).toUTCString()).to.equal(MARCH);
+  });
+
+  it('writes through a symbolic link, and keeps the mode of the file', async () => {
+    await mkdir(join(folder, 'lists'));
+    await writeFile(join(folder, 'lists/names.gz'), '', { mode: 0o600 });
+    await symlink('lists/names.gz', join(folder, 'out.gz'));
+    await writeFile(join(folder, 'list'), 'a\n');
+    await convert('--format lines --url list --template https://a.example/{name}');
+    expect((await lstat(join(folder, 'out.gz'))).isSymbolicLink()).to.equal(true);
+    expect(await readdir(join(folder, 'lists'))).to.deep.equal(['names.gz']);
+    expect((await stat(join(folder, 'lists/names.gz'))).mode & 0o777).to.equal(0o600);
+  });
+
+  it('takes a path from the folder where it was called, whatever runs it', async () => {
+    await mkdir(join(folder, 'called/lists'), { recursive: true });
+    await writeFile(join(folder, 'called/lists/a.csv'), 'name,url\na,https://a.example/\n');
+    await writeFile(join(folder, 'package.json'), '{}');
+    const command = '"$@" --url lists/a.csv --output lists/out.gz';
+    const called = join(folder, 'called');
+    for (const [env, script] of [
+      [{ INIT_CWD: called, npm_package_json: join(ROOT, 'package.json') }, command],
+      // A script of another package, which has changed its folder, or that of a shell.
+      [{ INIT_CWD: folder, npm_package_json: join(folder, 'package.json') }, `cd '${called}' && ${command}`],
+      [{ INIT_CWD: folder }, `cd '${called}' && ${command}`],
+      [{}, `cd '${called}' && ${command}`],
+    ] as const) {
+      const absolute = script.replace('"$@"', `"$1" '${join(ROOT, 'dist/cli/dataset.js')}'`);
+      const { code, stderr } = await runCommand('cli/dataset', env, [], inShell(absolute));
+      expect([code, stderr], JSON.stringify(env)).to.deep.equal([0, '']);
+      await rm(join(called, 'lists/out.gz'));
+    }
   });
 
   it('skips invalid rows if that is permitted, and says which', async () => {

@@ -105,7 +105,7 @@ describe('A list with an invalid package', function () {
     const lenient = await startService({ ...env, DATASET_MAX_BAD_ROWS: '3' });
     try {
       await waitFor(() => strict.server.rebuilds.lastFailure !== undefined, 'a failure', 30_000);
-      expect(strict.server.rebuilds.lastFailure?.reason).to.equal('row 2: name is empty');
+      expect(strict.server.rebuilds.lastFailure?.reason).to.equal('line 2: name is empty');
       await waitFor(() => lenient.server.snapshots.current !== undefined, 'the first build', 30_000);
       const names = (await browseAll(lenient)) as { no: number; name: string }[];
       expect(names.map(({ no, name }) => [no, name])).to.deep.equal([
@@ -115,7 +115,7 @@ describe('A list with an invalid package', function () {
       const skipped = logLines.filter(({ msg }) => msg === 'an invalid row of the dataset was skipped');
       expect(skipped.map(({ reason }) => reason)).to.include.members([
         'name is empty',
-        'name "a" is already on row 1',
+        'name "a" is already on line 1',
       ]);
     } finally {
       for (const service of [strict, lenient]) await service.end();

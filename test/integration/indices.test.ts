@@ -6,7 +6,7 @@ import { newIndexName } from '../../src/snapshot/index-names.js';
 import { MAPPING_VERSION } from '../../src/snapshot/snapshot.js';
 import { bulkLoad } from '../../src/rebuild/steps/load.js';
 import { merge } from '../../src/rebuild/steps/merge.js';
-import type { Row } from '../../src/rebuild/dataset/rows.js';
+import { streamOf } from '../support/batches.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { newSlug } from '../support/service.js';
@@ -54,18 +54,9 @@ describe('A new index', () => {
     const removed = newIndexName(newSlug(), new Date());
     await createIndex(client, 'packages', { index: removed, shards: 1, meta }, step);
     await client.indices.delete({ index: removed });
-    const rows = async function* (): AsyncGenerator<Row[]> {
-      yield packagesNamed(['alpha', 'beta']).map((entry, i) => ({ line: i + 2, entry }));
-      await Promise.resolve();
-    };
-    const dataset = {
-      total: 2,
-      duplicateLines: new Set<number>(),
-      skipped: { count: 0, first: [] },
-      urlHost: '',
-      ordinalOf: (no: number) => no,
-    };
-    const failure = await bulkLoad(client, removed, rows(), dataset, {
+    const read = () => streamOf([packagesNamed(['alpha', 'beta'])]);
+    const dataset = { total: 2, read, ordinalOf: (no: number) => no };
+    const failure = await bulkLoad(client, removed, dataset, {
       throttled: false,
       ...step,
       onRows: () => undefined,

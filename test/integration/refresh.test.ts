@@ -14,6 +14,10 @@ import { STEP } from '../support/step.js';
 describe('A periodic refresh', function () {
   this.timeout(180_000);
   const suite = useService(() => packagesNamed(['alpha']));
+  const changed = {
+    REGISTRY_SOURCE: 'other.example',
+    PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
+  };
 
   it('rebuilds the same dataset once if what the index depends on has changed, and removes orphans', async () => {
     const { service } = suite;
@@ -24,10 +28,6 @@ describe('A periodic refresh', function () {
     for (const index of [unserved, replaced])
       await createIndex(service.elasticsearch, 'packages', { index, shards: 1, meta }, STEP);
     await service.elasticsearch.indices.deleteAlias({ index: replaced, name: loadingAliasOf(replaced) });
-    const changed = {
-      REGISTRY_SOURCE: 'other.example',
-      PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
-    };
     for (const env of [{}, changed]) {
       const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...env };
       const replica = await startService(variables, service.slug);
@@ -38,6 +38,20 @@ describe('A periodic refresh', function () {
       await replica.stop();
     }
     expect((await service.get('/stats')).body.source).to.equal('other.example');
+  });
+
+  it('rebuilds the dataset of an earlier release, whose digest was another one, once', async () => {
+    const { elasticsearch, server, slug } = suite.service;
+    await server.snapshots.refresh();
+    const { index, meta } = server.snapshots.current ?? expect.fail('no snapshot is served');
+    const _meta = { ...meta, dataset_digest: '0'.repeat(64) };
+    await elasticsearch.indices.putMapping({ index, _meta });
+    const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...changed };
+    const replica = await startService(variables, slug);
+    const { counts } = replica.server.rebuilds;
+    await waitFor(() => counts.unchanged > 1, 'refreshes without a rebuild', 20_000);
+    expect(counts.rebuilt).to.equal(1);
+    await replica.stop();
   });
 
   for (const [what, env] of [

@@ -272,12 +272,12 @@ describe('A document of weights', function () {
     const server = await origin(documents);
     const strict = await serve(server, { DATASET_MAX_BAD_ROWS: '1' });
     expect(reasonOf(strict)).to.match(
-      /^line 4: name is empty \(more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows\)$/,
+      /^WEIGHTS_URL: line 3: name is empty \(more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows\)$/,
     );
     const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });
     expect(await weightsOf(lenient)).to.deep.equal({ a: 1, b: 3 });
-    const skipped = logLines.filter(({ msg }) => msg === 'an invalid row of WEIGHTS_URL was skipped');
-    expect(skipped.at(-1)).to.include({ line: 3, reason: 'name is empty' });
+    const skipped = logLines.filter(({ msg }) => msg === 'an invalid row of the dataset was skipped');
+    expect(skipped.at(-1)).to.include({ place: 'WEIGHTS_URL: line 3', reason: 'name is empty' });
   });
 
   it('is rejected if fewer than half of the names that had a weight have one now, unless forced', async () => {

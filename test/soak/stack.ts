@@ -27,9 +27,6 @@ export const BYPASS_SECRET = 'bypass-change-me';
 /** Requests per client address and minute: readers stay below, a flood does not. */
 export const RATE_LIMIT = 2000;
 
-/** Open connections per replica: useless clients can fill them. */
-export const MAX_CONNECTIONS = 300;
-
 /** Variants may be smaller than the one before. */
 const FORCED = '&force=true';
 
@@ -105,7 +102,6 @@ export class Stack {
       INDEX_REPLICAS: '1',
       TRUSTED_PROXIES: '127.0.0.1',
       RATE_LIMIT_POINTS: String(RATE_LIMIT),
-      MAX_CONNECTIONS: String(MAX_CONNECTIONS),
       CACHE_MAX_BYTES: String(16 * 2 ** 20),
       REBUILD_SECRET,
       BYPASS_SECRET,

@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
-import { text } from 'node:stream/consumers';
+import { pino } from 'pino';
+import type { DatasetFormat } from '../../src/config/dataset-format.js';
 import type { JsonPaths } from '../../src/config/json-paths.js';
-import { downloadList, type PackageList } from '../../src/rebuild/steps/download.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
+import { BadRows } from '../../src/rebuild/dataset/bad-rows.js';
+import { checkPackages } from '../../src/rebuild/steps/check.js';
+import { downloadDataset, type DownloadedDataset } from '../../src/rebuild/steps/download.js';
 import { datasetServer, type DatasetServer } from './dataset-server.js';
-import { naiveCsv } from './naive-csv.js';
 
 /** A document of a list: its body, or everything about its response. */
 export type Body = string | Buffer;
@@ -57,49 +60,83 @@ export const LOGIN_PAGE = `<!DOCTYPE html>
 <a href="/help">Forgot your password?</a></body></html>
 `;
 
-/** A package as the CSV of a list has it; columns that are absent are missing. */
+const COLUMNS = ['name', 'package_no', 'version', 'url', 'weight'] as const;
+
+/** A package of a list. A column that is the default in all packages is left out. */
 export type Row = Record<string, string>;
 
-type Options = Partial<Parameters<typeof downloadList>[2]> & { paths?: JsonPaths };
+const TEMPLATE = 'https://registry.example/{name}';
+const fromTemplate = (name: string) => TEMPLATE.replace('{name}', () => encodeURIComponent(name));
+
+/** Packages that may be anywhere in the options of a download. */
+export type ListOptions = Partial<Parameters<typeof downloadDataset>[2]> & {
+  paths?: JsonPaths;
+  authorization?: string;
+  timeoutSeconds?: number;
+  maxBadRows?: number;
+  template?: string | undefined;
+};
+
+/** Downloads a list. */
+export function downloadList(
+  format: DatasetFormat,
+  urls: string | readonly string[],
+  options: ListOptions = {},
+  signal = new AbortController().signal,
+): Promise<DownloadedDataset | undefined> {
+  const { paths = { items: [] }, authorization, timeoutSeconds = 60, maxBadRows = 0, ...others } = options;
+  const config = {
+    format,
+    urls: [urls].flat() as [string],
+    authorization,
+    jsonPaths: paths,
+    isSample: false,
+    packageUrlTemplate: 'template' in options ? options.template : TEMPLATE,
+    maxBadRows,
+    downloadTimeoutSeconds: timeoutSeconds,
+  };
+  const badRows = new BadRows(maxBadRows, pino({ level: 'silent' }));
+  return downloadDataset(config, signal, { badRows, pauseMs: 5, ...others });
+}
 
 /**
- * Converts a list.
+ * Reads a list, and checks its packages.
+ * @param skipped is filled with the bad rows that were skipped.
  * @returns the rows, or the reason of the failure; `unchanged` if the origin says so.
  */
 export async function convert(
-  format: PackageList['format'],
+  format: DatasetFormat,
   urls: string | readonly string[],
-  options: Options = {},
+  options: ListOptions = {},
+  skipped: string[] = [],
 ): Promise<Row[] | string> {
-  const { paths = { items: [] }, ...others } = options;
-  const list = { format, paths, urls: [urls].flat() as [string] };
+  const badRows = new BadRows(options.maxBadRows ?? 0, pino({ level: 'silent' }));
   try {
-    const snapshot = await downloadList(list, new AbortController().signal, {
-      timeoutMs: 60_000,
-      pauseMs: 5,
-      ...others,
-    });
+    const snapshot = await downloadList(format, urls, { badRows, ...options });
     if (snapshot === undefined) return 'unchanged';
-    const csv = await text(snapshot.read());
-    await snapshot.close();
-    return rowsOf(csv);
+    const { packages } = snapshot;
+    try {
+      const { read } = await checkPackages(packages, { badRows, signal: new AbortController().signal });
+      skipped.push(...badRows.skipped.first);
+      const entries: PackageEntry[] = [];
+      for await (const batch of read()) entries.push(...batch);
+      const rows = entries.map(({ no, name, version, url, weight }) => ({
+        name,
+        package_no: packages.isNumbered ? String(no) : '',
+        version: version === 'latest' ? '' : version,
+        url: url === fromTemplate(name) ? '' : url,
+        weight: weight === undefined ? '' : String(weight),
+      }));
+      const columns = COLUMNS.filter((column) => rows.some((row) => row[column] !== ''));
+      return rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column]])));
+    } finally {
+      await packages.close();
+    }
   } catch (error) {
     const { name, message } = error as Error;
     if (name !== 'DatasetError') throw error;
     return message;
   }
-}
-
-/** The rows of a CSV, by their columns. */
-function rowsOf(csv: string): Row[] {
-  const [header, ...records] = naiveCsv(csv).map(({ fields = [] }) => fields);
-  return records.map((fields) => {
-    const row: Row = {};
-    header?.forEach((column, i) => {
-      if (column !== '') row[column] = fields[i] ?? '';
-    });
-    return row;
-  });
 }
 
 /** Starts servers for the tests of a suite, and stops them. */

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import type { JsonPaths } from '../../src/config/json-paths.js';
-import type { PackageList } from '../../src/rebuild/steps/download.js';
+import type { DatasetFormat } from '../../src/config/dataset-format.js';
 import { registryNames } from '../../fixtures/package-names.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
 import type { Answer, Row } from './list-server.js';
@@ -8,7 +8,7 @@ import { tar } from './tar.js';
 
 /** A list in a format, made by its specification, and an independent conversion of it. */
 export interface ListExample {
-  format: PackageList['format'];
+  format: DatasetFormat;
   /** What it shows. */
   what: string;
   paths?: JsonPaths;
@@ -191,7 +191,7 @@ function pypiHtmlExample(): ListExample {
     const href = pick(random, [
       `/simple/${normalise(name)}/`,
       `${normalise(name)}/?a=1#x`,
-      `https://h.example/x/${name}`,
+      `https://h.example/x/${name}/`,
     ]);
     return pick(random, [`<a href="${href}">${name}</a><br/>`, `<A class=x HREF='${href}'> ${name}\n</A>`]);
   });
@@ -413,7 +413,7 @@ function cratesExample(): ListExample {
           name,
           package_no: id,
           version: numbers.find((row) => row['id'] === of)?.['num'] ?? '',
-          weight: downloads.find((row) => row['crate_id'] === id)?.['downloads'] ?? '',
+          weight: downloads.find((row) => row['crate_id'] === id)?.['downloads'] ?? '0',
         };
       });
       const place = (id: string) => (order.includes(id) ? order.indexOf(id) : order.length);

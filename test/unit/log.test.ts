@@ -14,6 +14,7 @@ const ENV = {
   KIBANA_API_KEY: 'kibana-hush',
   REDIS_URL: 'redis://:redis%40hush@cache:6379/0',
   DATASET_URL: 'https://reader:dataset-hush@registry.example/names.csv?token=token%2Bhush&part=1',
+  WEIGHTS_URL: ' https://registry.example/weights.csv?token=weights-hush\n',
   REBUILD_SECRET: 'rebuild "hush" \\ 🚀',
   BYPASS_SECRET: 'bypass-hush$&',
 };
@@ -29,6 +30,7 @@ const FORMS = [
   'builder-hush',
   'admin-hush',
   'kibana-hush',
+  'weights-hush',
   'redis%40hush',
   'redis@hush',
   'dataset-hush',

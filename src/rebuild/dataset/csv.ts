@@ -1,6 +1,7 @@
-import { isUtf8 } from 'node:buffer';
 import Parser from 'csv-stream/lib/parser.js';
+import { quote } from '../process/reason-text.js';
 import { DatasetError } from './dataset-error.js';
+import { BARE_RETURNS, hasBareReturns, NOT_UTF8, readLines, type Lines } from './documents/lines.js';
 
 /** One record: its fields, or why it has none. `line` is the line it begins on, from 1. */
 export type CsvRecord = { line: number; fields: string[] } | { line: number; reason: string };
@@ -11,37 +12,29 @@ const MAX_LINE_BYTES = 1024 * 1024;
 /** Maximum number of lines of one record. Beyond it, the opening quote counts as a stray one. */
 const MAX_RECORD_LINES = 100;
 
-const LF = 0x0a;
-const BYTE_ORDER_MARK = '\uFEFF';
-
 const FIELD = '(?:"[^"]*(?:""[^"]*)*"|[^",\\r]*)';
 /** A record without its last line feed. Both expressions take linear time, as a field can only match in one way. */
 const COMPLETE = new RegExp(`^${FIELD}(?:,${FIELD})*\\r?$`);
 /** Lines that end within a quoted field. */
 const OPEN = new RegExp(`^(?:${FIELD},)*"[^"]*(?:""[^"]*)*$`);
 
+/** A line before the header that says how fields are separated, such as `sep=,`. */
+const SEPARATOR = /^"?sep=.?"?\r?$/i;
+
 const NEVER_CLOSED = 'a quote is opened and never closed';
 const NOT_CLOSED_SOON = `a quote is opened and not closed within ${MAX_RECORD_LINES} lines or ${MAX_LINE_BYTES} bytes`;
 const CUT_OFF = 'the last record does not end with a line end, so the file may be cut off';
-const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 
 /**
  * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad
  * quoting or invalid UTF-8 is yielded with the reason, and reading continues with the next line.
- * @throws {DatasetError} for a line that is longer than any row can be.
+ * @throws {DatasetError} for a line that is longer than any row can be, or that only spreadsheets read.
  */
 export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord[]> {
   const reader = new RecordReader();
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of source) {
-    const bytes = Buffer.concat([rest, chunk]);
-    const end = bytes.lastIndexOf(LF) + 1;
-    rest = bytes.subarray(end);
-    // Whole lines, so that no character is split.
-    yield reader.read(bytes.subarray(0, end));
-    if (rest.length > MAX_LINE_BYTES) reader.refuseLength(rest);
-  }
-  yield reader.end(rest);
+  for await (const lines of readLines(source, MAX_LINE_BYTES, ', so this is not CSV'))
+    yield reader.read(lines);
+  yield reader.end();
 }
 
 /** Joins lines to records, and rejects those whose errors csv-stream's parser does not detect. */
@@ -54,35 +47,28 @@ class RecordReader {
   #open = '';
   #openLine = 0;
 
-  /** @returns the records that end within these whole lines. */
-  read(block: Buffer): CsvRecord[] {
-    for (const line of linesOf(block)) {
-      if (line !== undefined) this.#read(line);
-      else {
-        this.#closeOpen();
-        this.#refuse(++this.#line, 'not valid UTF-8');
+  /** @returns the records that end within these lines. */
+  read({ texts, invalid, isOpen }: Lines): CsvRecord[] {
+    for (const [i, line] of texts.entries()) {
+      if (!isOpen && !invalid.has(i)) {
+        this.#read(line);
+        continue;
       }
+      this.#closeOpen();
+      this.#refuse(++this.#line, !isOpen ? NOT_UTF8 : hasBareReturns(line) ? BARE_RETURNS : CUT_OFF);
     }
     return this.#records.splice(0);
   }
 
-  /** @param rest what follows the last line feed. */
-  end(rest: Buffer): CsvRecord[] {
+  end(): CsvRecord[] {
     this.#closeOpen();
-    if (rest.length > 0) this.#refuse(this.#line + 1, hasBareReturns(rest) ? BARE_RETURNS : CUT_OFF);
     return this.#records.splice(0);
   }
 
-  /** @param line the beginning of the next line, which is too long. */
-  refuseLength(line: Buffer): never {
-    const tooLong = `longer than ${MAX_LINE_BYTES} bytes, so this is not CSV`;
-    throw new DatasetError(`line ${this.#line + 1}: ${hasBareReturns(line) ? BARE_RETURNS : tooLong}`);
-  }
-
   #read(line: string): void {
-    if (line.length > MAX_LINE_BYTES) this.refuseLength(Buffer.from(line));
     this.#line++;
-    if (this.#line === 1 && line.startsWith(BYTE_ORDER_MARK)) line = line.slice(1);
+    if (this.#line === 1 && SEPARATOR.test(line))
+      throw new DatasetError(`line 1: remove ${quote(withoutReturn(line))}, which only spreadsheets read`);
     if (this.#open === '') this.#openLine = this.#line;
     if (this.#open === '' && !line.includes('"')) this.#readUnquoted(line);
     else this.#readQuoted(line);
@@ -133,23 +119,8 @@ class RecordReader {
   }
 }
 
-/** The text of whole lines, without their line feeds; undefined for a line that is not UTF-8. */
-function linesOf(block: Buffer): (string | undefined)[] {
-  if (isUtf8(block)) return block.toString().split('\n').slice(0, -1);
-  const lines = block.toString('latin1').split('\n').slice(0, -1);
-  return lines.map((line) => {
-    const bytes = Buffer.from(line, 'latin1');
-    return isUtf8(bytes) ? bytes.toString() : undefined;
-  });
-}
-
 function withoutReturn(line: string): string {
   return line.endsWith('\r') ? line.slice(0, -1) : line;
-}
-
-/** Whether a line has a carriage return, other than one of a CRLF that is cut in two. */
-function hasBareReturns(line: Buffer): boolean {
-  return line.subarray(0, -1).includes('\r');
 }
 
 /** csv-stream's parser, as a function of one record. */

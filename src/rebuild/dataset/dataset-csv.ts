@@ -1,6 +1,5 @@
 import type { PackageEntry } from '../../snapshot/package-document.js';
 import type { SnapshotMeta } from '../../snapshot/snapshot.js';
-import { NUMBER_COLUMN, WEIGHT_COLUMN } from './rows.js';
 
 /** What makes a field of a CSV need quotes (RFC 4180). */
 const SPECIAL = /[",\r\n]/;
@@ -27,13 +26,13 @@ export function datasetHeader({
   has_weights: hasWeights,
 }: DatasetColumns): string {
   return lineOf([
-    ...(hasNumbers ? [NUMBER_COLUMN] : []),
+    ...(hasNumbers ? ['package_no'] : []),
     ...['name', 'version', 'url'],
-    ...(hasWeights ? [WEIGHT_COLUMN] : []),
+    ...(hasWeights ? ['weight'] : []),
   ]);
 }
 
-export function quoteField(text: string): string {
+function quoteField(text: string): string {
   return SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -1,4 +1,6 @@
+import { messageOf } from '../../error-message.js';
 import { truncateReason } from '../process/reason-text.js';
+import { redactAddresses } from './redact-addresses.js';
 
 /**
  * The dataset cannot be downloaded or violates the contract. The message is for the operator, names line and reason, and
@@ -24,5 +26,10 @@ export class UnavailableError extends DatasetError {
   }
 }
 
-/** The origin has the document, but not in the format that it was asked for (406). */
-export class NotAcceptableError extends DatasetError {}
+/** The reason of a failed transfer. Node's message for a connection that closes during the response is only "aborted". */
+export function describeFailure(error: Error): string {
+  const { message } = error;
+  const reason =
+    message === 'aborted' ? 'the connection was closed before the end' : messageOf(error, redactAddresses);
+  return `the dataset could not be downloaded: ${reason}`;
+}

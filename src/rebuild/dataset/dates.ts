@@ -1,4 +1,4 @@
-import { isGzip } from './gunzip.js';
+import { isGzip } from './documents/decompress.js';
 
 /** How far the clock of an origin may be ahead, in milliseconds; a later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;

@@ -3,9 +3,11 @@ import { open, stat } from 'node:fs/promises';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { DatasetError, NotAcceptableError, UnavailableError } from './dataset-error.js';
+import { DatasetError, UnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
+import { RETRYABLE_STATUSES } from '../../clients/elasticsearch-errors.js';
+import { secondsOf } from '../../retry-after.js';
 import { quote } from '../process/reason-text.js';
 import type { Transfer } from './transfer-limits.js';
 
@@ -16,7 +18,7 @@ import type { Transfer } from './transfer-limits.js';
 const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
 
 /** Statuses of servers that are overloaded or restarting. */
-const TEMPORARY_STATUSES = [408, 429, 500, 502, 503, 504];
+const TEMPORARY_STATUSES = [408, 429, 500, ...RETRYABLE_STATUSES];
 
 /** Validators of a downloaded dataset, for conditional requests. */
 export interface Validators {
@@ -105,7 +107,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
 /**
  * Requests a dataset and follows redirects.
  * @returns undefined if the dataset is still the known one.
- * @throws {UnavailableError} if the server is overloaded, or its headers arrive late. @throws {NotAcceptableError}
+ * @throws {UnavailableError} if the server is overloaded, or its headers arrive late.
  * @throws {DatasetError} if the response is not a dataset.
  */
 export async function openHttp(
@@ -150,16 +152,9 @@ function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
   if (statusCode === 200) return;
   const reason = `the dataset's server responded with ${statusCode} instead of 200`;
   if (TEMPORARY_STATUSES.includes(statusCode)) {
-    throw new UnavailableError(reason, retryAfterSeconds(headers['retry-after']));
+    throw new UnavailableError(reason, secondsOf(headers['retry-after']));
   }
-  throw new (statusCode === 406 ? NotAcceptableError : DatasetError)(reason);
-}
-
-/** @param text seconds, or the date of an HTTP header. */
-function retryAfterSeconds(text = ''): number | undefined {
-  if (/^\d+$/.test(text)) return Number(text);
-  const seconds = (parseHttpDate(text).getTime() - Date.now()) / 1000;
-  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+  throw new DatasetError(reason);
 }
 
 function conditions({ etag, lastModified }: Validators): Record<string, string> {

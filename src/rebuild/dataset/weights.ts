@@ -1,18 +1,25 @@
+import { createHash } from 'node:crypto';
 import type { DatasetFormat } from '../../config/dataset-format.js';
-import { MAX_NAME_BYTES } from '../../snapshot/package-document.js';
+import type { PackageEntry } from '../../snapshot/package-document.js';
 import { quote } from '../process/reason-text.js';
 import type { BadRows } from './bad-rows.js';
-import { readCsv } from './csv.js';
 import { DatasetError } from './dataset-error.js';
 import { peek } from './documents/decompress.js';
-import { readLines } from './documents/lines.js';
-import { isObject, nameIn, textIn } from './formats/members.js';
+import { readColumns } from './formats/csv.js';
+import type { BadItem } from './formats/format.js';
+import { readObjects } from './formats/jsonl.js';
 import { normalise } from './formats/pypi.js';
-import { badNumber, isLonger, wholeNumber, type Row } from './rows.js';
-import { WeightTable } from './weight-table.js';
+import { nameOf, orReason, weightOf } from './package-check.js';
+import { Table } from './table.js';
+
+/** The document, in reasons. */
+const WEIGHTS = 'WEIGHTS_URL';
 
 /** How many bytes are searched for the first character. */
 const START_BYTES = 1024;
+
+/** Maximum number of names, that of a dataset. */
+const MAX_NAMES = 10_000_000;
 
 /** The members of a document of weights that have the name and the weight. */
 export interface WeightsColumns {
@@ -20,22 +27,27 @@ export interface WeightsColumns {
   weight: string;
 }
 
-/** A row of a document of weights: its two members, which may have any type, or why it has none. */
-type Listed = { line: number; name: unknown; weight: unknown } | { line: number; reason: string };
+/** The values of a row, which may have any type. */
+interface Row {
+  at: number;
+  name: unknown;
+  weight: unknown;
+}
 
 /** The weights of packages, from a document of their own. */
 export class Weights {
   private constructor(
-    private readonly table: WeightTable,
+    private readonly table: Table,
     private readonly keyOf: (name: string) => string,
+    /** SHA-256 of the text, in hexadecimal. */
+    readonly digest: string,
   ) {}
 
   /**
    * Reads a document: CSV with a header, or JSON lines, told apart by the first character. Of a repeated name, the larger weight
    * counts.
-   * @param badRows counts invalid rows.
    * @param format of the dataset, whose names are compared; those of `pypi` after normalisation (PEP 503).
-   * @throws {DatasetError} naming the document.
+   * @throws {DatasetError} which the caller says to be about the weights.
    */
   static async read(
     text: AsyncIterable<Buffer>,
@@ -43,108 +55,92 @@ export class Weights {
     format: DatasetFormat,
     badRows: BadRows,
   ): Promise<Weights> {
-    const weights = new Weights(await WeightTable.create(), format === 'pypi' ? normalise : (name) => name);
-    for await (const invalid of named(weights.#addAll(rowsOf(text, columns), columns))) {
-      for (const { line, reason } of invalid) badRows.skip(line, reason);
+    const keyOf = format === 'pypi' ? normalise : (name: string) => name;
+    const table = await Table.create(MAX_NAMES);
+    const hash = createHash('sha256');
+    const hashed = async function* () {
+      for await (const chunk of text) {
+        hash.update(chunk);
+        yield chunk;
+      }
+    };
+    const add = ({ name, weight }: Row) => {
+      const key = keyOf(nameOf(name, columns.name));
+      const value = weightOf(weight, columns.weight);
+      const address = table.add(key, value);
+      if (value > table.numberAt(address)) table.setNumber(address, value);
+    };
+    for await (const rows of rowsOf(hashed(), columns)) {
+      for (const row of rows) {
+        const reason = 'reason' in row ? row.reason : orReason(() => add(row));
+        if (reason !== undefined) badRows.skip(`${WEIGHTS}: line ${row.at}`, reason);
+      }
     }
-    if (weights.table.size === 0) throw ofWeights(new DatasetError('the document has no weights'));
-    return weights;
+    if (table.size === 0) throw new DatasetError('the document has no weights');
+    return new Weights(table, keyOf, hash.digest('hex'));
   }
 
   /** Numbers of different names: all, and those that no package of the dataset has. */
   get counts(): { names: number; unknown: number } {
-    const { size, known } = this.table;
-    return { names: size, unknown: size - known };
+    const { size, marked } = this.table;
+    return { names: size, unknown: size - marked };
+  }
+
+  /** Undefined if a package that `join` has seen has one of the names. */
+  get warning(): string | undefined {
+    const { names, unknown } = this.counts;
+    if (unknown < names) return undefined;
+    return `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
   }
 
   /** Whether a package that `join` has seen has a weight other than 0. */
   isWeighed(name: string): boolean {
-    return this.table.isWeighed(this.keyOf(name));
+    const address = this.table.find(this.keyOf(name));
+    return address !== 0 && this.table.isMarked(address) && this.table.numberAt(address) > 0;
   }
 
   /** Gives each package its weight, 0 if it is missing, whatever the dataset says. */
-  async *join(batches: AsyncIterable<Row[]>): AsyncGenerator<Row[]> {
-    for await (const rows of batches) {
-      for (const row of rows) {
-        if ('entry' in row) row.entry.weight = this.table.take(this.keyOf(row.entry.name));
-      }
-      yield rows;
+  join(entries: PackageEntry[]): void {
+    for (const entry of entries) {
+      const address = this.table.find(this.keyOf(entry.name));
+      if (address !== 0) this.table.mark(address);
+      entry.weight = address === 0 ? 0 : this.table.numberAt(address);
     }
-  }
-
-  /** @returns the invalid rows of each batch. */
-  async *#addAll(batches: AsyncIterable<Listed[]>, columns: WeightsColumns) {
-    for await (const rows of batches) {
-      yield rows.flatMap((row) => {
-        const reason = 'reason' in row ? row.reason : this.#add(row, columns);
-        return reason === undefined ? [] : [{ line: row.line, reason }];
-      });
-    }
-  }
-
-  /** @returns why a row is invalid, if it is. */
-  #add(row: { name: unknown; weight: unknown }, columns: WeightsColumns): string | undefined {
-    const texts = textsIn(row, columns);
-    if ('reason' in texts) return texts.reason;
-    const { name, weight } = texts;
-    if (name === '') return `${columns.name} is empty`;
-    if (isLonger(name, MAX_NAME_BYTES)) return `${columns.name} is longer than ${MAX_NAME_BYTES} bytes`;
-    const value = wholeNumber(weight || '0');
-    if (value === undefined) return badNumber(columns.weight, weight, 0);
-    this.table.add(this.keyOf(name), value);
-    return undefined;
-  }
-}
-
-/** The members of a row as texts, or the reason why they are none. */
-function textsIn(row: { name: unknown; weight: unknown }, columns: WeightsColumns) {
-  try {
-    return { name: nameIn(row.name, columns.name), weight: textIn(row.weight, columns.weight) ?? '' };
-  } catch (error) {
-    return { reason: (error as DatasetError).message };
   }
 }
 
 /** Adds which document the reason of a failure is about. */
 export function ofWeights(error: unknown): unknown {
-  if (!(error instanceof DatasetError)) return error;
-  return new DatasetError(`WEIGHTS_URL: ${error.message}`, { cause: error });
+  if (!(error instanceof DatasetError) || error.message.startsWith(WEIGHTS)) return error;
+  return new DatasetError(`${WEIGHTS}: ${error.message}`, { cause: error });
 }
 
-async function* named<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
-  try {
-    yield* source;
-  } catch (error) {
-    throw ofWeights(error);
-  }
-}
-
-async function* rowsOf(source: AsyncIterable<Buffer>, columns: WeightsColumns): AsyncGenerator<Listed[]> {
+async function* rowsOf(
+  source: AsyncIterable<Buffer>,
+  columns: WeightsColumns,
+): AsyncGenerator<(Row | BadItem)[]> {
   const { start, chunks } = await peek(source, START_BYTES);
-  yield* start.toString().trimStart().startsWith('{')
-    ? readJson(chunks, columns)
-    : readFields(chunks, columns);
-}
-
-/** Rows of a CSV. */
-async function* readFields(source: AsyncIterable<Buffer>, columns: WeightsColumns): AsyncGenerator<Listed[]> {
-  let header: { width: number; name: number; weight: number } | undefined;
-  for await (const records of readCsv(source)) {
-    const rows: Listed[] = [];
-    for (const record of records) {
-      const { line } = record;
-      if (header === undefined) {
-        if ('reason' in record) throw new DatasetError(`line ${line} (the header): ${record.reason}`);
-        const { fields } = record;
-        const [name, weight] = [indexIn(fields, columns.name), indexIn(fields, columns.weight)];
-        header = { width: fields.length, name, weight };
-      } else if ('reason' in record) rows.push(record);
-      else if (record.fields.length !== header.width) {
-        rows.push({ line, reason: `${record.fields.length} fields instead of ${header.width}` });
-      } else rows.push({ line, name: record.fields[header.name], weight: record.fields[header.weight] });
+  if (!/^\s*[{[]/.test(start.toString())) {
+    const indexes = (header: string[]) => [indexIn(header, columns.name), indexIn(header, columns.weight)];
+    for await (const rows of readColumns(chunks, indexes)) {
+      yield rows.map((row) =>
+        'reason' in row ? row : { at: row.at, name: row.values[0], weight: row.values[1] },
+      );
     }
-    yield rows;
+    return;
   }
+  let hasWeights = false as boolean;
+  for await (const rows of readObjects(chunks)) {
+    yield rows.map((row) => {
+      if ('reason' in row) return row;
+      const { at, object, text } = row;
+      if (!(columns.name in object))
+        return { at, reason: `no member ${quote(columns.name)} (WEIGHTS_COLUMNS): ${quote(text)}` };
+      hasWeights ||= columns.weight in object;
+      return { at, name: object[columns.name], weight: object[columns.weight] };
+    });
+  }
+  if (!hasWeights) throw new DatasetError(`no line has a member ${quote(columns.weight)} (WEIGHTS_COLUMNS)`);
 }
 
 /** @throws {DatasetError} unless a header has a column once. */
@@ -155,26 +151,4 @@ function indexIn(header: string[], column: string): number {
   throw new DatasetError(
     `line 1: the header ${fault} ${quote(column)} (WEIGHTS_COLUMNS): ${quote(header.join())}`,
   );
-}
-
-/** Rows of JSON lines. */
-async function* readJson(source: AsyncIterable<Buffer>, columns: WeightsColumns): AsyncGenerator<Listed[]> {
-  for await (const lines of readLines(source, { lastLineMayBeOpen: true })) {
-    yield lines
-      .filter(({ text }) => text.trim() !== '')
-      .map(({ no: line, text }) => {
-        const object = parse(text);
-        if (!isObject(object)) return { line, reason: `expected a JSON object: ${quote(text)}` };
-        return { line, name: object[columns.name], weight: object[columns.weight] };
-      });
-  }
-}
-
-/** @returns undefined if it is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -14,6 +14,8 @@ export interface Failure {
 export interface Built {
   index: string | undefined;
   skipped?: SkippedRows | undefined;
+  /** For the operator, of something that is probably not meant. */
+  warning?: string | undefined;
 }
 
 /** How a rebuild ended. */

@@ -1,75 +1,125 @@
 import type { PackageEntry } from '../../snapshot/package-document.js';
-import type { BadRows, SkippedRows } from '../dataset/bad-rows.js';
+import type { BadRows } from '../dataset/bad-rows.js';
 import { DatasetError } from '../dataset/dataset-error.js';
-import { createNameHash, findDuplicates } from '../dataset/duplicates.js';
-import { NumberList } from '../dataset/number-list.js';
-import type { Row } from '../dataset/rows.js';
+import type { PackageFile } from '../dataset/package-file.js';
+import type { Weights } from '../dataset/weights.js';
+import { quote } from '../process/reason-text.js';
 
-/** A dataset whose rows have all been checked. */
-export interface ValidatedDataset {
-  /** Number of packages, without the skipped rows. */
+/** Packages that have been checked against each other. */
+export interface CheckedPackages {
+  /** Number of packages. */
   total: number;
-  /** Lines of duplicates of earlier rows, which are skipped although they are valid by themselves. */
-  duplicateLines: ReadonlySet<number>;
-  skipped: SkippedRows;
   /** Host of the first package's URL. */
   urlHost: string;
+  /** Reads them in batches, without duplicates. Can be called more than once. */
+  read: () => AsyncIterable<PackageEntry[]>;
   /** Position of a package number in ascending order, from 0. */
-  ordinalOf(no: number): number;
+  ordinalOf: (no: number) => number;
 }
 
-interface ValidationOptions {
-  /** Counts invalid rows. */
+interface CheckOptions {
+  /** Counts duplicates. */
   badRows: BadRows;
-  /** Called with the number of rows read so far. */
-  onRows: (rows: number) => void;
+  /** Replace those of the list. */
+  weights?: Weights | undefined;
+  signal: AbortSignal;
 }
 
 /**
  * Maximum number of repeated names, and of repeated numbers, beyond those that may be skipped. They are sorted by hash and not by
- * line, so that many must be known to report the first one of the file.
+ * place, so that many must be known to report the first one of the list.
  */
 const MAX_REPEATED = 100_000;
 
 /**
- * Reads the dataset and checks every row by itself and against the others. Memory is 16 bytes per row, outside
- * the heap: a hash of its name, and its number; and those that repeat, in the heap.
- * @param rows starts reading from the beginning on each call.
- * @throws {DatasetError} naming the line and the reason, as soon as too many rows are invalid.
+ * Checks packages against each other, and joins their weights.
+ * @throws {DatasetError} naming the place and the reason, as soon as too many rows are invalid.
  */
-export async function validateDataset(
-  rows: () => AsyncIterable<Row[]>,
-  { badRows, onRows }: ValidationOptions,
-): Promise<ValidatedDataset> {
-  const hashOf = await createNameHash();
-  const nameHashes = new NumberList();
-  const numbers = new NumberList();
-  let first: PackageEntry | undefined;
-  let read = 0;
-  for await (const batch of rows()) {
-    for (const row of batch) {
-      if ('reason' in row) {
-        badRows.skip(row.line, row.reason);
-        continue;
-      }
-      first ??= row.entry;
-      numbers.push(row.entry.no);
-      nameHashes.push(hashOf(row.entry.name));
-    }
-    onRows((read += batch.length));
-  }
+export async function checkPackages(
+  packages: PackageFile,
+  { badRows, weights, signal }: CheckOptions,
+): Promise<CheckedPackages> {
+  const { nameHashes, numbers } = packages;
   nameHashes.sort();
   numbers.sort();
   const max = badRows.max + MAX_REPEATED;
   const suspects = { nameHashes: nameHashes.repeated(max), numbers: numbers.repeated(max) };
-  const duplicates = await findDuplicates(rows, suspects, hashOf, badRows);
-  if (duplicates.length > 0) numbers.remove(duplicates.map(({ no }) => no));
-  if (first === undefined) throw new DatasetError('the dataset has a header and no packages');
-  return {
-    total: numbers.length,
-    duplicateLines: new Set(duplicates.map(({ line }) => line)),
-    skipped: badRows.skipped,
-    urlHost: new URL(first.url).host,
-    ordinalOf: (no) => numbers.indexOf(no),
-  };
+  const duplicates = await findDuplicates(packages, suspects, badRows, signal);
+  if (duplicates.size > 0) numbers.remove([...duplicates.values()]);
+  const read = () => readKept(packages, { duplicates, weights, signal });
+  let urlHost: string | undefined;
+  // With weights to the end: afterwards it is known which of them have a package.
+  for await (const [first] of read()) {
+    if (first === undefined) continue;
+    urlHost ??= new URL(first.url).host;
+    if (weights === undefined) break;
+  }
+  if (urlHost === undefined) throw new DatasetError('the list has no packages');
+  return { total: numbers.length, urlHost, read, ordinalOf: (no) => numbers.indexOf(no) };
+}
+
+async function* readKept(
+  packages: PackageFile,
+  {
+    duplicates,
+    weights,
+    signal,
+  }: Omit<CheckOptions, 'badRows'> & { duplicates: ReadonlyMap<number, number> },
+): AsyncGenerator<PackageEntry[]> {
+  let index = 0;
+  for await (const { entries } of packages.read()) {
+    signal.throwIfAborted();
+    const first = index;
+    index += entries.length;
+    const kept = duplicates.size === 0 ? entries : entries.filter((_, i) => !duplicates.has(first + i));
+    weights?.join(kept);
+    yield kept;
+  }
+}
+
+/** What may repeat. */
+interface Suspects {
+  nameHashes: ReadonlySet<number>;
+  numbers: ReadonlySet<number>;
+}
+
+/**
+ * Reads all packages to find the real duplicates among the suspects: all occurrences but the first.
+ * @returns their numbers by their positions in the file.
+ */
+async function findDuplicates(
+  packages: PackageFile,
+  { nameHashes, numbers }: Suspects,
+  badRows: BadRows,
+  signal: AbortSignal,
+): Promise<Map<number, number>> {
+  const duplicates = new Map<number, number>();
+  if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
+  /** Where they occur first. */
+  const placeOfName = new Map<string, string>();
+  const placeOfNumber = new Map<number, string>();
+  let index = -1;
+  for await (const batch of packages.read()) {
+    signal.throwIfAborted();
+    for (const [i, { no, name }] of batch.entries.entries()) {
+      index++;
+      const isNameSuspect = nameHashes.has(packages.hashOf(name));
+      if (!isNameSuspect && !numbers.has(no)) continue;
+      const place = packages.placeOf(batch, i);
+      const reason = placeOfName.has(name)
+        ? `name ${quote(name)} is already on ${placeOfName.get(name)}`
+        : placeOfNumber.has(no)
+          ? `package_no ${no} is already on ${placeOfNumber.get(no)}`
+          : undefined;
+      if (reason !== undefined) {
+        badRows.skip(place, reason);
+        duplicates.set(index, no);
+        continue;
+      }
+      // Only for accepted packages: a skipped one must not make a later one a duplicate.
+      if (isNameSuspect) placeOfName.set(name, place);
+      if (numbers.has(no)) placeOfNumber.set(no, place);
+    }
+  }
+  return duplicates;
 }

@@ -1,31 +1,16 @@
-import { createHash, type Hash } from 'node:crypto';
-import { writeFile, type FileHandle } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import type { DatasetConfig } from '../../config/config.js';
-import type { JsonPaths } from '../../config/json-paths.js';
-import { DatasetError } from '../dataset/dataset-error.js';
-import { describeFailure } from '../dataset/describe-failure.js';
-import { Documents, UnchangedError } from '../dataset/documents/documents.js';
+import type { Config, DatasetConfig } from '../../config/config.js';
+import type { BadRows } from '../dataset/bad-rows.js';
+import { DatasetError, describeFailure } from '../dataset/dataset-error.js';
+import { Documents, UnchangedError, type DocumentsOptions } from '../dataset/documents/documents.js';
 import { FORMATS } from '../dataset/formats/index.js';
-import { CsvWriter } from '../dataset/formats/to-csv.js';
-import { openNamelessFile } from '../dataset/nameless-file.js';
-import { firstPlausibleDate, gzipDate } from '../dataset/dates.js';
-import type { Authorization } from '../dataset/http-request.js';
-import { openFile, openHttp, type DatasetOrigin, type Validators } from '../dataset/origin.js';
-import { chunksOf, readText } from '../dataset/text.js';
-import { ofWeights } from '../dataset/weights.js';
-import {
-  assertFreeSpace,
-  enforceMinimumRate,
-  limitByFreeSpace,
-  limitBytes,
-  untilAborted,
-  type Transfer,
-} from '../dataset/transfer-limits.js';
+import type { Validators } from '../dataset/origin.js';
+import { PackageFile } from '../dataset/package-file.js';
+import type { Transfer } from '../dataset/transfer-limits.js';
+import { ofWeights, Weights } from '../dataset/weights.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
 export const DOWNLOAD_LIMITS = {
-  /** Maximum size of the file and of its text, in bytes: forty times a registry of 4,000,000 names. */
+  /** Maximum size of all documents and of their text, in bytes: forty times a registry of 4,000,000 names. */
   maxBytes: 16 * 2 ** 30,
   /** Free space reserved for others, in bytes: enough for logs and other temporary files. */
   reservedBytes: 64 * 2 ** 20,
@@ -33,223 +18,183 @@ export const DOWNLOAD_LIMITS = {
   windowMs: 30_000,
 };
 
-/** A downloaded dataset, in a file that has no name. */
-export interface DownloadedDataset {
-  /**
-   * When it was taken: the first plausible date of `Last-Modified`, the gzip header and the modification time of a local
-   * file; the time of the download if there is none.
-   */
-  takenAt: Date;
+/** What a server said of a document. */
+export interface SeenDocument {
   /** SHA-256 in hexadecimal. */
   digest: string;
   /** Undefined if the origin sends none. */
-  validators: Validators | undefined;
-  /** Reads the decompressed text from the beginning. Can be called more than once. */
-  read(): AsyncIterable<Buffer>;
-  /** Closes the file, which frees its space. */
-  close(): Promise<void>;
+  validators?: Validators | undefined;
 }
 
-interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS> {
-  /** Deadline of the whole download, redirects included, in milliseconds. */
-  timeoutMs: number;
+/** The same of a dataset, and of the document of its weights. */
+export interface SeenDataset extends SeenDocument {
+  weights?: SeenDocument | undefined;
+}
+
+/** A downloaded dataset. The caller must close its packages. */
+export interface DownloadedDataset extends SeenDocument {
+  /**
+   * When it was taken: the first plausible date of `Last-Modified`, the gzip header, the modification time of a local file, and
+   * `Date`; the time of the download if there is none.
+   */
+  takenAt: Date;
+  packages: PackageFile;
+}
+
+export interface DownloadedWeights extends SeenDocument {
+  weights: Weights;
+}
+
+/** What a snapshot is built from. */
+export interface Inputs {
+  dataset: DownloadedDataset;
+  /** Undefined if there is no document of weights. */
+  weights: DownloadedWeights | undefined;
+}
+
+interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS>, Pick<DocumentsOptions, 'pauseMs'> {
+  /** Counts packages and weights that cannot be used. */
+  badRows: BadRows;
   /** Validators of the served dataset. If they still match, nothing is downloaded. */
   known?: Validators | undefined;
-  /** Value of the header `Authorization`, only for the origin of the first address. */
-  authorization?: string | undefined;
-  /** What it is, for messages about a file; by default the dataset. */
-  what?: string;
-  /** Pause before a document of a list is asked for again, in milliseconds; it doubles. */
-  pauseMs?: number;
   /** Called with the number of bytes that have arrived so far. */
   onBytes?: ((bytes: number) => void) | undefined;
 }
 
-/**
- * Fetches the configured dataset, and converts it to CSV meanwhile if it is a list in another format.
- * @returns undefined if the dataset is unchanged, according to its origin.
- * @throws {DatasetError} with the reason.
- */
-export function downloadDataset(
-  { format, urls, jsonPaths: paths, authorization, downloadTimeoutSeconds }: DatasetConfig,
-  signal: AbortSignal,
-  given: Pick<DownloadOptions, 'known' | 'onBytes'>,
-): Promise<DownloadedDataset | undefined> {
-  const options = { timeoutMs: downloadTimeoutSeconds * 1000, authorization, ...given };
-  return format === 'csv'
-    ? download(urls[0], signal, options)
-    : downloadList({ format, urls, paths }, signal, options);
+interface InputOptions extends Omit<DownloadOptions, 'known'> {
+  /** What the newest snapshot was built from, if nothing needs to be built from the same again. */
+  known?: SeenDataset | undefined;
+  /** Called if both are the known ones although one of them had to be downloaded. */
+  onSeen?: ((seen: SeenDataset) => void) | undefined;
 }
 
 /**
- * Fetches a dataset into a file that disappears when it is closed, or its process ends.
- * @param url `http(s)://…` or `file:…`, plain or gzip.
- * @returns undefined if the dataset is unchanged, according to its origin.
+ * Downloads the dataset and its weights.
+ * @returns undefined if both are the known ones.
+ */
+export async function downloadInputs(
+  { dataset, weights }: Pick<Config, 'dataset' | 'weights'>,
+  signal: AbortSignal,
+  { known, onSeen, ...options }: InputOptions,
+): Promise<Inputs | undefined> {
+  const get = (validators?: Validators) =>
+    downloadDataset(dataset, signal, { ...options, known: validators });
+  const getWeights = (validators?: Validators) =>
+    downloadWeights({ dataset, weights }, signal, { ...options, known: validators });
+
+  let found = await get(known?.validators);
+  try {
+    let foundWeights = await getWeights(known?.weights?.validators);
+    if (known !== undefined && isSame(found, known) && isSame(foundWeights, known.weights)) {
+      if (found !== undefined || foundWeights !== undefined) {
+        onSeen?.({ ...seenOf(found, known), weights: seenOf(foundWeights, known.weights) });
+      }
+      await found?.packages.close();
+      return undefined;
+    }
+    // If one document has changed, the other one is needed, too.
+    found ??= (await get()) as DownloadedDataset;
+    foundWeights ??= await getWeights();
+    return { dataset: found, weights: foundWeights };
+  } catch (error) {
+    await found?.packages.close();
+    throw error;
+  }
+}
+
+/** @param document undefined if its server says that it has not changed, or there is none. */
+function isSame(document: SeenDocument | undefined, known: SeenDocument | undefined): boolean {
+  return document === undefined || document.digest === known?.digest;
+}
+
+function seenOf<T extends SeenDocument | undefined>(document: SeenDocument | undefined, known: T) {
+  return document === undefined ? known : { digest: document.digest, validators: document.validators };
+}
+
+/**
+ * Reads a list while it is transferred, and writes its packages, each checked by itself, into a temporary file.
+ * @returns undefined if the list is unchanged, according to its origin.
  * @throws {DatasetError} with the reason.
  */
-export function download(
-  url: string,
+export async function downloadDataset(
+  config: DatasetConfig,
   signal: AbortSignal,
   options: DownloadOptions,
 ): Promise<DownloadedDataset | undefined> {
-  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, transfer) => {
-    const origin = url.startsWith('file:')
-      ? await openFile(url, options.what)
-      : await openHttp(url, transfer, { known: options.known, authorization: forOrigin(url, options) });
-    if (origin === undefined) return undefined;
-    const hash = createHash('sha256');
-    try {
-      let chunks = limitBytes(maxBytes, enforceMinimumRate(origin.body, transfer));
-      if (origin.bytes === undefined) chunks = limitByFreeSpace(chunks, tmpdir(), reservedBytes);
-      else await assertFreeSpace(tmpdir(), reservedBytes, origin.bytes);
-      await writeFile(file, hashed(chunks, hash));
-      await origin.assertUnchanged?.();
-    } finally {
-      origin.body.destroy();
-    }
-    return {
-      takenAt: await dateOf(origin, file),
-      digest: hash.digest('hex'),
-      validators: origin.validators,
-      read: () => readText(file, maxBytes),
+  const packages = await PackageFile.create(FORMATS[config.format], config);
+  try {
+    const read = async (documents: Documents, { reservedBytes }: typeof DOWNLOAD_LIMITS) => {
+      await packages.fill(documents, options.badRows, reservedBytes);
+      return packages;
     };
-  });
+    const found = await download(config.urls, config, signal, options, read);
+    if (found === undefined) await packages.close();
+    return found && { ...found, digest: packages.digest, packages };
+  } catch (error) {
+    await packages.close();
+    throw error;
+  }
 }
 
-/**
- * The same for a document of weights, which is read later.
- * @param datasetUrl the address of the dataset, or of its first document, whose origin alone may see the authorization.
- */
-export async function downloadWeights(
-  url: string,
-  datasetUrl: string,
+/** The same for the document of weights, which are held outside the heap. */
+async function downloadWeights(
+  { dataset, weights: { url, columns } }: Pick<Config, 'dataset' | 'weights'>,
   signal: AbortSignal,
-  { authorization, ...options }: DownloadOptions,
-): Promise<DownloadedDataset | undefined> {
-  const isSameOrigin = new URL(url).origin === new URL(datasetUrl).origin;
-  const secret = isSameOrigin ? { authorization } : {};
+  options: DownloadOptions,
+): Promise<DownloadedWeights | undefined> {
+  if (url === undefined) return undefined;
+  const read = async (documents: Documents) => {
+    const document = await documents.open();
+    return Weights.read(document.text(), columns, dataset.format, options.badRows);
+  };
   try {
-    return await download(url, signal, { ...options, ...secret, what: 'the weights' });
+    const found = await download([url], dataset, signal, { ...options, what: 'the weights' }, read);
+    return found && { ...found, digest: found.result.digest, weights: found.result };
   } catch (error) {
     throw ofWeights(error);
   }
 }
 
-/** A list of packages in another format than CSV. */
-export interface PackageList {
-  format: keyof typeof FORMATS;
-  /** One; several only for formats that have several documents. */
-  urls: readonly [string, ...string[]];
-  /** Only for the format `json`. */
-  paths: JsonPaths;
-}
-
 /**
- * The same for a list in another format, which is converted to CSV meanwhile. The digest is that of the CSV: a list that is
- * written differently and has the same packages has not changed.
+ * Downloads documents with their bounds. The authorization is only for the origin of the dataset.
+ * @returns undefined if the only one is the known one. @throws {DatasetError} with the reason.
  */
-export function downloadList(
-  { format: name, urls, paths }: PackageList,
+async function download<T>(
+  urls: readonly [string, ...string[]],
+  { urls: [first], authorization: value, downloadTimeoutSeconds }: DatasetConfig,
   signal: AbortSignal,
-  options: DownloadOptions,
-): Promise<DownloadedDataset | undefined> {
-  const { known, pauseMs } = options;
-  const authorization = forOrigin(urls[0], options);
-  return intoFile(signal, options, async (file, { maxBytes, reservedBytes }, transfer) => {
-    const format = FORMATS[name];
-    const documents = new Documents(urls, {
-      transfer,
-      known,
-      authorization,
-      maxBytes,
-      reservedBytes,
-      pauseMs,
-    });
-    const csv = new CsvWriter(format);
-    const hash = createHash('sha256');
-    try {
-      // Packages that were joined are written after the last transfer.
-      const chunks = untilAborted(csv.write(format.read(documents, paths)), transfer.signal);
-      await writeFile(file, hashed(limitByFreeSpace(chunks, tmpdir(), reservedBytes), hash));
-      if (csv.rows === 0) throw new DatasetError('the list has no packages');
-    } catch (error) {
-      if (error instanceof UnchangedError) return undefined;
-      if (!(error instanceof DatasetError) || documents.place === '') throw error;
-      throw new DatasetError(`${documents.place}: ${error.message}`, { cause: error });
-    } finally {
-      documents.close();
-    }
-    const { header } = csv;
-    return {
-      takenAt: documents.takenAt ?? new Date(),
-      digest: hash.update(header).digest('hex'),
-      validators: documents.validators,
-      read: () => concat(header, chunksOf(file)),
-    };
-  });
-}
-
-/** Runs a download with its bounds. @param fill returns undefined if the dataset is unchanged. */
-async function intoFile(
-  signal: AbortSignal,
-  { timeoutMs, onBytes, ...bounds }: DownloadOptions,
-  fill: (
-    file: FileHandle,
-    limits: typeof DOWNLOAD_LIMITS,
-    transfer: Transfer,
-  ) => Promise<Omit<DownloadedDataset, 'close'> | undefined>,
-): Promise<DownloadedDataset | undefined> {
-  const limits = { ...DOWNLOAD_LIMITS, ...bounds };
-  const file = await openNamelessFile();
+  { onBytes, ...options }: Omit<DownloadOptions, 'badRows'> & { what?: string },
+  read: (documents: Documents, limits: typeof DOWNLOAD_LIMITS) => Promise<T>,
+): Promise<{ result: T; takenAt: Date; validators: Validators | undefined } | undefined> {
+  const limits = { ...DOWNLOAD_LIMITS, ...options };
   const late = new AbortController();
-  const deadline = setTimeout(() => late.abort(tooLate(timeoutMs)), timeoutMs);
+  const deadline = setTimeout(() => late.abort(), downloadTimeoutSeconds * 1000);
   let arrived = 0;
-  const transfer = {
+  const transfer: Transfer = {
     windowMs: limits.windowMs,
     signal: AbortSignal.any([signal, late.signal]),
-    onBytes: (bytes: number) => onBytes?.((arrived += bytes)),
+    onBytes: (bytes) => onBytes?.((arrived += bytes)),
   };
+  const { origin } = new URL(first);
+  const isOwn = value !== undefined && new URL(urls[0]).origin === origin;
+  const authorization = isOwn ? { origin, value } : undefined;
+  const documents = new Documents(urls, { ...limits, transfer, authorization });
   try {
-    const filled = await fill(file, limits, transfer);
-    if (filled !== undefined) return { ...filled, close: () => file.close() };
-    await file.close();
-    return undefined;
+    const result = await read(documents, limits);
+    return { result, takenAt: documents.takenAt ?? new Date(), validators: documents.validators };
   } catch (error) {
-    await file.close();
+    if (error instanceof UnchangedError) return undefined;
     if (signal.aborted) throw error;
-    const cause = (late.signal.aborted ? late.signal.reason : error) as Error;
-    if (cause instanceof DatasetError) throw cause;
-    throw new DatasetError(describeFailure(cause), { cause });
+    if (late.signal.aborted) {
+      throw new DatasetError(
+        `the dataset could not be downloaded within ${downloadTimeoutSeconds} s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)`,
+        { cause: error },
+      );
+    }
+    if (error instanceof DatasetError) throw error;
+    throw new DatasetError(describeFailure(error as Error), { cause: error });
   } finally {
     clearTimeout(deadline);
+    documents.close();
   }
-}
-
-function forOrigin(url: string, { authorization: value }: DownloadOptions): Authorization | undefined {
-  return value === undefined ? undefined : { origin: new URL(url).origin, value };
-}
-
-function tooLate(timeoutMs: number): DatasetError {
-  return new DatasetError(
-    `the dataset could not be downloaded within ${timeoutMs / 1000} s (DATASET_DOWNLOAD_TIMEOUT_SECONDS)`,
-  );
-}
-
-/** @param file the downloaded one. */
-async function dateOf({ lastModified, fileTime }: DatasetOrigin, file: FileHandle): Promise<Date> {
-  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8), position: 0 });
-  const compressedAt = gzipDate(buffer.subarray(0, bytesRead));
-  return firstPlausibleDate(lastModified, compressedAt, fileTime) ?? new Date();
-}
-
-async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
-  for await (const chunk of source) {
-    hash.update(chunk);
-    yield chunk;
-  }
-}
-
-async function* concat(header: Buffer, rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield header;
-  yield* rows;
 }

@@ -1,10 +1,9 @@
 import type { Client } from '@elastic/elasticsearch';
 import { encodeEntry, entryMembers, type PackageEntry } from '../../snapshot/package-document.js';
-import type { ValidatedDataset } from './check.js';
+import type { CheckedPackages } from './check.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
 import { loadingAliasOf } from '../../snapshot/index-names.js';
 import { retry, RetryableError, type RetryOptions } from '../retry.js';
-import type { Row } from '../dataset/rows.js';
 
 /**
  * Bytes of one bulk request, without its last document of 40 KB at most: the round trip is negligible, Elasticsearch's heap
@@ -33,12 +32,11 @@ interface LoadOptions extends RetryOptions {
 export async function bulkLoad(
   client: Client,
   index: string,
-  rows: AsyncIterable<Row[]>,
-  dataset: ValidatedDataset,
+  dataset: Omit<CheckedPackages, 'urlHost'>,
   options: LoadOptions,
 ): Promise<void> {
   let loaded = 0;
-  const bulks = bulkRequests(rows, dataset);
+  const bulks = bulkRequests(dataset);
   // All senders share one generator. A failure ends it for the others, and their retries.
   const failing = new AbortController();
   const step = { ...options, signal: AbortSignal.any([options.signal, failing.signal]) };
@@ -65,17 +63,16 @@ interface BulkRequest {
   count: number;
 }
 
-async function* bulkRequests(
-  rows: AsyncIterable<Row[]>,
-  dataset: ValidatedDataset,
-): AsyncGenerator<BulkRequest> {
+async function* bulkRequests({
+  read,
+  ordinalOf,
+}: Pick<CheckedPackages, 'read' | 'ordinalOf'>): AsyncGenerator<BulkRequest> {
   let body = '';
   let bytes = 0;
   let count = 0;
-  for await (const batch of rows) {
-    for (const row of batch) {
-      if ('reason' in row || dataset.duplicateLines.has(row.line)) continue;
-      const action = indexAction(row.entry, dataset.ordinalOf(row.entry.no));
+  for await (const entries of read()) {
+    for (const entry of entries) {
+      const action = indexAction(entry, ordinalOf(entry.no));
       body += action;
       bytes += Buffer.byteLength(action);
       count++;

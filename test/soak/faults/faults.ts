@@ -21,7 +21,7 @@ export const FAULTS: readonly Fault[] = [
 /** The events of docs/evidence/failure-modes.md that the soak leaves to their own tests, and why. */
 export const EXCLUDED: ReadonlyMap<string, string> = new Map([
   ...reason('reads are refused by contract', [
-    'all connections have a request in flight',
+    'more than `MAX_CONNECTIONS` connections',
     'searches over 16 a node and 256 waiting',
     'the only node is killed',
     'the only node is paused or restarted in a load',

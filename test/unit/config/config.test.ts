@@ -124,6 +124,28 @@ describe('readConfig', () => {
     });
   });
 
+  it('ignores white space around an address', () => {
+    const addresses = VARIABLES.filter(([name]) => /_URL(_TEMPLATE)?$/.test(name));
+    expect(addresses).to.have.length(6);
+    for (const [variable, path, , text, value] of addresses) {
+      for (const [before, after] of [
+        ['', '\n'],
+        [' ', ''],
+        ['\r\n\t', '  \r\n'],
+      ] as const) {
+        const config = readConfig({ ...REQUIRED, [variable]: `${before}${text}${after}` });
+        expect(config, variable).to.have.nested.property(path).that.deep.equals(value);
+      }
+    }
+    expect(readKibanaConfig({ KIBANA_URL: 'http://kibana:5601\n' }).url).to.equal('http://kibana:5601');
+    const files = { DATASET_FORMAT: 'debian', DATASET_URL: '\nhttp://a/1\n  http://a/2\n' };
+    const { dataset } = readConfig({ ...REQUIRED, ...files, PACKAGE_URL_TEMPLATE: 'https://a/{name}\n' });
+    expect(dataset).to.deep.include({
+      urls: ['http://a/1', 'http://a/2'],
+      packageUrlTemplate: 'https://a/{name}',
+    });
+  });
+
   it('accepts a slug that only resembles a data stream', () => {
     for (const slug of ['logsearch', 'logs_debian', 'my-logs', 'log'])
       expect(readConfig({ ...REQUIRED, REGISTRY_SLUG: slug }).registry.slug).to.equal(slug);

@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { DatasetError } from '../dataset-error.js';
+import type { BadItem } from '../formats/format.js';
+import { NOT_UTF8 } from './lines.js';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -8,13 +10,16 @@ const LF = 0x0a;
 /** Maximum size of the header's columns, and of each value that is read, in bytes. */
 const MAX_VALUE_BYTES = 2 ** 16;
 
+/** The values of a record; `at` is its number, from 1, the header. NULL is empty. */
+type CopyRecord = { at: number; values: string[] } | BadItem;
+
 /**
  * Reads some columns of a CSV as PostgreSQL writes it (`COPY … WITH (FORMAT csv, HEADER)`,
  * https://www.postgresql.org/docs/current/sql-copy.html): with a header, and records of any length, whose other columns, such as
  * whole readmes, are skipped without copying them. `csv.ts` holds a record, and has a limit for it.
  */
 export class CopyReader {
-  #records: string[][] = [];
+  #records: CopyRecord[] = [];
   /** Number of records, with the header. */
   #count = 0;
   /** Undefined until the header was read. */
@@ -28,6 +33,7 @@ export class CopyReader {
   #pieces: Buffer[] = [];
   #bytes = 0;
   #isQuoted = false;
+  #isInvalid = false;
   /** Whether the last byte was a quote that ended a quoted text. Another one makes both a quote in the text. */
   #isAfterQuote = false;
 
@@ -35,10 +41,10 @@ export class CopyReader {
   constructor(private readonly columns: readonly string[]) {}
 
   /**
-   * @returns the values of the columns, for each record that ends in this chunk; NULL is empty.
-   * @throws {DatasetError} if a column is missing, or a record has too few or too many.
+   * @returns the records that end in this chunk.
+   * @throws {DatasetError} if a column is missing, or a value is too long.
    */
-  read(chunk: Buffer): string[][] {
+  read(chunk: Buffer): CopyRecord[] {
     this.#records = [];
     for (let start = 0; start < chunk.length;) {
       const end = this.#isQuoted ? chunk.indexOf(QUOTE, start) : endOfText(chunk, start);
@@ -84,7 +90,7 @@ export class CopyReader {
     const index = this.#width === undefined ? this.#field : this.#indexes[this.#field];
     if (index !== undefined) {
       const bytes = Buffer.concat(this.#pieces);
-      if (!isUtf8(bytes)) throw new DatasetError(`record ${this.#count + 1}: not valid UTF-8`);
+      this.#isInvalid ||= !isUtf8(bytes);
       this.#record[index] = bytes.toString();
       this.#pieces = [];
       this.#bytes = 0;
@@ -93,11 +99,13 @@ export class CopyReader {
   }
 
   #endRecord(): void {
-    this.#count++;
+    const at = ++this.#count;
     if (this.#width === undefined) this.#readHeader(this.#record);
     else if (this.#field !== this.#width) {
-      throw new DatasetError(`record ${this.#count}: ${this.#field} fields instead of ${this.#width}`);
-    } else this.#records.push(this.#record);
+      this.#records.push({ at, reason: `${this.#field} fields instead of ${this.#width}` });
+    } else if (this.#isInvalid) this.#records.push({ at, reason: NOT_UTF8 });
+    else this.#records.push({ at, values: this.#record });
+    this.#isInvalid = false;
     this.#record = [];
     this.#field = 0;
   }

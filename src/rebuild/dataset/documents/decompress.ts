@@ -1,25 +1,44 @@
 import { ReadableStream } from 'node:stream/web';
-import * as xz from 'xz-decompress';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { DatasetError } from '../dataset-error.js';
-import { gunzip, isGzip } from '../gunzip.js';
 
-/** It is CommonJS, whose exports Node has in `default` only, and tsx has without it. */
-const { XzReadableStream } = (xz as typeof xz & { default?: typeof xz }).default ?? xz;
+/** Bytes of text per chunk: the cost of a read is negligible, and the packages of a chunk are few. */
+export const CHUNK_BYTES = 64 * 1024;
 
 /** The first bytes of an xz file. */
 const XZ = Buffer.from('fd377a585a00', 'hex');
-/** Bytes that tell compressed files apart. */
+/** Failures of its decoder that are no damage, by the values of `xz_ret` in XZ Embedded. A dictionary may have 64 MiB. */
+const XZ_FAILURES = new Map([
+  ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
+  ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
+]);
+/** Bytes that tell documents apart. */
 const START_BYTES = XZ.length;
+/** First bytes of other formats, in hexadecimal, and the reason for the operator. UTF-16 may have no byte order mark. */
+const OTHER_FORMATS: [start: RegExp, reason: string][] = [
+  [/^(504b0304|d0cf11e0)/, 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
+  [/^28b52ffd/, 'this is compressed by zstd: compress it with gzip'],
+  [/^04224d18/, 'this is compressed by lz4: compress it with gzip'],
+  [/^425a683/, 'this is compressed by bzip2: compress it with gzip'],
+  [/^(fffe|feff|(?!00000000)(00|..00))/, 'this is UTF-16 or UTF-32: save it as UTF-8'],
+];
 
 /**
  * Decompresses gzip and xz, recognised by their first bytes; anything else is passed on.
- * @throws {DatasetError} if it is damaged or truncated, or compressed twice.
+ * @throws {DatasetError} if it is damaged or truncated, compressed twice, or something else that cannot be read.
  */
 export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { start, chunks } = await peek(source, START_BYTES);
-  if (isGzip(start)) yield* compressedOnce(gunzip(chunks));
-  else if (isXz(start)) yield* compressedOnce(unxz(chunks));
-  else yield* chunks;
+  const text = isGzip(start) ? gunzip(chunks) : isXz(start) ? unxz(chunks) : undefined;
+  if (text === undefined) {
+    assertReadable(start);
+    yield* chunks;
+    return;
+  }
+  const inner = await peek(text, START_BYTES);
+  if (isGzip(inner.start) || isXz(inner.start)) throw new DatasetError('the document is compressed twice');
+  assertReadable(inner.start);
+  yield* inner.chunks;
 }
 
 /** The first bytes of a source, fewer only if it has fewer, and the whole source. */
@@ -32,20 +51,77 @@ export async function peek(
   while (start.length < bytes) {
     const next = await iterator.next();
     if (next.done === true) break;
-    start = Buffer.concat([start, next.value]);
+    start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
   }
   async function* chunks() {
-    yield start;
+    if (start.length > 0) yield start;
     yield* { [Symbol.asyncIterator]: () => iterator };
   }
   return { start, chunks: chunks() };
+}
+
+/** @param start the first bytes of a document. */
+export function isGzip(start: Buffer): boolean {
+  return start.length >= 2 && start.readUInt16BE() === 0x1f8b;
 }
 
 function isXz(start: Buffer): boolean {
   return start.subarray(0, XZ.length).equals(XZ);
 }
 
+function assertReadable(start: Buffer): void {
+  const bytes = start.toString('hex', 0, START_BYTES);
+  const [, reason] = OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? [];
+  if (reason !== undefined) throw new DatasetError(reason);
+}
+
+/**
+ * Decompresses gzip, also of several members.
+ * @throws {DatasetError} if it is damaged, truncated, or followed by something else than zeros.
+ */
+export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
+  // The reader gets errors below. After the end of the text, which Node 24 reports earlier, nobody else would listen.
+  decompressed.on('error', () => undefined);
+  const feeding = feed(decompressed, source);
+  feeding.catch((error: unknown) => decompressed.destroy(error as Error));
+  try {
+    yield* decompressed as AsyncIterable<Buffer>;
+    // Only now: after an error of zlib it never ends, as the callback of the last write is not called.
+    await feeding;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!code?.startsWith('Z_')) throw error;
+    throw new DatasetError(`the gzip is cut off or damaged: ${message}`, { cause: error });
+  }
+}
+
+async function feed(decompressed: Gunzip, source: AsyncIterable<Buffer>): Promise<void> {
+  let fed = 0;
+  for await (const chunk of source) {
+    const isOver = decompressed.bytesWritten < fed;
+    fed += chunk.length;
+    if (!isOver) await written(decompressed, chunk);
+    // After the last member, zlib accepts zeros as padding, and silently ignores everything after the first zero, even
+    // further members.
+    const unread = Math.min(fed - decompressed.bytesWritten, chunk.length);
+    if (chunk.subarray(chunk.length - unread).some((byte) => byte !== 0)) {
+      throw new DatasetError('the gzip is cut off or damaged: its end is followed by other data');
+    }
+  }
+  decompressed.end();
+}
+
+function written(stream: Gunzip, chunk: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(chunk, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
 async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  // It is CommonJS, whose exports Node has in `default` only, and tsx has without it.
+  const xz = await import('xz-decompress');
+  const { XzReadableStream } = 'default' in xz ? xz.default : xz;
   try {
     // Its types are those of browsers, which differ from Node's where both are known.
     const stream: unknown = ReadableStream.from(source);
@@ -53,12 +129,8 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);
   } catch (error) {
     if (error instanceof DatasetError) throw error;
-    throw new DatasetError(`the xz is cut off or damaged: ${(error as Error).message}`, { cause: error });
+    const { message } = error as Error;
+    const known = XZ_FAILURES.get(/code (\d+)$/.exec(message)?.[1] ?? '');
+    throw new DatasetError(known ?? `the xz is cut off or damaged: ${message}`, { cause: error });
   }
-}
-
-async function* compressedOnce(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { start, chunks } = await peek(source, START_BYTES);
-  if (isGzip(start) || isXz(start)) throw new DatasetError('the document is compressed twice');
-  yield* chunks;
 }

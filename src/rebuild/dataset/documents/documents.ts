@@ -1,17 +1,14 @@
 import { writeFile, type FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
-import { tmpdir } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { quote } from '../../process/reason-text.js';
-import { DatasetError, UnavailableError } from '../dataset-error.js';
-import { describeFailure } from '../describe-failure.js';
-import { openNamelessFile } from '../nameless-file.js';
+import { DatasetError, describeFailure, UnavailableError } from '../dataset-error.js';
+import { firstPlausibleDate, gzipDate } from '../dates.js';
 import type { Authorization } from '../http-request.js';
 import { openFile, openHttp, type DatasetOrigin, type Validators } from '../origin.js';
-import { chunksOf } from '../text.js';
-import { limitByFreeSpace, limitBytes, untilAborted, type Transfer } from '../transfer-limits.js';
-import { decompress } from './decompress.js';
-import { Document, InterruptedError, type Sizes } from './document.js';
+import { chunksOf, limitByFreeSpace, openTemporaryFile } from '../temporary-file.js';
+import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
+import { decompress, peek } from './decompress.js';
 
 /** How often a document is asked for. With the pauses between, a server has 7 s to restart. */
 const ATTEMPTS = 4;
@@ -20,10 +17,16 @@ const PAUSE_MS = 1000;
 /** An origin that asks for a longer pause, in seconds, is not waited for: the next refresh asks again. */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
+/** Bytes of a gzip header up to the end of its date. */
+const GZIP_DATE_BYTES = 8;
+
 /** The only document is the known one, by its validators. */
 export class UnchangedError extends Error {
   override readonly name = 'UnchangedError';
 }
+
+/** A document was not received to its end. */
+export class InterruptedError extends UnavailableError {}
 
 export interface DocumentsOptions {
   transfer: Transfer;
@@ -36,6 +39,64 @@ export interface DocumentsOptions {
   reservedBytes: number;
   /** Pause before the second attempt, in milliseconds. */
   pauseMs?: number | undefined;
+  /** What they are, for messages about a file; by default the dataset. */
+  what?: string | undefined;
+}
+
+/** Sizes of all documents of a list together, so far. */
+type Sizes = Record<'bytes' | 'textBytes', number>;
+
+type Limits = Pick<DocumentsOptions, 'transfer' | 'maxBytes'>;
+
+/** A document that is being transferred. It can be read once. */
+export class Document {
+  #gzipDate: Date | undefined;
+  /** The date that its text states. */
+  statedDate: Date | undefined;
+
+  constructor(
+    private readonly origin: DatasetOrigin,
+    private readonly options: Limits,
+    private readonly sizes: Sizes = { bytes: 0, textBytes: 0 },
+  ) {}
+
+  /** Its address, after redirects. */
+  get url(): string {
+    return this.origin.address;
+  }
+
+  /** The `Link` header of its response. */
+  get link(): string | undefined {
+    return this.origin.link;
+  }
+
+  /** When it was made; undefined if it is unknown. */
+  get takenAt(): Date | undefined {
+    const { lastModified, fileTime, date } = this.origin;
+    return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, fileTime, date);
+  }
+
+  /** Its bytes as they are sent. @throws {InterruptedError} */
+  async *bytes(): AsyncGenerator<Buffer> {
+    const { transfer } = this.options;
+    const source = enforceMinimumRate(this.origin.body, transfer);
+    try {
+      const { start, chunks } = await peek(source, GZIP_DATE_BYTES);
+      this.#gzipDate = gzipDate(start);
+      yield* limited(chunks, this.options, this.sizes, 'bytes');
+      await this.origin.assertUnchanged?.();
+    } catch (error) {
+      if (transfer.signal.aborted) throw error;
+      if (error instanceof DatasetError && !(error instanceof UnavailableError)) throw error;
+      const reason = error instanceof DatasetError ? error.message : describeFailure(error as Error);
+      throw new InterruptedError(reason, undefined, { cause: error });
+    }
+  }
+
+  /** Its text, decompressed. */
+  text(): AsyncGenerator<Buffer> {
+    return limited(decompress(this.bytes()), this.options, this.sizes, 'textBytes');
+  }
 }
 
 /** The documents of a list: one, or pages, or several files. They are opened one after the other. */
@@ -45,15 +106,13 @@ export class Documents {
   #document: Document | undefined;
   #newest: Date | undefined;
   #place = '';
-  readonly #sizes: Sizes;
+  readonly #sizes: Sizes = { bytes: 0, textBytes: 0 };
 
   /** @param urls the configured addresses. */
   constructor(
     readonly urls: readonly [string, ...string[]],
     private readonly options: DocumentsOptions,
-  ) {
-    this.#sizes = { max: options.maxBytes, bytes: 0, textBytes: 0 };
-  }
+  ) {}
 
   /** Where the last document is in the list, such as `page 3`; empty if it is the whole list. */
   get place(): string {
@@ -73,9 +132,9 @@ export class Documents {
 
   /**
    * Opens the next document, and tries again while its origin is unavailable.
-   * @throws {UnchangedError} @throws {NotAcceptableError} @throws {DatasetError}
+   * @throws {UnchangedError} @throws {DatasetError}
    */
-  async open(url: string, place = '', headers?: OutgoingHttpHeaders): Promise<Document> {
+  async open(url = this.urls[0], place = '', headers?: OutgoingHttpHeaders): Promise<Document> {
     this.#place = place;
     for (let attempt = 1; ; attempt++) {
       try {
@@ -104,9 +163,9 @@ export class Documents {
 
   /** Stores a document, as it is sent, in a file that disappears when it is closed. */
   async store(document: Document): Promise<FileHandle> {
-    const file = await openNamelessFile();
+    const file = await openTemporaryFile();
     try {
-      await writeFile(file, limitByFreeSpace(document.bytes(), tmpdir(), this.options.reservedBytes));
+      await writeFile(file, limitByFreeSpace(document.bytes(), this.options.reservedBytes));
       return file;
     } catch (error) {
       await file.close();
@@ -116,8 +175,7 @@ export class Documents {
 
   /** The text of a stored document, decompressed. Can be read again. */
   textOf(file: FileHandle): AsyncIterable<Buffer> {
-    const { maxBytes, transfer } = this.options;
-    return limitBytes(maxBytes, untilAborted(decompress(chunksOf(file)), transfer.signal));
+    return limited(decompress(chunksOf(file)), this.options);
   }
 
   /**
@@ -128,16 +186,17 @@ export class Documents {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);
     const url = new URL(reference, base);
     const configured = new URL(this.urls[0]);
-    const isSameOrigin =
-      configured.protocol === 'file:'
-        ? url.href.startsWith(new URL('.', base).href)
-        : [new URL(base).origin, configured.origin].includes(url.origin);
-    if (!isSameOrigin) {
+    if (configured.protocol === 'file:') {
       // Clients of /rebuild see the message, so the address is only in the cause, for the log.
-      throw new DatasetError('an address in it leads to another origin, or out of the folder', {
-        cause: new Error(url.href),
-      });
+      if (!url.href.startsWith(new URL('.', base).href))
+        throw new DatasetError('an address in it leads out of the folder', { cause: new Error(url.href) });
+      return url.href;
     }
+    // `blob:` has the origin of the address in it.
+    const origin = /^https?:$/.test(url.protocol) ? url.origin : url.protocol;
+    const origins = [...new Set([configured.origin, new URL(base).origin])];
+    if (!origins.includes(origin))
+      throw new DatasetError(`an address in it leads to ${origin} instead of ${origins.join(' or ')}`);
     if (url.origin === configured.origin && url.username === '') {
       url.username = configured.username;
       url.password = configured.password;
@@ -145,27 +204,29 @@ export class Documents {
     return url.href;
   }
 
-  /** Ends the transfer of the last document. */
+  /** Ends the transfer of the last document. What is yielded from now on is the whole list. */
   close(): void {
+    this.#place = '';
     this.#origin?.body.destroy();
   }
 
   async #open(url: string, headers?: OutgoingHttpHeaders): Promise<Document> {
-    this.close();
+    this.#origin?.body.destroy();
     this.#newest = this.takenAt;
-    const { transfer, known, authorization } = this.options;
+    const { transfer, known, authorization, maxBytes, what } = this.options;
     const isLocal = url.startsWith('file:');
     try {
       this.#origin = isLocal
-        ? await openFile(url)
+        ? await openFile(url, what)
         : await openHttp(url, transfer, { known, authorization, headers });
     } catch (error) {
       if (isLocal || transfer.signal.aborted || error instanceof DatasetError) throw error;
       throw new UnavailableError(describeFailure(error as Error), undefined, { cause: error });
     }
     if (this.#origin === undefined) throw new UnchangedError('the document has not changed');
+    if ((this.#origin.bytes ?? 0) > maxBytes) throw tooLarge(maxBytes);
     this.#opened++;
-    this.#document = new Document(this.#origin, transfer, this.#sizes);
+    this.#document = new Document(this.#origin, this.options, this.#sizes);
     return this.#document;
   }
 
@@ -178,4 +239,24 @@ export class Documents {
     const ms = Math.max(retryAfterSeconds * 1000, pauseMs * 2 ** (attempt - 1));
     await pause(ms, undefined, { signal: transfer.signal });
   }
+}
+
+/** Passes chunks on. @throws {DatasetError} if they are too large. @throws the reason of the signal if it aborts. */
+async function* limited(
+  chunks: AsyncIterable<Buffer>,
+  { maxBytes, transfer }: Limits,
+  sizes: Sizes = { bytes: 0, textBytes: 0 },
+  what: keyof Sizes = 'textBytes',
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    // Also if nothing has to be waited for.
+    transfer.signal.throwIfAborted();
+    sizes[what] += chunk.length;
+    if (sizes[what] > maxBytes) throw tooLarge(maxBytes);
+    yield chunk;
+  }
+}
+
+function tooLarge(maxBytes: number): DatasetError {
+  return new DatasetError(`the dataset is larger than ${maxBytes} bytes`);
 }

@@ -1,6 +1,7 @@
+import { isAscii, isUtf8 } from 'node:buffer';
 import { JSONParser, TokenType, type ParsedTokenInfo } from '@streamparser/json';
 import { DatasetError } from '../dataset-error.js';
-import { InterruptedError } from './document.js';
+import { InterruptedError } from './documents.js';
 
 /** A value of a document. */
 export interface JsonMember {
@@ -9,6 +10,8 @@ export interface JsonMember {
   /** Its name in the object, or its index in the array. */
   key: string | number;
   value: unknown;
+  /** Set if the document has bytes that are not UTF-8; U+FFFD stands for them. */
+  isLossy?: boolean;
 }
 
 /** The kinds of objects and arrays, by their paths. */
@@ -16,6 +19,11 @@ export type Containers = Map<string, 'array' | 'object'>;
 
 /** JSON is a tenth of its size in gzip. */
 export const JSON_HEADERS = { Accept: 'application/json', 'Accept-Encoding': 'gzip' };
+
+/** Maximum nesting: the time of the parser grows with its square. */
+const MAX_DEPTH = 1000;
+/** Maximum size of one value, in bytes: longer than any package with its readme, short enough for the memory. */
+const MAX_VALUE_BYTES = 4 * 2 ** 20;
 
 /** White space and the byte order mark, as bytes. */
 const BLANK = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
@@ -34,21 +42,48 @@ export async function* readJson(
 ): AsyncGenerator<JsonMember[]> {
   const parser = new JSONParser({ paths: paths.map((path) => `$.${path}`), keepStack: false });
   let found: JsonMember[] = [];
+  /** What has the last value, and its path. */
+  let container: unknown;
+  let parent = '';
   parser.onValue = ({ value, key, stack }) => {
-    const names = stack.slice(1).map((element) => element.key);
-    found.push({ parent: names.join('.'), key: key as string | number, value });
+    const innermost = stack.at(-1);
+    if (innermost !== container) {
+      container = innermost;
+      parent = stack
+        .slice(1)
+        .map((element) => element.key)
+        .join('.');
+    }
+    const member: JsonMember = { parent, key: key as string | number, value };
+    if (isLossy) member.isLossy = true;
+    found.push(member);
   };
   const watcher = new ContainerWatcher(paths, containers);
   parser.onToken = (token) => watcher.see(token);
+  const decoder = new TextDecoder();
+  let isLossy = false;
+  let isSplit = false;
   let isStarted = false;
+  let bytes = 0;
   for await (const chunk of source) {
     const first: number | undefined = isStarted ? undefined : chunk.find((byte) => !BLANK.includes(byte));
     if (first === LESS_THAN) throw new DatasetError('expected JSON, but this is an HTML or XML page');
     isStarted ||= first !== undefined;
     try {
-      parser.write(chunk);
+      // The decoder may hold the beginning of a character.
+      const text = isAscii(chunk) && !isSplit ? chunk : decoder.decode(chunk, { stream: true });
+      isSplit = (chunk.at(-1) ?? 0) >= 0x80;
+      isLossy ||= typeof text === 'string' && text.includes('\uFFFD') && !isUtf8(chunk);
+      parser.write(text);
     } catch (cause) {
+      if (cause instanceof DatasetError) throw cause;
       throw new DatasetError(`expected JSON, but it is malformed after byte ${watcher.offset}`, { cause });
+    }
+    bytes += chunk.length;
+    if (bytes - watcher.shallowOffset > MAX_VALUE_BYTES) {
+      throw new DatasetError(
+        `the value after byte ${watcher.shallowOffset} is larger than ${MAX_VALUE_BYTES} bytes`,
+      );
     }
     yield found;
     found = [];
@@ -60,8 +95,9 @@ export async function* readJson(
 
 /** Finds out what the containers of values are: the parser does not tell those that are empty. */
 class ContainerWatcher {
-  /** Position of the last token, in bytes. */
+  /** Position of the last token, in bytes, and of the last one that is not within a value. */
   offset = 0;
+  shallowOffset = 0;
   readonly #parents: ReadonlySet<string>;
   readonly #maxDepth: number;
   /** The last text at each depth: the name of the member whose value begins. */
@@ -79,11 +115,12 @@ class ContainerWatcher {
 
   see({ token, value, offset }: ParsedTokenInfo): void {
     this.offset = offset;
+    if (this.#depth <= this.#maxDepth + 1) this.shallowOffset = offset;
     if (token === TokenType.STRING) {
       if (this.#depth <= this.#maxDepth) this.#names[this.#depth] = value;
     } else if (token === TokenType.LEFT_BRACE || token === TokenType.LEFT_BRACKET) {
       if (this.#depth <= this.#maxDepth) this.#open(token === TokenType.LEFT_BRACE ? 'object' : 'array');
-      this.#depth++;
+      if (++this.#depth > MAX_DEPTH) throw new DatasetError(`the JSON is nested more than ${MAX_DEPTH} deep`);
     } else if (token === TokenType.RIGHT_BRACE || token === TokenType.RIGHT_BRACKET) this.#depth--;
   }
 

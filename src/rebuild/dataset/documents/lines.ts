@@ -7,57 +7,90 @@ const MAX_LINE_BYTES = 16 * 2 ** 20;
 const LF = 0x0a;
 const BYTE_ORDER_MARK = '\uFEFF';
 
-/** A line without its line feed, and its number from 1. A carriage return before the line feed is kept. */
-export interface Line {
-  no: number;
-  text: string;
-}
+export const NOT_UTF8 = 'not valid UTF-8';
+export const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 
-interface LineOptions {
-  /** Whether the last line may have no line feed. Otherwise the text counts as cut off. */
-  lastLineMayBeOpen: boolean;
+/** Lines that follow each other. */
+export interface Lines {
+  /** The number of the first one, from 1. */
+  first: number;
+  /** Without their line feeds, but with a carriage return before it. */
+  texts: string[];
+  /** Indexes of those that are not valid UTF-8; U+FFFD stands for what is wrong. */
+  invalid: ReadonlySet<number>;
+  /** Whether this is the end of the text, without a line feed. */
+  isOpen: boolean;
 }
 
 /**
- * Reads the lines of a text in UTF-8, in batches.
- * @throws {DatasetError} naming the line.
+ * Reads the lines of a text in UTF-8, without its byte order mark.
+ * @param hint is added to the error.
+ * @throws {DatasetError} naming a line that is too long.
  */
 export async function* readLines(
   source: AsyncIterable<Buffer>,
-  { lastLineMayBeOpen }: LineOptions,
-): AsyncGenerator<Line[]> {
-  let no = 0;
-  let rest: Buffer = Buffer.alloc(0);
-  const linesIn = (block: Buffer) => {
-    if (!isUtf8(block)) throw new DatasetError(`line ${no + 1 + validLines(block)}: not valid UTF-8`);
-    return block
-      .toString()
-      .split('\n')
-      .map((text) => ({ text: ++no === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text, no }));
+  maxBytes = MAX_LINE_BYTES,
+  hint = '',
+): AsyncGenerator<Lines> {
+  let first = 1;
+  /** The beginning of the next line, and its size. */
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  const linesIn = (block: Buffer, isOpen: boolean) => {
+    const lines = { first, texts: block.toString().split('\n'), invalid: invalidIn(block), isOpen };
+    const { texts } = lines;
+    if (first === 1 && texts[0]?.startsWith(BYTE_ORDER_MARK) === true) texts[0] = texts[0].slice(1);
+    const tooLong = block.length > maxBytes ? texts.findIndex((text) => text.length > maxBytes) : -1;
+    if (tooLong !== -1) refuse(tooLong, texts[tooLong] as string);
+    first += texts.length;
+    return lines;
+  };
+  const refuse = (index: number, text: string): never => {
+    const reason = hasBareReturns(text) ? BARE_RETURNS : `longer than ${maxBytes} bytes${hint}`;
+    throw new DatasetError(`line ${first + index}: ${reason}`);
   };
   for await (const chunk of source) {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const end = bytes.lastIndexOf(LF);
-    rest = bytes.subarray(end + 1);
-    // Whole lines, so that no character is split.
-    if (end !== -1) yield linesIn(bytes.subarray(0, end));
-    if (rest.length > MAX_LINE_BYTES) {
-      throw new DatasetError(`line ${no + 1}: longer than ${MAX_LINE_BYTES} bytes`);
+    const end = chunk.lastIndexOf(LF);
+    if (end !== -1) {
+      // Whole lines, so that no character is split.
+      yield linesIn(Buffer.concat([...pieces, chunk.subarray(0, end)]), false);
+      pieces = [];
+      bytes = 0;
     }
+    const rest = chunk.subarray(end + 1);
+    pieces.push(rest);
+    bytes += rest.length;
+    if (bytes > maxBytes) refuse(0, Buffer.concat(pieces).toString());
   }
-  if (rest.length === 0) return;
-  if (!lastLineMayBeOpen) {
-    throw new DatasetError(`line ${no + 1}: does not end with a line end, so the list may be cut off`);
-  }
-  yield linesIn(rest);
+  if (bytes > 0) yield linesIn(Buffer.concat(pieces), true);
 }
 
-/** The number of lines of a block before the first one that is not valid. */
-function validLines(block: Buffer): number {
-  let lines = 0;
-  for (let start = 0; ; lines++) {
-    const end = block.indexOf(LF, start);
-    if (end === -1 || !isUtf8(block.subarray(start, end))) return lines;
-    start = end + 1;
+/**
+ * The same for a list that must end with a line end.
+ * @throws {DatasetError} if it does not, which may be a cut.
+ */
+export async function* readWholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
+  for await (const lines of readLines(source)) {
+    if (lines.isOpen) {
+      const reason = hasBareReturns(lines.texts[0] as string)
+        ? BARE_RETURNS
+        : 'does not end with a line end, so the list may be cut off';
+      throw new DatasetError(`line ${lines.first}: ${reason}`);
+    }
+    yield lines;
   }
+}
+
+/** Whether a line has a carriage return, other than one of a CRLF that is cut in two. */
+export function hasBareReturns(line: string): boolean {
+  return line.slice(0, -1).includes('\r');
+}
+
+const NO_LINES: ReadonlySet<number> = new Set();
+
+/** The indexes of the lines of a block that are not valid. */
+function invalidIn(block: Buffer): ReadonlySet<number> {
+  if (isUtf8(block)) return NO_LINES;
+  const lines = block.toString('latin1').split('\n');
+  return new Set(lines.flatMap((line, i) => (isUtf8(Buffer.from(line, 'latin1')) ? [] : [i])));
 }

@@ -1,4 +1,4 @@
-import { Parser, type ReadEntry } from 'tar';
+import type { ReadEntry } from 'tar';
 import { DatasetError } from '../dataset-error.js';
 
 /** Receives the bytes of a file. */
@@ -8,17 +8,21 @@ export interface FileReader {
 }
 
 /**
- * Reads some files of a tar archive.
+ * Reads some files of a tar archive, and yields after each chunk.
  * @param readerOf a file, by its name; undefined if it is not wanted.
  * @throws {DatasetError} if the archive is damaged or cut off.
  */
-export async function readTar(
+export async function* readTar(
   source: AsyncIterable<Buffer>,
   readerOf: (name: string) => FileReader | undefined,
-): Promise<void> {
+): AsyncGenerator<void> {
   let fault: Error | undefined;
+  const archive = { isOver: false };
+  const { Parser } = await import('tar');
   const parser = new Parser({ strict: true });
   parser.on('error', (error: Error) => (fault ??= error));
+  // Blocks of zeros, which the parser would go through again with each further one.
+  parser.on('eof', () => (archive.isOver = true));
   parser.on('entry', (entry: ReadEntry) => {
     const reader = readerOf(entry.path);
     entry.on('data', (chunk) => reader?.read(chunk));
@@ -29,8 +33,9 @@ export async function readTar(
       throw new DatasetError('expected a tar archive, complete and undamaged', { cause: fault });
   };
   for await (const chunk of source) {
-    parser.write(chunk);
+    if (!archive.isOver) parser.write(chunk);
     assertValid();
+    yield;
   }
   parser.end();
   assertValid();

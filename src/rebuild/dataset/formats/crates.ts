@@ -1,11 +1,10 @@
-import type { FileHandle } from 'node:fs/promises';
+import { parseJson } from '../../../json-text.js';
 import { DatasetError } from '../dataset-error.js';
 import { CopyReader } from '../documents/copy-csv.js';
 import type { Documents } from '../documents/documents.js';
-import { NameTable } from '../documents/name-table.js';
 import { readTar, type FileReader } from '../documents/tar.js';
-import type { Format, ListedPackage } from './format.js';
-import { packagesOf } from './packages-of.js';
+import { Table } from '../table.js';
+import { isObject, type Format, type Item } from './format.js';
 
 /** The tables, and the columns of them that are read, in this order. */
 const TABLES = {
@@ -15,7 +14,10 @@ const TABLES = {
   versions: ['id', 'num'],
 } as const;
 
-type Table = keyof typeof TABLES;
+type TableName = keyof typeof TABLES;
+
+/** Maximum length of `metadata.json`: it has two members. */
+const MAX_METADATA = 2 ** 16;
 
 /** `<date>/data/<table>.csv` and `<date>/metadata.json`. */
 const FILE =
@@ -28,38 +30,44 @@ const FILE =
  * when it is known which versions are wanted.
  */
 export const crates: Format = {
-  columns: ['package_no', 'version', 'weight'],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const document = await documents.open(documents.urls[0]);
+  place: (at) => (typeof at === 'number' ? `crates.csv: record ${at}` : at),
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open();
     const dump = await documents.store(document);
     try {
-      /** Crates by id. Their texts begin with `n` (name), `v` (id of the version) or `d` (downloads). */
-      const byId = await NameTable.create();
+      /**
+       * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (id of the version) or `d`
+       * (downloads).
+       */
+      const byId = await Table.create();
       const add = (mark: string) => (id: string, value: string) => byId.push(byId.add(id), mark + value);
       /** Versions by id, those that are the default of a crate. */
-      const versions = await NameTable.create();
-      const timestamp = await readTables(documents, dump, {
-        crates: add('n'),
+      const versions = await Table.create();
+      const metadata = yield* readTables(documents.textOf(dump), {
+        crates: (id, name, at) => {
+          add('n')(id, name);
+          byId.setNumber(byId.find(id), at);
+        },
         crate_downloads: add('d'),
         default_versions: (crate, version) => {
           add('v')(crate, version);
           versions.add(version);
         },
       });
-      document.statedDate = timestamp;
-      await readTables(documents, dump, {
+      if (metadata !== '') document.statedDate = dateIn(metadata);
+      yield* readTables(documents.textOf(dump), {
         versions: (id, num) => {
-          const position = versions.find(id);
-          if (position !== -1) versions.push(position, num);
+          const version = versions.find(id);
+          if (version !== 0) versions.push(version, num);
         },
       });
-      yield* packagesOf(byId, (position) => {
-        const texts = [...byId.textsOf(position)];
+      yield* byId.map((crate) => {
+        const texts = [...byId.textsOf(crate)];
         const find = (mark: string) => texts.find((text) => text.startsWith(mark))?.slice(1);
         const [name, version] = [find('n'), find('v')];
         if (name === undefined) return undefined;
         const num = version === undefined ? undefined : versions.lastOf(versions.find(version));
-        return { no: byId.nameAt(position), name, version: num, weight: find('d') };
+        return { at: byId.numberAt(crate), no: byId.nameAt(crate), name, version: num, weight: find('d') };
       });
     } finally {
       await dump.close();
@@ -67,36 +75,40 @@ export const crates: Format = {
   },
 };
 
-/** Called with the values of the two columns of a record. */
-type OnRecord = (id: string, value: string) => void;
+/** Called with the values of the two columns of a record, and its number. */
+type OnRecord = (id: string, value: string, at: number) => void;
 
 /**
- * Reads some tables of a dump.
- * @returns the date in `metadata.json`.
+ * Reads some tables of a dump, and yields the records that are none.
+ * @returns the text of `metadata.json`.
  */
-async function readTables(
-  documents: Documents,
-  dump: FileHandle,
-  onRecord: Partial<Record<Table, OnRecord>>,
-): Promise<Date | undefined> {
+async function* readTables(
+  dump: AsyncIterable<Buffer>,
+  onRecord: Partial<Record<TableName, OnRecord>>,
+): AsyncGenerator<Item[], string> {
   const missing = new Set(Object.keys(onRecord));
+  const bad: Item[] = [];
   let metadata = '';
-  await readTar(documents.textOf(dump), (name) => {
+  const readerOf = (name: string): FileReader | undefined => {
     const [, table, isMetadata] = FILE.exec(name) ?? [];
-    if (isMetadata !== undefined)
-      return { read: (chunk) => (metadata += chunk.toString()), end: () => undefined };
-    const use = onRecord[table as Table];
+    if (isMetadata !== undefined) {
+      const read = (chunk: Buffer) => void (metadata = (metadata + chunk.toString()).slice(0, MAX_METADATA));
+      return { read, end: () => undefined };
+    }
+    const use = onRecord[table as TableName];
     if (use === undefined) return undefined;
-    missing.delete(table as Table);
-    return tableReader(table as Table, use);
-  });
+    missing.delete(table as TableName);
+    return tableReader(table as TableName, use, bad);
+  };
+  const chunks = readTar(dump, readerOf);
+  while ((await chunks.next()).done !== true) yield bad.splice(0);
   const [first] = missing;
   if (first !== undefined)
     throw new DatasetError(`expected a dump of crates.io, but it has no data/${first}.csv`);
-  return metadata === '' ? undefined : dateIn(metadata);
+  return metadata;
 }
 
-function tableReader(table: Table, onRecord: OnRecord): FileReader {
+function tableReader(table: TableName, onRecord: OnRecord, bad: Item[]): FileReader {
   const reader = new CopyReader(TABLES[table]);
   const located = (act: () => void) => {
     try {
@@ -110,7 +122,11 @@ function tableReader(table: Table, onRecord: OnRecord): FileReader {
   return {
     read: (chunk) =>
       located(() => {
-        for (const [id = '', value = ''] of reader.read(chunk)) onRecord(id, value);
+        for (const record of reader.read(chunk)) {
+          if ('reason' in record)
+            bad.push({ at: `${table}.csv: record ${record.at}`, reason: record.reason });
+          else onRecord(record.values[0] ?? '', record.values[1] ?? '', record.at);
+        }
       }),
     end: () => located(() => reader.end()),
   };
@@ -118,9 +134,6 @@ function tableReader(table: Table, onRecord: OnRecord): FileReader {
 
 /** @returns an invalid date if it has none. */
 function dateIn(metadata: string): Date {
-  try {
-    return new Date((JSON.parse(metadata) as { timestamp?: string } | null)?.timestamp ?? NaN);
-  } catch {
-    return new Date(NaN);
-  }
+  const value = parseJson(metadata);
+  return new Date(isObject(value) ? String(value['timestamp']) : NaN);
 }

@@ -1,12 +1,9 @@
 import { quote } from '../../process/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
-import type { Document } from '../documents/document.js';
-import type { Documents } from '../documents/documents.js';
-import { readLines } from '../documents/lines.js';
-import { NameTable } from '../documents/name-table.js';
+import type { Document, Documents } from '../documents/documents.js';
+import { readWholeLines } from '../documents/lines.js';
 import { compareVersions } from './debian-version.js';
-import type { Format, ListedPackage } from './format.js';
-import { packagesOf } from './packages-of.js';
+import { line, type Format, type Item } from './format.js';
 
 /** The two fields that are needed. Names of fields have any case; the lines that continue a field begin with white space. */
 const FIELD = /^(package|version):[ \t]*(.*)$/i;
@@ -16,65 +13,55 @@ const LINE = /^([^\s:]+:|[ \t])/;
 
 /**
  * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed: stanzas
- * (deb822) of fields, one a line, with a blank line after each. Repositories list all versions of a package, and several
- * architectures or components have the same one. CRAN's `PACKAGES` has the same form; its versions compare like those of dpkg.
+ * (deb822) of fields, one a line, each ended by an empty line; one of white space continues a field, as for apt. Repositories list
+ * all versions of a package, and several architectures or components have the same one. CRAN's `PACKAGES` has the same form; its
+ * versions compare like those of dpkg.
  */
 export const debian: Format = {
-  columns: ['version'],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const versions = await NameTable.create();
+  place: line,
+  replaces: (later, earlier) => compareVersions(later, earlier) > 0,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    /** An index of a component without packages is empty. */
+    let hasStanzas = false;
     for (const [i, url] of documents.urls.entries()) {
       const document = await documents.open(url, documents.urls.length === 1 ? '' : `file ${i + 1}`);
       for await (const stanzas of readStanzas(document)) {
-        for (const { name, version } of stanzas) {
-          const position = versions.add(name);
-          const known = versions.lastOf(position);
-          if (known === undefined || compareVersions(version, known) > 0) versions.push(position, version);
-        }
+        hasStanzas ||= stanzas.length > 0;
+        yield stanzas;
       }
     }
-    yield* packagesOf(versions);
+    if (!hasStanzas) throw new DatasetError('expected a Packages index, but it has no stanza');
   },
 };
 
-interface Stanza {
-  name: string;
-  version: string;
-}
-
 /** @throws {DatasetError} naming the line. */
-async function* readStanzas(document: Document): AsyncGenerator<Stanza[]> {
+async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
   let fields = new Map<string, string>();
   /** The line that the stanza begins on; 0 between two stanzas. */
   let start = 0;
-  let isEmpty = true;
-  for await (const lines of readLines(document.text(), { lastLineMayBeOpen: false })) {
-    const stanzas: Stanza[] = [];
-    for (const { no, text } of lines) {
-      if (text.trim() === '') {
-        if (start > 0) stanzas.push(toStanza(fields, start));
+  for await (const { first, texts } of readWholeLines(document.text())) {
+    const stanzas: Item[] = [];
+    for (const [i, text] of texts.entries()) {
+      if (text === '' || text === '\r') {
+        if (start > 0) stanzas.push(toItem(fields, start));
         fields = new Map();
         start = 0;
         continue;
       }
       if (!LINE.test(text))
-        throw new DatasetError(`line ${no}: expected a field of a Packages index: ${quote(text)}`);
-      if (start === 0) start = no;
+        throw new DatasetError(`line ${first + i}: expected a field of a Packages index: ${quote(text)}`);
+      if (start === 0 && text.trim() !== '') start = first + i;
       const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
       if (field !== undefined) fields.set(field.toLowerCase(), value);
     }
-    isEmpty &&= stanzas.length === 0;
     yield stanzas;
   }
-  if (start > 0) yield [toStanza(fields, start)];
-  else if (isEmpty) throw new DatasetError('expected a Packages index, but it has no stanza');
+  if (start > 0) yield [toItem(fields, start)];
 }
 
-/** @param line the stanza begins on. */
-function toStanza(fields: ReadonlyMap<string, string>, line: number): Stanza {
-  const name = fields.get('package') ?? '';
-  const version = fields.get('version') ?? '';
-  if (name === '') throw new DatasetError(`line ${line}: expected a stanza with the field Package`);
-  if (version === '') throw new DatasetError(`line ${line}: the stanza of ${quote(name)} has no Version`);
-  return { name, version };
+/** @param at the line that the stanza begins on. Fields that are not used may have any encoding, such as Latin-1. */
+function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
+  const [name, version] = [fields.get('package'), fields.get('version')];
+  if (name !== undefined && !version) return { at, reason: `the stanza of ${quote(name)} has no Version` };
+  return { at, name, version, isLossy: true };
 }

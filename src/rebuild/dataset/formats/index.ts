@@ -1,7 +1,6 @@
-import type { DatasetFormat } from '../../../config/dataset-format.js';
 import { crates } from './crates.js';
+import { csv } from './csv.js';
 import { debian } from './debian.js';
-import type { Format } from './format.js';
 import { json } from './json.js';
 import { jsonl } from './jsonl.js';
 import { lines } from './lines.js';
@@ -10,15 +9,5 @@ import { packagist } from './packagist.js';
 import { pypi } from './pypi.js';
 import { rubygems } from './rubygems.js';
 
-/** The formats that are converted to CSV. */
-export const FORMATS: Record<Exclude<DatasetFormat, 'csv'>, Format> = {
-  crates,
-  debian,
-  json,
-  jsonl,
-  lines,
-  npm,
-  packagist,
-  pypi,
-  rubygems,
-};
+/** The formats of lists, by the values of `DATASET_FORMAT`. Libraries that a server does not need are loaded when a list is read. */
+export const FORMATS = { csv, jsonl, lines, json, pypi, npm, crates, rubygems, packagist, debian };

@@ -1,12 +1,10 @@
 import type { JsonPaths } from '../../../config/json-paths.js';
 import { DatasetError } from '../dataset-error.js';
-import type { Document } from '../documents/document.js';
-import type { Documents } from '../documents/documents.js';
-import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
-import { NameTable } from '../documents/name-table.js';
-import type { Format, ListedPackage } from './format.js';
-import { isObject, nameIn, textIn } from './members.js';
-import { packagesOf } from './packages-of.js';
+import type { Document, Documents } from '../documents/documents.js';
+import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../documents/json.js';
+import { textOf } from '../package-check.js';
+import { Table } from '../table.js';
+import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './format.js';
 
 /** Maximum number of pages, by the contract. */
 const MAX_PAGES = 100_000;
@@ -24,37 +22,39 @@ const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|
  * read, one of them appears on two pages; the last one counts.
  */
 export const json: Format = {
-  columns: ['version', 'weight'],
-  async *read(documents: Documents, paths: JsonPaths): AsyncGenerator<ListedPackage[]> {
-    const packages = await NameTable.create();
-    const pages = await NameTable.create();
-    let url: string | undefined = documents.urls[0];
-    for (let page = 1; url !== undefined; page++) {
-      if (pages.add(url) < page - 1) throw new DatasetError(REPEATED_PAGE);
+  place: (at) => `item ${at}`,
+  replaces: () => true,
+  async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
+    const pages = await Table.create();
+    /** Paths that no item has had yet. */
+    const absent = new Set(['version', 'weight'].filter((key) => key in paths) as ('version' | 'weight')[]);
+    const following: { url: string | undefined } = { url: documents.urls[0] };
+    for (let page = 1; following.url !== undefined; page++) {
+      const { url } = following;
+      if (pages.find(url) !== 0) throw new DatasetError(REPEATED_PAGE);
+      pages.add(url);
       if (page > MAX_PAGES) throw new DatasetError(`there are more than ${MAX_PAGES} pages`);
-      const current: string = url;
-      const read = () => readPage(documents, current, page, paths);
-      for await (const { items, next } of documents.reread(read)) {
-        for (const { name, version = '', weight = '' } of items) {
-          packages.push(packages.add(name), `${weight}\n${version}`);
-        }
-        url = next;
+      const read = () => readPage(documents, url, page, paths, (next) => (following.url = next));
+      for await (const items of documents.reread(read)) {
+        for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
+        yield items;
       }
     }
-    yield* packagesOf(packages, (position) => {
-      const [weight, version] = split(packages.lastOf(position) ?? '');
-      return { name: packages.nameAt(position), version, weight };
-    });
+    documents.close();
+    for (const key of absent) {
+      throw new DatasetError(`no item has \`${paths[key]?.join('.')}\` (DATASET_JSON)`);
+    }
   },
 };
 
-/** @returns the items in batches; the last batch has the address of the next page, if there is one. */
+/** Reads the items of a page. @param onEnd called with the address of the next page, if there is one. */
 async function* readPage(
   documents: Documents,
   url: string,
   page: number,
   paths: JsonPaths,
-): AsyncGenerator<{ items: ListedPackage[]; next?: string | undefined }> {
+  onEnd: (next: string | undefined) => void,
+): AsyncGenerator<ListedPackage[]> {
   const document = await documents.open(url, `page ${page}`, JSON_HEADERS);
   const parent = paths.items.join('.');
   const nextPath = paths.next?.path.join('.');
@@ -72,35 +72,26 @@ async function* readPage(
       if (path === nextPath) next = member.value;
       else if (member.parent === parent) items.push(toPackage(member, paths));
     }
-    yield { items };
+    yield items;
   }
   if (!containers.has(parent))
     throw new DatasetError(`expected an array or map at \`${parent}\` (DATASET_JSON)`);
-  yield { items: [], next: nextPage(documents, document, url, paths, next) };
+  onEnd(nextPage(documents, document, url, paths, next));
 }
 
-function toPackage(
-  { key, value }: { key: string | number; value: unknown },
-  paths: JsonPaths,
-): ListedPackage {
-  const own = typeof value === 'string' && typeof key === 'number' ? value : key;
-  const place = `item ${key}`;
-  if (paths.name === undefined && typeof own === 'number') {
-    throw new DatasetError(`${place} is not a string: say where its name is (DATASET_JSON=name=…)`);
+/** @throws {DatasetError} if the items of a list are objects, which need a path. */
+function toPackage({ key: at, value, isLossy = false }: JsonMember, paths: JsonPaths): ListedPackage {
+  const isInMap = typeof at === 'string';
+  if (paths.name === undefined && !isInMap && isObject(value)) {
+    throw new DatasetError(`item ${at} is not a string: say where its name is (DATASET_JSON=name=…)`);
   }
-  const name = paths.name === undefined ? own : at(value, paths.name);
-  return {
-    name: nameIn(name, paths.name === undefined ? `${place}: the name` : memberAt(place, paths.name)),
-    version: paths.version && textIn(at(value, paths.version), memberAt(place, paths.version)),
-    weight: paths.weight && textIn(at(value, paths.weight), memberAt(place, paths.weight)),
-  };
+  const find = (path: readonly string[] | undefined) => path && memberAt(value, path);
+  const own = isInMap ? at : value;
+  const name = paths.name === undefined ? own : find(paths.name);
+  return { at, name, version: find(paths.version), weight: find(paths.weight), isLossy };
 }
 
-function memberAt(place: string, path: readonly string[]): string {
-  return `${place}: \`${path.join('.')}\` (DATASET_JSON)`;
-}
-
-function at(value: unknown, path: readonly string[]): unknown {
+function memberAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce((object, name) => (isObject(object) ? object[name] : undefined), value);
 }
 
@@ -112,8 +103,8 @@ function nextPage(
   { next }: JsonPaths,
   member: unknown,
 ): string | undefined {
-  const text = textIn(member === false ? undefined : member, next?.path.join('.') ?? '');
-  if (text !== undefined && text !== '') {
+  const text = member === false ? '' : textOf(member, next?.path.join('.') ?? '');
+  if (text !== '') {
     if (next?.parameter === undefined) return documents.resolve(text, document);
     const page = new URL(url);
     page.searchParams.set(next.parameter, text);
@@ -123,9 +114,4 @@ function nextPage(
     if (IS_NEXT.test(parameters)) return documents.resolve(reference, document);
   }
   return undefined;
-}
-
-function split(text: string): [weight: string, version: string] {
-  const end = text.indexOf('\n');
-  return [text.slice(0, end), text.slice(end + 1)];
 }

@@ -1,43 +1,57 @@
+import { parseJson } from '../../../json-text.js';
+import { quote } from '../../process/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { readLines } from '../documents/lines.js';
-import type { Format, ListedPackage } from './format.js';
-import { isObject, nameIn, textIn } from './members.js';
+import { isObject, line, type BadItem, type Format, type Item } from './format.js';
 
 /**
  * One JSON object a line (https://jsonlines.org, also called NDJSON), with members that are called like the columns of the CSV;
  * others are ignored. Real lists have a byte order mark, blank lines, or no line end after the last object.
  */
 export const jsonl: Format = {
-  columns: ['package_no', 'version', 'url', 'weight'],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const document = await documents.open(documents.urls[0]);
-    for await (const batch of readLines(document.text(), { lastLineMayBeOpen: true })) {
-      yield batch
-        .filter(({ text }) => text.trim() !== '')
-        .map(({ no, text }) => toPackage(text, `line ${no}`));
+  place: line,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open();
+    for await (const rows of readObjects(document.text())) {
+      yield rows.map((row) => {
+        if ('reason' in row) return row;
+        const { name, package_no: no, version, url, weight } = row.object;
+        return { at: row.at, name, no, version, url, weight, isLossy: row.isLossy };
+      });
     }
   },
 };
 
-/** @throws {DatasetError} */
-function toPackage(text: string, place: string): ListedPackage {
-  const object = parse(text, place);
-  if (!isObject(object)) throw new DatasetError(`${place}: expected a JSON object`);
-  return {
-    name: nameIn(object['name'], `${place}: name`),
-    no: textIn(object['package_no'], `${place}: package_no`),
-    version: textIn(object['version'], `${place}: version`),
-    url: textIn(object['url'], `${place}: url`),
-    weight: textIn(object['weight'], `${place}: weight`),
-  };
+/** The object in a line. */
+interface LineObject {
+  at: number;
+  object: Record<string, unknown>;
+  text: string;
+  isLossy: boolean;
 }
 
-function parse(text: string, place: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (cause) {
-    const reason = text.startsWith('<') ? 'this is an HTML or XML page' : (cause as Error).message;
-    throw new DatasetError(`${place}: expected a JSON object: ${reason}`, { cause });
+/** Reads the objects of JSON lines. @throws {DatasetError} if the first line is that of another format. */
+export async function* readObjects(source: AsyncIterable<Buffer>): AsyncGenerator<(LineObject | BadItem)[]> {
+  let isFirst = true;
+  for await (const { first, texts, invalid } of readLines(source)) {
+    const rows: (LineObject | BadItem)[] = [];
+    for (const [i, text] of texts.entries()) {
+      if (text.trim() === '') continue;
+      const at = first + i;
+      const object = parseJson(text);
+      if (isObject(object)) rows.push({ at, object, text, isLossy: invalid.has(i) });
+      else if (isFirst && !text.trimStart().startsWith('{'))
+        throw new DatasetError(`line ${at}: ${NO_OBJECT}: ${describe(text)}`);
+      else rows.push({ at, reason: `${NO_OBJECT}: ${quote(text)}` });
+      isFirst = false;
+    }
+    yield rows;
   }
+}
+
+const NO_OBJECT = 'expected one JSON object a line';
+
+function describe(text: string): string {
+  return text.trimStart().startsWith('<') ? 'this is an HTML or XML page' : quote(text);
 }

@@ -1,12 +1,12 @@
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
-import { readLines } from '../documents/lines.js';
-import { NameTable } from '../documents/name-table.js';
-import type { Format, ListedPackage } from './format.js';
-import { packagesOf } from './packages-of.js';
+import { readWholeLines } from '../documents/lines.js';
+import { line, type Format, type Item } from './format.js';
 
 /** How pages and JSON begin, and no name does. */
 const OTHER_FORMAT = /^\s*[<{[]/;
+
+const EXPECTED = 'expected a name, or a name and a version';
 
 /**
  * One package a line: its name, or its name and version, separated by white space, as scripts print them. Blank lines are
@@ -14,19 +14,23 @@ const OTHER_FORMAT = /^\s*[<{[]/;
  * end counts as cut off.
  */
 export const lines: Format = {
-  columns: ['version'],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const document = await documents.open(documents.urls[0]);
-    const versions = await NameTable.create();
-    for await (const batch of readLines(document.text(), { lastLineMayBeOpen: false })) {
-      for (const { no, text } of batch) {
-        const [name = '', version = '', ...others] = text.trim().split(/\s+/);
-        if (others.length > 0 || (versions.size === 0 && OTHER_FORMAT.test(text))) {
-          throw new DatasetError(`line ${no}: expected a name, or a name and a version`);
-        }
-        if (name !== '') versions.push(versions.add(name), version);
+  place: line,
+  replaces: () => true,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open();
+    let isFirst = true;
+    for await (const { first, texts, invalid } of readWholeLines(document.text())) {
+      const items: Item[] = [];
+      for (const [i, text] of texts.entries()) {
+        const [name = '', version, ...others] = text.trim().split(/\s+/);
+        const at = first + i;
+        if (name === '') continue;
+        if (isFirst && OTHER_FORMAT.test(text)) throw new DatasetError(`line ${at}: ${EXPECTED}`);
+        isFirst = false;
+        if (others.length > 0) items.push({ at, reason: EXPECTED });
+        else items.push({ at, name, version, isLossy: invalid.has(i) });
       }
+      yield items;
     }
-    yield* packagesOf(versions);
   },
 };

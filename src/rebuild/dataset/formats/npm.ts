@@ -1,8 +1,7 @@
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
-import type { Format, ListedPackage } from './format.js';
-import { isObject, nameIn } from './members.js';
+import { isObject, type Format, type Item } from './format.js';
 
 /** Rows of a page: one megabyte. Servers may send fewer. */
 const LIMIT = 10_000;
@@ -10,52 +9,73 @@ const LIMIT = 10_000;
 /**
  * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication endpoint and
  * mirrors of it serve, in pages: each begins with the last name of the one before, which is missing if it was unpublished
- * meanwhile. Real servers cap `limit` without saying so, so a short page is not the end. The order is theirs: byte order in
- * CouchDB, any other in servers that are not. Names that begin with `_` are design documents.
+ * meanwhile. Real servers cap `limit` without saying so, so a short page is not the end; one row a page would never lead beyond
+ * the first name. The order is theirs: byte order in CouchDB, any other in servers that are not. Names that begin with `_` are
+ * design documents.
  */
 export const npm: Format = {
-  columns: [],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
+  place: (at) => `rows[${at}]`,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
     const startKeys = new Set<string>();
-    let last: string | undefined;
-    for (let page = 1; ; page++) {
-      const start = last;
-      yield* documents.reread(() => readPage(documents, page, last, (name) => (last = name)));
-      if (last === start || last === undefined || documents.urls[0].startsWith('file:')) return;
+    let start: string | undefined;
+    let widest = 0;
+    for (let number = 1; ; number++) {
+      const page: Page = { last: start, rows: 0, total: undefined };
+      yield* documents.reread(() => readPage(documents, number, page));
+      const { last, rows, total } = page;
+      widest = Math.max(widest, rows);
+      if (last === undefined || documents.urls[0].startsWith('file:')) return;
+      if (last === start) {
+        if (widest > 1 || rows === 0 || total === 1) return;
+        throw new DatasetError(
+          'the server sends one row a page: expected more, to get beyond the first name',
+        );
+      }
       if (startKeys.has(last))
         throw new DatasetError('its names are those of an earlier page: expected later ones');
       startKeys.add(last);
+      start = last;
     }
   },
 };
 
-/** Reads the rows after `start`. @param onName called with each name. */
-async function* readPage(
-  documents: Documents,
-  page: number,
-  start: string | undefined,
-  onName: (name: string) => void,
-): AsyncGenerator<ListedPackage[]> {
+/** A page that is read. */
+interface Page {
+  /** Its last name; first that of the page before, which it begins with. */
+  last: string | undefined;
+  rows: number;
+  /** Its `total_rows`: those of all pages. */
+  total: unknown;
+}
+
+/** Reads the rows after the last name. */
+async function* readPage(documents: Documents, number: number, page: Page): AsyncGenerator<Item[]> {
+  const start = page.last;
+  page.rows = 0;
   const url = new URL(documents.urls[0]);
   if (url.protocol !== 'file:') {
     url.searchParams.set('limit', String(LIMIT));
     if (start !== undefined) url.searchParams.set('startkey', JSON.stringify(start));
   }
-  const document = await documents.open(url.href, `page ${page}`, JSON_HEADERS);
+  const document = await documents.open(url.href, `page ${number}`, JSON_HEADERS);
   const containers: Containers = new Map();
-  let isFirst = true;
-  for await (const rows of readJson(document.text(), ['rows.*'], containers)) {
-    const packages: ListedPackage[] = [];
-    for (const { key, value } of rows) {
-      const name = nameIn(isObject(value) ? value['id'] : undefined, `rows[${key}].id`);
-      const isStart = isFirst && name === start;
-      isFirst = false;
-      if (isStart) continue;
-      if (name === start) throw new DatasetError(`rows[${key}].id is the name that the page begins with`);
-      onName(name);
-      if (!name.startsWith('_')) packages.push({ name });
+  for await (const members of readJson(document.text(), ['rows.*', 'total_rows'], containers)) {
+    const items: Item[] = [];
+    for (const { parent, key: at, value, isLossy = false } of members) {
+      if (parent === '') {
+        page.total = value;
+        continue;
+      }
+      const name = isObject(value) ? value['id'] : undefined;
+      page.rows++;
+      if (name === start && start !== undefined) {
+        if (page.rows === 1) continue;
+        throw new DatasetError(`rows[${at}].id is the name that the page begins with`);
+      }
+      if (typeof name === 'string') page.last = name;
+      if (typeof name !== 'string' || !name.startsWith('_')) items.push({ at, name, isLossy });
     }
-    yield packages;
+    yield items;
   }
   if (containers.get('rows') !== 'array')
     throw new DatasetError('expected a page of _all_docs: it has no array `rows`');

@@ -1,11 +1,9 @@
 import { DatasetError } from '../dataset-error.js';
-import type { Document } from '../documents/document.js';
-import type { Documents } from '../documents/documents.js';
+import type { Document, Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
-import { NameTable } from '../documents/name-table.js';
-import type { Format, ListedPackage } from './format.js';
-import { isObject, nameIn } from './members.js';
-import { packagesOf } from './packages-of.js';
+import { nameOf } from '../package-check.js';
+import { Table } from '../table.js';
+import { isObject, type Format, type Item } from './format.js';
 
 /** Lists of all names. */
 const COMPLETE = ['packageNames', 'available-packages'];
@@ -13,96 +11,122 @@ const COMPLETE = ['packageNames', 'available-packages'];
 const PARTIAL = ['packages', 'providers'];
 /** Objects whose keys are the addresses of more of them. */
 const INCLUDES = ['includes', 'provider-includes'];
+/** Maximum number of these that are held. */
+const MAX_BAD = 1_000_000;
 /** Ways to ask for a package whose name is known. */
 const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url', 'providers-url'];
 
 /** What a document of a repository has. */
 interface Found {
-  /** Names that are all there are. Undefined if there is no such list. */
-  complete: NameTable | undefined;
+  /** Names that are all there are. Undefined if there is no such list, or it is empty. */
+  complete: Table | undefined;
   list: string | undefined;
   includes: string[];
   lazy: string[];
+  /** What should be a name, and is none. */
+  bad: Item[];
 }
 
 /**
  * The list of names of Packagist's API (`packageNames`), or a Composer repository, `packages.json`
  * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`; GitLab, older
  * Packagist and WordPress mirrors write `provider-includes`, whose `%hash%` is a member of the value. PHP writes an empty object
- * as an array. A name appears in several of them.
+ * as an array, and an array without some of its items as an object. As in Composer, empty members count as absent. A name appears
+ * in several of them.
  */
 export const packagist: Format = {
-  columns: [],
-  async *read(documents: Documents): AsyncGenerator<ListedPackage[]> {
-    const partial = await NameTable.create();
+  place: (at) => (typeof at === 'number' ? `package ${at}` : at),
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const partial = await Table.create();
     const root = await documents.open(documents.urls[0], '', JSON_HEADERS);
     const found = await readRepository(root, partial);
+    yield found.bad;
     if (found.complete !== undefined) yield* packagesOf(found.complete);
-    else if (found.list !== undefined) yield* packagesOf(await readList(documents, root, found.list));
+    else if (found.list !== undefined) yield* readList(documents, root, found.list);
     else {
-      await follow(documents, root, found.includes, partial);
+      yield* follow(documents, root, found.includes, partial);
       if (partial.size === 0 && found.lazy.length > 0) {
         throw new DatasetError(`the repository has no list of its packages, only ${found.lazy.join(', ')}`);
       }
+      documents.close();
       yield* packagesOf(partial);
     }
   },
 };
 
-async function readList(documents: Documents, root: Document, reference: string): Promise<NameTable> {
+function packagesOf(names: Table): Generator<Item[]> {
+  let at = 0;
+  return names.map((name) => ({ at: ++at, name: names.nameAt(name) }));
+}
+
+async function* readList(documents: Documents, root: Document, reference: string): AsyncGenerator<Item[]> {
   // The list of Packagist has another origin than its repository. Only a file may name files.
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
-  const { complete } = await readRepository(document, await NameTable.create());
-  if (complete === undefined) throw new DatasetError('expected an array `packageNames`');
-  return complete;
+  const { complete, bad } = await readRepository(document, await Table.create());
+  if (complete === undefined) throw new DatasetError('expected names in `packageNames`');
+  yield bad;
+  yield* packagesOf(complete);
 }
 
 /** Reads included files, and those that they include, each once. @param names gets their names. */
-async function follow(
+async function* follow(
   documents: Documents,
   root: Document,
   includes: string[],
-  names: NameTable,
-): Promise<void> {
+  names: Table,
+): AsyncGenerator<Item[]> {
   const urls = new Set(includes.map((file) => documents.resolve(file, root)));
   let number = 1;
   // A set yields also what is added meanwhile.
   for (const url of urls) {
     const document = await documents.open(url, `included file ${number++}`, JSON_HEADERS);
-    const { includes: further } = await readRepository(document, names);
+    const { includes: further, bad } = await readRepository(document, names);
     // They are relative to the repository, too.
     for (const file of further) urls.add(documents.resolve(file, root));
+    yield bad;
   }
 }
 
 /** @param partial gets the names of `packages` and `providers`. */
-async function readRepository(document: Document, partial: NameTable): Promise<Found> {
-  const found: Found = { complete: undefined, list: undefined, includes: [], lazy: [] };
+async function readRepository(document: Document, partial: Table): Promise<Found> {
+  const found: Found = { complete: undefined, list: undefined, includes: [], lazy: [], bad: [] };
   const containers: Containers = new Map();
   const lists = [...COMPLETE, ...PARTIAL, ...INCLUDES];
-  const complete = await NameTable.create();
+  const complete = await Table.create();
   for await (const members of readJson(
     document.text(),
     [...lists.map((name) => `${name}.*`), 'list', ...LAZY],
     containers,
   )) {
-    for (const { parent, key, value } of members) {
-      if (COMPLETE.includes(parent)) complete.add(nameIn(value, `${parent}[${key}]`));
-      else if (PARTIAL.includes(parent)) partial.add(nameIn(key, `a key of \`${parent}\``));
+    for (const { parent, key, value, isLossy = false } of members) {
+      const add = (names: Table, name: unknown) => {
+        if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) names.add(name);
+        else found.bad.push({ at: `${parent}[${key}]`, name, isLossy });
+      };
+      if (COMPLETE.includes(parent)) add(complete, value);
+      else if (PARTIAL.includes(parent)) add(partial, nameIn(key, value));
       else if (INCLUDES.includes(parent))
-        found.includes.push(includeOf(nameIn(key, `a key of \`${parent}\``), value));
-      else if (key === 'list') found.list = nameIn(value, 'list');
+        found.includes.push(includeOf(nameOf(key, `a key of \`${parent}\``), value));
+      else if (key === 'list') found.list = value ? nameOf(value, key) : undefined;
       else found.lazy.push(String(key));
     }
+    if (found.bad.length > MAX_BAD) throw new DatasetError(`more than ${MAX_BAD} names are none`);
   }
-  if (COMPLETE.some((name) => containers.get(name) === 'array')) found.complete = complete;
+  if (complete.size > 0) found.complete = complete;
   const isRepository =
     lists.some((name) => containers.has(name)) || found.list !== undefined || found.lazy.length > 0;
   if (!isRepository)
     throw new DatasetError('expected `packageNames`, or the packages.json of a Composer repository');
   return found;
+}
+
+/** The name of a package, which is the key of its versions; if PHP had no keys, it is that in its first version. */
+function nameIn(key: string | number, versions: unknown): unknown {
+  if (!/^\d+$/.test(String(key))) return key;
+  const [version] = Object.values((versions ?? {}) as Record<string, unknown>);
+  return isObject(version) ? version['name'] : undefined;
 }
 
 function includeOf(file: string, value: unknown): string {

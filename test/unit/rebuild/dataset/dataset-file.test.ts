@@ -1,12 +1,30 @@
 import { rejects } from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { assignNumbers, readNumbers, writeDataset } from '../../../../src/rebuild/dataset/dataset-file.js';
+import {
+  assignNumbers,
+  readNumbers,
+  throughLinks,
+  writeDataset,
+} from '../../../../src/rebuild/dataset/dataset-file.js';
 import { bundledPackages, packagesNamed, toCsv } from '../../../support/datasets.js';
 
+const NEVER = new AbortController().signal;
 const MARCH = new Date('2024-03-02T03:04:05.678Z');
 
 describe('A dataset file', () => {
@@ -41,6 +59,46 @@ describe('A dataset file', () => {
     expect((await write(bundledPackages().toReversed())).bytes).to.deep.equal(first.bytes);
     // Magic number, deflate, no flags, date, best compression, unknown operating system.
     expect(first.bytes.subarray(0, 10).toString('hex')).to.equal('1f8b08002597e26502ff');
+  });
+
+  it('keeps the mode and the owner of the file that it replaces', async () => {
+    await writeFile(path, 'old');
+    if (process.getuid?.() === 0) await chown(path, 12_345, 23_456);
+    const { uid, gid } = await stat(path);
+    for (const mode of [0o600, 0o664, 0o440]) {
+      await chmod(path, mode);
+      await write();
+      const now = await stat(path);
+      expect([now.mode & 0o7777, now.uid, now.gid]).to.deep.equal([mode, uid, gid]);
+    }
+  });
+
+  it('is written where symbolic links lead to, also if nothing is there yet', async () => {
+    await mkdir(join(folder, 'real', 'deep'), { recursive: true });
+    await symlink('real/deep', join(folder, 'folder'));
+    await symlink('../new.gz', join(folder, 'real/deep/last.gz'));
+    await symlink('folder/last.gz', join(folder, 'first.gz'));
+    await symlink('loop.gz', join(folder, 'loop.gz'));
+    const target = join(await realpath(folder), 'real', 'new.gz');
+    const links = ['first.gz', 'folder/last.gz', 'real/deep/last.gz'].map((name) => join(folder, name));
+    for (const link of links) expect(await throughLinks(link)).to.equal(target);
+    await writeFile(target, '');
+    for (const link of [...links, target]) expect(await throughLinks(link)).to.equal(target);
+    for (const name of [path, join(folder, 'missing', 'x.gz')])
+      expect(await throughLinks(name)).to.equal(name);
+    await rejects(throughLinks(join(folder, 'loop.gz')), { code: 'ELOOP' });
+  });
+
+  it('says that the disk is full, and stays as it was', async () => {
+    await writeFile(path, 'old');
+    for (const count of [1, 100_000]) {
+      await symlink('/dev/full', `${path}.${process.pid}.partial`);
+      await rejects(write(packagesNamed(Array.from({ length: count }, (_, i) => `name ${i * 7919}`))), {
+        message: 'ENOSPC: no space left on device, write',
+      });
+    }
+    expect(await readFile(path, 'utf8')).to.equal('old');
+    expect(await readdir(folder)).to.deep.equal(['dataset.csv.gz']);
   });
 
   it('stays as it was, and leaves nothing, if writing is stopped or fails', async () => {
@@ -98,7 +156,7 @@ describe('Numbers of packages', () => {
     const text = 'package_no,name,version,url\n7,c,1,https://a.example/\n2,"d,e",1,\n';
     for (const content of [text, gzipSync(text)]) {
       await writeFile(join(folder, 'earlier'), content);
-      expect([...(await readNumbers(join(folder, 'earlier')))]).to.deep.equal([
+      expect([...(await readNumbers(join(folder, 'earlier'), NEVER))]).to.deep.equal([
         ['c', 7],
         ['d,e', 2],
       ]);
@@ -112,19 +170,21 @@ describe('Numbers of packages', () => {
       'package_no,name\n1,a\nx,b\n',
       'line 3: package_no "x" is not a number from 1 to 9007199254740991 in digits without leading zeros',
     ],
-    ['with a duplicate name', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" occurs twice'],
-    ['with a duplicate number', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 occurs twice'],
+    ['with a duplicate name', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" is already on line 2'],
+    ['with a duplicate number', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 is already on line 2'],
   ] as const) {
     it(`are not read from a dataset ${what}`, async () => {
       const path = join(folder, 'bad.csv');
       await writeFile(path, content);
-      await rejects(readNumbers(path), { message: `${path}: ${reason}` });
+      await rejects(readNumbers(path, NEVER), { message: `${path}: ${reason}` });
     });
   }
 
   it('are not read from a file that is missing', async () => {
     const path = join(folder, 'missing');
-    await rejects(readNumbers(path), { message: new RegExp(`^${path}: ENOENT: .+`) });
+    await rejects(readNumbers(path, NEVER), {
+      message: `${path}: there is no file at the path of the dataset`,
+    });
   });
 });
 

@@ -2,14 +2,14 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
-import { Weights } from '../../../../src/rebuild/dataset/weights.js';
-import { readRows } from '../../../../src/rebuild/dataset/rows.js';
-import { itemsOf, streamOf } from '../../../support/batches.js';
+import { ofWeights, Weights } from '../../../../src/rebuild/dataset/weights.js';
+import { streamOf } from '../../../support/batches.js';
+import { readRows } from '../../../support/rows.js';
 
 /** The weight of a row with this field, or the reason why it is bad. */
 async function weightOf(field: string, header = 'name,url,weight'): Promise<number | string | undefined> {
   const csv = `${header}\na,https://registry.example/a,${field}\n`;
-  const [row] = await itemsOf(readRows(streamOf([Buffer.from(csv)]), undefined));
+  const [row] = await readRows([Buffer.from(csv)]);
   if (row === undefined) throw new Error('there is no row');
   return 'entry' in row ? row.entry.weight : row.reason;
 }
@@ -47,16 +47,24 @@ describe('A document of weights', () => {
   async function join(
     document: string,
     names: readonly string[],
-    options: { max?: number; format?: 'pypi' } = {},
+    options: { max?: number; format?: 'pypi'; columns?: typeof COLUMNS } = {},
   ) {
-    const { max = 0, format = 'csv' } = options;
-    const badRows = new BadRows(max, pino({ level: 'silent' })).in('WEIGHTS_URL');
+    const { max = 0, format = 'csv', columns = COLUMNS } = options;
+    const badRows = new BadRows(max, pino({ level: 'silent' }));
     const chunks = Array.from(Buffer.from(document), (byte) => Buffer.of(byte));
-    const weights = await Weights.read(streamOf(chunks), COLUMNS, format, badRows);
-    const csv = `name,url,weight\n${names.map((name) => `${name},https://registry.example/,9\n`).join('')}`;
-    const rows = await itemsOf(weights.join(readRows(streamOf([Buffer.from(csv)]), undefined)));
-    const found = rows.map((row) => ('entry' in row ? row.entry.weight : row.reason));
-    return { found, counts: weights.counts, bad: badRows.skipped.first };
+    const weights = await Weights.read(streamOf(chunks), columns, format, badRows).catch((error: unknown) => {
+      throw ofWeights(error);
+    });
+    const entries = names.map((name, i) => ({
+      no: i + 1,
+      name,
+      version: '1',
+      url: 'https://registry.example/',
+      weight: 9,
+    }));
+    weights.join(entries);
+    const found = entries.map(({ weight }) => weight);
+    return { found, counts: weights.counts, bad: badRows.skipped.first, warning: weights.warning };
   }
 
   for (const [what, document] of [
@@ -82,6 +90,21 @@ describe('A document of weights', () => {
     });
   }
 
+  it('warns if no package has one of its names', async () => {
+    const warning = (names: number) =>
+      `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
+    for (const [document, names, format, expected] of [
+      ['name,weight\nA,1\nB,2\n', ['a', 'b'], undefined, warning(2)],
+      ['{"name":"1","weight":5}\n{"name":"2","weight":6}', ['a'], undefined, warning(2)],
+      ['name,weight\nfoo/bar,1\n', ['foo-bar'], 'pypi', warning(1)],
+      ['name,weight\nA,1\nB,2\n', ['a', 'B'], undefined, undefined],
+      ['name,weight\nFoo_Bar,1\n', ['foo-bar'], 'pypi', undefined],
+    ] as const) {
+      const outcome = await join(document, names, format === undefined ? {} : { format });
+      expect(outcome.warning, document).to.equal(expected);
+    }
+  });
+
   it('is joined by the names that PEP 503 normalises, only for pypi', async () => {
     const document = 'name,weight\nFoo.-_bar,1\nfoo_bar,2\n';
     const names = ['foo-bar', 'FOO.BAR', 'foobar'];
@@ -104,8 +127,8 @@ describe('A document of weights', () => {
     ]),
     [
       '{"name":"ok","weight":1}\n{"name":"a"\n[1]\n{"name":3}\n{"name":"a","weight":{}}\n{"name":"\\ud800"}\n{"name":"a","weight":1e21}\n',
-      'line 2: expected a JSON object: "{\\"name\\":\\"a\\""',
-      'line 3: expected a JSON object: "[1]"',
+      'line 2: expected one JSON object a line: "{\\"name\\":\\"a\\""',
+      'line 3: expected one JSON object a line: "[1]"',
       'line 4: name is not a string: "3"',
       'line 5: weight is neither a string nor a number: "{}"',
       'line 6: name has half a surrogate pair: "\\ud800"',
@@ -121,6 +144,33 @@ describe('A document of weights', () => {
       await rejects(join(document, []), { name: 'DatasetError', message: named[0] });
     });
   }
+
+  it('is rejected if no line of JSON has the member of the weight, which may be null in all', async () => {
+    const lines = '{"name":"a","downloads":1}\n{"name":"b","n":{"weight":2}}\n';
+    const message = 'WEIGHTS_URL: no line has a member "weight" (WEIGHTS_COLUMNS)';
+    for (const document of [lines, lines.replace('downloads', 'Weight'), `${lines}{}\n`])
+      await rejects(join(document, ['a'], { max: 9 }), { name: 'DatasetError', message });
+    const columns = { name: 'name', weight: 'downloads' };
+    expect((await join(lines, ['b', 'a'], { columns })).found).to.deep.equal([0, 1]);
+    expect((await join('{"name":"a","weight":null}', ['a'])).found).to.deep.equal([0]);
+  });
+
+  it('is rejected if it is one JSON document, with what the first line has', async () => {
+    const rows = [{ name: 'a', weight: 1 }];
+    const object = 'expected one JSON object a line';
+    const member = 'no member "name" (WEIGHTS_COLUMNS)';
+    for (const [document, reason] of [
+      [JSON.stringify(rows), `${object}: "[{\\"name\\":\\"a\\",\\"weight\\":1}]"`],
+      [JSON.stringify(rows, null, 2), `${object}: "["`],
+      [`\uFEFF\n${JSON.stringify({ rows }, null, '\t')}`, `${object}: "{"`],
+      ['{"rows":[]}\n', `${member}: "{\\"rows\\":[]}"`],
+      ['{"a":1,"b":2}', `${member}: "{\\"a\\":1,\\"b\\":2}"`],
+    ] as const) {
+      const line = document.startsWith('\uFEFF') ? 2 : 1;
+      const message = `WEIGHTS_URL: line ${line}: ${reason}`;
+      await rejects(join(document, []), { name: 'DatasetError', message });
+    }
+  });
 
   for (const [document, reason] of [
     ['', 'the document has no weights'],

@@ -3,68 +3,67 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
 import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
-import { validateDataset } from '../../../../src/rebuild/steps/check.js';
-import type { Row } from '../../../../src/rebuild/dataset/rows.js';
+import type { Documents } from '../../../../src/rebuild/dataset/documents/documents.js';
+import { line, type Item } from '../../../../src/rebuild/dataset/formats/format.js';
+import { PackageFile } from '../../../../src/rebuild/dataset/package-file.js';
+import { checkPackages } from '../../../../src/rebuild/steps/check.js';
 import { streamOf } from '../../../support/batches.js';
 import { integer, pick, seededRandom } from '../../../../fixtures/random.js';
 
 /** The number and name of a package. */
 type Short = [no: number, name: string];
 
-function entry(no: number, name: string): PackageEntry {
-  return { no, name, version: 'latest', url: `https://registry.example/${no}` };
-}
-
-/** Rows from line 2 on: packages, or reasons why a row is bad. A name with a line feed spans two lines. */
-function rowsOf(...rows: (Short | string)[]): Row[] {
-  let next = 2;
-  return rows.map((row) => {
-    const line = next;
-    next += typeof row === 'string' ? 1 : row[1].split('\n').length;
-    return typeof row === 'string' ? { line, reason: row } : { line, entry: entry(...row) };
+/** Rows from line 2 on: packages, or reasons why a row is bad. */
+function rowsOf(...rows: (Short | string)[]): Item[] {
+  return rows.map((row, i) => {
+    const at = i + 2;
+    if (typeof row === 'string') return { at, reason: row };
+    return { at, no: row[0], name: row[1], url: `https://registry.example/${row[0]}` };
   });
 }
 
 /** Batches of three, so that a few rows are several batches, or of a thousand. */
-function batchesOf(rows: Row[]): AsyncGenerator<Row[]> {
+function batchesOf(rows: Item[]): AsyncGenerator<Item[]> {
   const size = rows.length < 1000 ? 3 : 1000;
   const count = Math.ceil(rows.length / size);
   return streamOf(Array.from({ length: count }, (_, i) => rows.slice(i * size, (i + 1) * size)));
 }
 
-/** Validates rows with a real logger, and records its warnings and what `onRows` is called with. */
-async function check(rows: Row[] | (() => AsyncIterable<Row[]>), maxBadRows = 0) {
+/** Checks rows with a real logger. @returns the packages that are not skipped, and the warnings. */
+async function check(rows: Item[] | (() => AsyncIterable<Item[]>), maxBadRows = 0) {
   const warnings: string[] = [];
   const write = (json: string) => {
-    const { line, reason } = JSON.parse(json) as { line: number; reason: string };
-    warnings.push(`line ${line}: ${reason}`);
+    const { place, reason } = JSON.parse(json) as { place: string; reason: string };
+    warnings.push(`${place}: ${reason}`);
   };
-  const counts: number[] = [];
-  const dataset = await validateDataset(typeof rows === 'function' ? rows : () => batchesOf(rows), {
-    badRows: new BadRows(maxBadRows, pino({ level: 'warn', base: null }, { write })),
-    onRows: (count) => counts.push(count),
-  });
-  return { ...dataset, warnings, counts };
-}
-
-/** The packages that are not skipped. */
-function keptOf(rows: Row[], duplicateLines: ReadonlySet<number>): PackageEntry[] {
-  return rows.flatMap((row) => ('entry' in row && !duplicateLines.has(row.line) ? [row.entry] : []));
+  const badRows = new BadRows(maxBadRows, pino({ level: 'warn', base: null }, { write }));
+  const read = () => (typeof rows === 'function' ? rows() : batchesOf(rows));
+  const options = { packageUrlTemplate: undefined, jsonPaths: { items: [] } };
+  const file = await PackageFile.create({ place: line, read }, options);
+  try {
+    await file.fill({ place: '' } as unknown as Documents, badRows, 0);
+    const checked = await checkPackages(file, { badRows, signal: new AbortController().signal });
+    const kept: PackageEntry[] = [];
+    for await (const entries of checked.read()) kept.push(...entries);
+    return { ...checked, kept, warnings };
+  } finally {
+    await file.close();
+  }
 }
 
 const ALREADY_A = 'name "a" is already on line 2';
 const ALREADY_7 = 'package_no 7 is already on line 2';
-const NO_PACKAGES = 'the dataset has a header and no packages';
+const NO_PACKAGES = 'the list has no packages';
 const MAX_SKIPPED = '(more rows are invalid than DATASET_MAX_BAD_ROWS=2 allows)';
 /** A long name that is quoted as its first characters. */
 const LONG = '\0'.repeat(500);
 const ALREADY_LONG = `name "${'\\u0000'.repeat(10)}"… is already on line 2`;
 const LONG_ROWS = rowsOf([1, LONG], [2, LONG], 'x'.repeat(5000), [4, LONG]);
 
-describe('validateDataset', () => {
+describe('checkPackages', () => {
   const names = ['a', 'A', 'a ', ' a', 'é', 'e\u0301', 'a\0', '__proto__', 'constructor'];
   /** With the ordinals of the packages that are not skipped, in the order of the rows. */
-  const accepted: [what: string, rows: Row[], ordinals: number[], ...warnings: string[]][] = [
+  const accepted: [what: string, rows: Item[], ordinals: number[], ...warnings: string[]][] = [
     ['numbers in order', rowsOf([1, 'a'], [2, 'b'], [3, 'c'], [4, 'd']), [0, 1, 2, 3]],
     [
       'numbers with gaps, in any order',
@@ -73,7 +72,7 @@ describe('validateDataset', () => {
     ],
     [
       'names that differ only in case, white space or normalisation, or are properties of objects',
-      rowsOf(...names.map((name, i): Short => [i, name])),
+      rowsOf(...names.map((name, i): Short => [i + 1, name])),
       [...names.keys()],
     ],
     [
@@ -107,22 +106,19 @@ describe('validateDataset', () => {
   for (const [what, rows, ordinals, ...warnings] of accepted) {
     it(`accepts ${what}`, async () => {
       const dataset = await check(rows, warnings.length);
-      const repeated = warnings.filter((warning) => warning.includes(' is already on line '));
-      const duplicateLines = new Set(repeated.map((warning) => parseInt(warning.slice('line '.length))));
       const total = ordinals.length;
-      expect(dataset).to.deep.include({ total, urlHost: 'registry.example', warnings, duplicateLines });
-      const kept = keptOf(rows, dataset.duplicateLines);
-      expect(kept.map(({ no }) => dataset.ordinalOf(no))).to.deep.equal(ordinals);
+      expect(dataset).to.deep.include({ total, urlHost: 'registry.example', warnings });
+      expect(dataset.kept.map(({ no }) => dataset.ordinalOf(no))).to.deep.equal(ordinals);
     });
   }
 
-  const rejected: [what: string, rows: Row[], message: string, maxBadRows?: number][] = [
+  const rejected: [what: string, rows: Item[], message: string, maxBadRows?: number][] = [
     ['a bad row', rowsOf([1, 'a'], 'bad quoting', [3, 'c'], 'name is empty'), 'line 3: bad quoting'],
     ['a repeated name', rowsOf([1, 'b'], [2, 'a'], [3, 'a']), 'line 4: name "a" is already on line 3'],
     ['a repeated number', rowsOf([8, 'a'], [7, 'b'], [7, 'c']), 'line 4: package_no 7 is already on line 3'],
     ['a number and then a name', rowsOf([7, 'a'], [7, 'b'], [3, 'a']), `line 3: ${ALREADY_7}`],
     ['a name and then a number', rowsOf([7, 'a'], [2, 'a'], [7, 'c']), `line 3: ${ALREADY_A}`],
-    ['a row twice', rowsOf([1, 'a\n"'], [1, 'a\n"']), 'line 4: name "a\\n\\"" is already on line 2'],
+    ['a row twice', rowsOf([1, 'a\t"'], [1, 'a\t"']), 'line 3: name "a\\t\\"" is already on line 2'],
     [
       'one bad row more than may be skipped',
       rowsOf('bad quoting', 'name is empty', [1, 'a'], 'not valid UTF-8'),
@@ -144,49 +140,28 @@ describe('validateDataset', () => {
     });
   }
 
-  it('reports the number of rows read after each batch', async () => {
-    const rows = rowsOf([1, 'a'], [2, 'b'], 'wrong', [4, 'd'], [5, 'e'], [6, 'f'], [7, 'g']);
-    expect((await check(rows, 1)).counts).to.deep.equal([3, 6, 7]);
-  });
-
-  it('reads the rows a second time only if a name or a number may repeat', async () => {
-    const readings = async (...rows: Short[]) => {
-      let count = 0;
-      await check(() => {
-        count++;
-        return batchesOf(rowsOf(...rows));
-      }, 1);
-      return count;
-    };
-    expect(await readings([1, 'a'], [2, 'b'])).to.equal(1);
-    expect(await readings([1, 'a'], [2, 'a'])).to.equal(2);
-    expect(await readings([1, 'a'], [1, 'b'])).to.equal(2);
-  });
-
   it('uses the host of the first valid package', async () => {
-    const first = { ...entry(1, 'a'), url: 'https://Packages.Example:8443/a' };
-    const rows = [...rowsOf('wrong'), { line: 3, entry: first }, { line: 4, entry: entry(2, 'b') }];
+    const first = { at: 3, no: 1, name: 'a', url: 'https://Packages.Example:8443/a' };
+    const rows = [...rowsOf('wrong'), first, ...rowsOf([2, 'b'])];
     expect((await check(rows, 1)).urlHost).to.equal('packages.example:8443');
   });
 
   /** Packages of which two each have the same name. */
   const pairs = (count: number) =>
-    async function* () {
-      for (let no = 0; no < count; no += 2) {
-        yield rowsOf([no, `package-${no}`], [no + 1, `package-${no}`]);
-        await Promise.resolve();
-      }
-    };
+    Array.from({ length: count }, (_, i) => {
+      const url = 'https://registry.example/';
+      return { at: i + 2, no: i + 1, name: `package-${i - (i % 2)}`, url };
+    });
 
   it('names the first line that is wrong if 100,000 names repeat', async () => {
     await rejects(check(pairs(200_000), 2), {
       name: 'DatasetError',
-      message: `line 3: name "package-4" is already on line 2 ${MAX_SKIPPED}`,
+      message: `line 7: name "package-4" is already on line 6 ${MAX_SKIPPED}`,
     });
   });
 
   it('names a line that is wrong if even more names repeat', async () => {
-    const message = /^line 3: name "package-\d+" is already on line 2$/;
+    const message = /^line \d+: name "package-\d+" is already on line \d+$/;
     await rejects(check(pairs(500_000)), { name: 'DatasetError', message });
   });
 
@@ -210,8 +185,7 @@ describe('validateDataset', () => {
 
     it('finds the ordinal of every number, in any order', async () => {
       const dataset = await check(rowsOf(...packages));
-      expect(dataset).to.deep.include({ total: COUNT, duplicateLines: new Set(), warnings: [] });
-      expect(dataset.counts.at(-1)).to.equal(COUNT);
+      expect(dataset).to.deep.include({ total: COUNT, warnings: [] });
       expect(numbers.filter((no, ordinal) => dataset.ordinalOf(no) !== ordinal)).to.deep.equal([]);
     });
 
@@ -234,9 +208,9 @@ describe('validateDataset', () => {
         }),
       );
       const dataset = await check(rows, COUNT);
-      const { total, warnings, duplicateLines } = dataset;
-      const kept = keptOf(rows, duplicateLines);
-      expect(duplicateLines.size).to.be.greaterThan(1000);
+      const { total, warnings, kept } = dataset;
+      const repeated = warnings.filter((warning) => warning.includes('is already on'));
+      expect(repeated.length).to.be.greaterThan(1000);
       expect(total).to.equal(kept.length);
       expect(total + warnings.length).to.equal(COUNT);
       expect(new Set(kept.map(({ name }) => name)).size).to.equal(total);

@@ -2,29 +2,25 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { ValidatedDataset } from '../../../../src/rebuild/steps/check.js';
+import type { CheckedPackages } from '../../../../src/rebuild/steps/check.js';
 import { createLogger } from '../../../../src/log.js';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
 import { bulkLoad } from '../../../../src/rebuild/steps/load.js';
 import { RETRY_PAUSE_MS } from '../../../../src/rebuild/retry.js';
-import type { Row } from '../../../../src/rebuild/dataset/rows.js';
 import { streamOf } from '../../../support/batches.js';
 import { datasetServer } from '../../../support/dataset-server.js';
 import { packagesNamed } from '../../../support/datasets.js';
 
 // Long names: few packages fill several requests.
 const packages = packagesNamed(Array.from({ length: 2000 }, (_, i) => `${'x'.repeat(500)}-${i}`));
-const DATASET: ValidatedDataset = {
-  total: packages.length,
-  duplicateLines: new Set(),
-  skipped: { count: 0, first: [] },
-  urlHost: 'registry.example',
-  ordinalOf: (no) => no - 1,
-};
 
-const rowsOf = (entries: PackageEntry[]) =>
-  streamOf(entries.map((entry): Row[] => [{ line: entry.no + 1, entry }]));
-const rows = () => rowsOf(packages);
+const datasetOf = (entries: PackageEntry[]): CheckedPackages => ({
+  total: entries.length,
+  urlHost: 'registry.example',
+  read: () => streamOf(entries.map((entry) => [entry])),
+  ordinalOf: (no) => no - 1,
+});
+const DATASET = datasetOf(packages);
 
 const REJECTED = 'Elasticsearch rejected a document: ';
 const GOOD = { errors: false };
@@ -36,7 +32,6 @@ async function load(
   {
     dataset = DATASET,
     signal = new AbortController().signal,
-    source = rows(),
     throttled = false,
     timeoutMs = 30_000,
     stallMs = 300,
@@ -65,7 +60,7 @@ async function load(
   });
   const client = new Client({ node: new URL(server.url).origin, requestTimeout: timeoutMs });
   const counts: number[] = [];
-  const failure = await bulkLoad(client, 'index', source, dataset, {
+  const failure = await bulkLoad(client, 'index', dataset, {
     throttled,
     stallMs,
     pauseMs: 50,
@@ -102,18 +97,9 @@ describe('bulkLoad', () => {
 
   it('measures requests in bytes, not characters: proxies accept 1 MiB by default', async () => {
     const wide = packagesNamed(packages.map((_entry, i) => `${'語'.repeat(165)}-${i}`));
-    const { bodies, failure } = await load(undefined, { source: rowsOf(wide) });
+    const { bodies, failure } = await load(undefined, { dataset: datasetOf(wide) });
     expect(failure).to.be.undefined;
     for (const body of bodies) expect(Buffer.byteLength(body)).to.be.lessThan(2 ** 20);
-  });
-
-  it('skips bad rows and duplicates', async () => {
-    const [one = [], other = []] = packages.map((entry): Row[] => [{ line: entry.no + 1, entry }]);
-    const dataset = { ...DATASET, total: 1, duplicateLines: new Set([3]) };
-    const some = streamOf([[...one, { line: 4, reason: 'wrong' }, ...other]]);
-    const { bodies, failure } = await load(undefined, { source: some, dataset });
-    expect(failure).to.be.undefined;
-    expect(documents(bodies)).to.have.length(2);
   });
 
   it('keeps two requests in flight, or one while throttled', async () => {
@@ -174,11 +160,11 @@ describe('bulkLoad', () => {
   it('fails if rows and dataset disagree, or if reading rows fails', async () => {
     const fewer = await load(undefined, { dataset: { ...DATASET, total: 2001 } });
     expect(fewer.failure).to.have.property('message', '2000 of 2001 packages were loaded');
-    const broken = async function* (): AsyncGenerator<Row[]> {
-      yield* rows();
+    const read = async function* () {
+      yield* DATASET.read();
       throw new Error('the file is gone');
     };
-    const { failure } = await load(undefined, { source: broken() });
+    const { failure } = await load(undefined, { dataset: { ...DATASET, read } });
     expect(failure).to.have.property('message', 'the file is gone');
   });
 

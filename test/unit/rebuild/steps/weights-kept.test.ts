@@ -3,12 +3,12 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { SearchPool } from '../../../../src/clients/search-pool.js';
 import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
-import { readRows } from '../../../../src/rebuild/dataset/rows.js';
 import { Weights } from '../../../../src/rebuild/dataset/weights.js';
 import { assertWeightsKept } from '../../../../src/rebuild/steps/weights-kept.js';
 import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';
 import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
-import { itemsOf, streamOf } from '../../../support/batches.js';
+import { streamOf } from '../../../support/batches.js';
+import { packagesNamed } from '../../../support/datasets.js';
 import { STEP } from '../../../support/step.js';
 
 const SERVED = { index: 'old', shards: 1, meta: { has_weights: true } } as unknown as FoundIndex;
@@ -32,8 +32,7 @@ async function weightsOf(names: readonly string[], known = names): Promise<Weigh
   const csv = Buffer.from(`name,weight\n${names.map((name) => `${name},1\n`).join('')}`);
   const columns = { name: 'name', weight: 'weight' };
   const weights = await Weights.read(streamOf([csv]), columns, 'csv', new BadRows(0, STEP.log));
-  const dataset = Buffer.from(`name,url\n${known.map((name) => `${name},https://a.example/\n`).join('')}`);
-  await itemsOf(weights.join(readRows(streamOf([dataset]), undefined)));
+  weights.join(packagesNamed(known));
   return weights;
 }
 

@@ -7,7 +7,6 @@ import {
   type JsonMember,
 } from '../../../../../src/rebuild/dataset/documents/json.js';
 import { readLines } from '../../../../../src/rebuild/dataset/documents/lines.js';
-import { NameTable } from '../../../../../src/rebuild/dataset/documents/name-table.js';
 
 const text = fc.string({ unit: 'binary' }).filter((one) => one.isWellFormed());
 const size = fc.integer({ min: 1, max: 20 });
@@ -29,7 +28,11 @@ describe('readLines', () => {
     fc.assert(
       fc.asyncProperty(fc.array(text.map((one) => one.replaceAll('\n', ''))), size, async (lines, bytes) => {
         const given = lines.map((line) => `${line}\n`).join('');
-        const found = await all(readLines(chunks(given, bytes), { lastLineMayBeOpen: false }));
+        const found: { no: number; text: string }[] = [];
+        for await (const { first, texts, invalid, isOpen } of readLines(chunks(given, bytes))) {
+          expect([invalid.size, isOpen]).to.deep.equal([0, false]);
+          found.push(...texts.map((text, i) => ({ no: first + i, text })));
+        }
         const expected = lines.map((line, i) => ({
           no: i + 1,
           text: i === 0 ? line.replace(/^\uFEFF/, '') : line,
@@ -82,54 +85,11 @@ describe('CopyReader', () => {
           .join('');
         const reader = new CopyReader(['a', 'b']);
         const buffer = Buffer.from(csv);
-        const found: string[][] = [];
+        const found: unknown[] = [];
         for (let i = 0; i < buffer.length; i += bytes)
           found.push(...reader.read(buffer.subarray(i, i + bytes)));
         reader.end();
-        expect(found).to.deep.equal(records.map(([b, , a]) => [a, b]));
+        expect(found).to.deep.equal(records.map(([b, , a], i) => ({ at: i + 2, values: [a, b] })));
       }),
     ));
-});
-
-describe('NameTable', () => {
-  it('is a map of lists', () =>
-    fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(fc.string({ maxLength: 2 }), text)), async (pairs) => {
-        const table = await NameTable.create();
-        const map = new Map<string, string[]>();
-        for (const [name, value] of pairs) {
-          table.push(table.add(name), value);
-          map.set(name, [...(map.get(name) ?? []), value]);
-        }
-        const positions = Array.from({ length: table.size }, (_, i) => i);
-        expect(positions.map((i) => [table.nameAt(i), [...table.textsOf(i)].reverse()])).to.deep.equal([
-          ...map,
-        ]);
-        expect(positions.map((i) => table.lastOf(i))).to.deep.equal(
-          [...map.values()].map((values) => values.at(-1)),
-        );
-        expect([...map.keys()].map((name) => table.find(name))).to.deep.equal(positions);
-        expect(table.find('missing')).to.equal(-1);
-      }),
-    ));
-
-  it('holds texts of any size', async () => {
-    const table = await NameTable.create();
-    const long = ['x'.repeat(2 ** 20 - 8), 'y'.repeat(3_000_000), 'z'.repeat(2 ** 20 - 7)];
-    for (const [i, one] of [...long, 'short', ...long].entries()) table.push(table.add(one), `${i}${one}`);
-    expect(table.size).to.equal(4);
-    for (const [i, one] of [...long, 'short'].entries()) {
-      expect(table.nameAt(i) === one).to.equal(true);
-      expect(table.lastOf(i) === `${i === 3 ? 3 : i + 4}${one}`).to.equal(true);
-    }
-  });
-
-  it('has at most 2,000,000 names', async function () {
-    this.timeout(60_000);
-    const table = await NameTable.create();
-    for (let i = 0; i < 2_000_000; i++) table.add(String(i));
-    expect(table.add('7')).to.equal(7);
-    const message = 'the list has more than 2000000 names, which is the limit of this format';
-    expect(() => table.add('more')).to.throw(message);
-  });
 });

@@ -63,10 +63,10 @@ describe('Lists in every format', () => {
           // The rest of a page is read as if the page was shorter.
           if (format === 'npm') expect(outcome).to.deep.equal(expected(document));
           else if (isWhole) {
-            // Only lists of lines, which say nothing about their end, and only between two lines or objects.
-            expect(['lines', 'jsonl', 'rubygems', 'debian']).to.include(format);
+            // Only lists of lines and HTML, which say nothing about their end, and only between two lines, objects or links.
+            expect(['lines', 'jsonl', 'rubygems', 'debian', 'pypi']).to.include(format);
             expect(outcome).to.deep.equal(expected(part));
-            if (format !== 'jsonl') expect(part.at(-1)).to.equal(0x0a);
+            if (!['jsonl', 'pypi'].includes(format)) expect(part.at(-1)).to.equal(0x0a);
           } else
             expect(outcome).to.match(/cut off|empty|malformed|expected|no Version|no packages|valid UTF-8/);
         }

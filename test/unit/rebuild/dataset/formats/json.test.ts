@@ -2,8 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import type { JsonPaths } from '../../../../../src/config/json-paths.js';
-import { Document } from '../../../../../src/rebuild/dataset/documents/document.js';
-import { Documents } from '../../../../../src/rebuild/dataset/documents/documents.js';
+import { Document, Documents } from '../../../../../src/rebuild/dataset/documents/documents.js';
 import { json } from '../../../../../src/rebuild/dataset/formats/json.js';
 import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../../support/list-server.js';
 
@@ -38,7 +37,7 @@ describe('The format json', () => {
       '[{"n":"a","v":"1","w":5},{"n":"b","w":7},{"n":"a","v":"2"}]',
     );
     expect(outcome).to.deep.equal([
-      { name: 'a', version: '2', weight: '' },
+      { name: 'a', version: '2', weight: '0' },
       { name: 'b', version: '', weight: '7' },
     ]);
   });
@@ -103,17 +102,37 @@ describe('The format json', () => {
       override open(url: string): Promise<Document> {
         const body = Readable.from([Buffer.from(`{"i":["${++opened}"],"next":"?${opened}"}`)]);
         const origin = { body, address: url, bytes: undefined, validators: undefined };
-        return Promise.resolve(new Document(origin, transfer, { max: 1000, bytes: 0, textBytes: 0 }));
+        return Promise.resolve(new Document(origin, { transfer, maxBytes: 1000 }));
       }
     }
     const pages = new Pages(['http://127.0.0.1/list'], { transfer, maxBytes: 1000, reservedBytes: 0 });
-    const failure = await json
-      .read(pages, next)
-      [Symbol.asyncIterator]()
-      .next()
-      .catch((error: unknown) => error);
+    const read = async () => {
+      const items = json.read(pages, { jsonPaths: next, packageUrlTemplate: undefined });
+      for await (const batch of items) expect(batch.length).to.be.at.most(1);
+    };
+    const failure = await read().catch((error: unknown) => error);
     expect(failure).to.include({ name: 'DatasetError', message: 'there are more than 100000 pages' });
     expect(opened).to.equal(100_000);
+  });
+
+  it('is rejected at an address that is not of its origin, which is named without secrets', async () => {
+    for (const [address, place] of [
+      ['http://a:hush@127.0.0.2:1/x?token=hush', 'http://127.0.0.2:1'],
+      ['https://HOST/x', 'https://HOST'],
+      ['blob:http://HOST/x', 'blob:'],
+      ['BLOB:http://HOST/x', 'blob:'],
+      ['filesystem:http://HOST/x', 'filesystem:'],
+      ['file:///x', 'file:'],
+      ['data:,["b"]', 'data:'],
+    ] as const) {
+      const server = await serve((_url, { host = '' }) =>
+        JSON.stringify({ i: ['a'], next: address.replace('HOST', host) }),
+      );
+      const expected = place.replace('HOST', new URL(server.url).host);
+      const outcome = await convert('json', `${server.origin}/list?token=hush`, { paths: next });
+      expect(outcome).to.equal(`page 1: an address in it leads to ${expected} instead of ${server.origin}`);
+      expect(server.requests).to.have.length(1);
+    }
   });
 
   for (const [what, paths, body, reason] of [
@@ -122,12 +141,6 @@ describe('The format json', () => {
       next,
       '{"i":["a"],"next":"?a=1"}',
       'page 1: the next page is one that was read before: check `next` in DATASET_JSON',
-    ],
-    [
-      'names a page of another origin',
-      next,
-      '{"i":["a"],"next":"http://127.0.0.2:1/x"}',
-      'page 1: an address in it leads to another origin, or out of the folder',
     ],
     ['has no address', next, '{"i":["a"],"next":"http://["}', 'page 1: "http://[" is not an address'],
     [
@@ -148,9 +161,9 @@ describe('The format json', () => {
       'has an item without a name',
       byName,
       '[{"n":"a"},{"m":"b"}]',
-      'page 1: item 1: `n` (DATASET_JSON) is not a string: it is missing',
+      'page 1: item 1: name is not a string: it is missing',
     ],
-    ['has a number as name', byName, '[{"n":1}]', 'page 1: item 0: `n` (DATASET_JSON) is not a string: "1"'],
+    ['has a number as name', byName, '[{"n":1}]', 'page 1: item 0: name is not a string: "1"'],
     [
       'has objects without DATASET_JSON',
       root,
@@ -161,7 +174,7 @@ describe('The format json', () => {
       'has half a surrogate pair',
       root,
       '["\\ud800"]',
-      'page 1: item 0: the name has half a surrogate pair: "\\ud800"',
+      'page 1: item 0: name has half a surrogate pair: "\\ud800"',
     ],
     ['has two documents', root, '["a"]["b"]', 'page 1: expected JSON, but it is malformed after byte 4'],
   ] as const) {

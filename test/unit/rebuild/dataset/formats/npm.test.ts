@@ -8,9 +8,10 @@ import {
   type Answer,
 } from '../../../../support/list-server.js';
 
-const page = (...ids: string[]) =>
+const page = (...ids: string[]) => pageOf(9, ...ids);
+const pageOf = (total: number | undefined, ...ids: string[]) =>
   JSON.stringify({
-    total_rows: 9,
+    total_rows: total,
     offset: 0,
     rows: ids.map((id) => ({ id, key: id, value: { rev: '1-a' } })),
   });
@@ -39,7 +40,22 @@ describe('The format npm', () => {
   it('misses no name if the last one was deleted meanwhile, and ends with a page that has nothing after it', async () => {
     const { outcome } = await convertFrom(page('a', 'b'), page('c'), page());
     expect(outcome).to.deep.equal(named('a', 'b', 'c'));
-    expect((await convertFrom(page('a'), page('a'))).outcome).to.deep.equal(named('a'));
+    expect((await convertFrom(pageOf(1, 'a'), pageOf(1, 'a'))).outcome).to.deep.equal(named('a'));
+    expect((await convertFrom(page('a'), page())).outcome).to.deep.equal(named('a'));
+  });
+
+  it('is rejected if the server sends one row a page, also if some were deleted meanwhile', async () => {
+    const reason = 'the server sends one row a page: expected more, to get beyond the first name';
+    for (const total of [2, 9, undefined]) {
+      const { outcome } = await convertFrom(pageOf(total, 'a'), pageOf(total, 'a'));
+      expect(outcome, String(total)).to.equal(`page 2: ${reason}`);
+    }
+    expect((await convertFrom(page('a'), page('b'), page('b'))).outcome).to.equal(`page 3: ${reason}`);
+  });
+
+  it('has all names of a server that sends two rows a page', async () => {
+    const { outcome } = await convertFrom(page('a', 'b'), page('b', 'c'), page('c', 'd'), page('d'));
+    expect(outcome).to.deep.equal(named('a', 'b', 'c', 'd'));
   });
 
   it('leaves out design documents, also at the end of a page', async () => {
@@ -83,7 +99,7 @@ describe('The format npm', () => {
       '{"error":"x","reason":"y"}',
       'page 2: expected a page of _all_docs: it has no array `rows`',
     ],
-    ['has rows without id', '{"rows":[{"key":"c"}]}', 'page 2: rows[0].id is not a string: it is missing'],
+    ['has rows without id', '{"rows":[{"key":"c"}]}', 'page 2: rows[0]: name is not a string: it is missing'],
     [
       'has a map of rows',
       '{"rows":{"c":{"id":"c"}}}',

@@ -9,7 +9,7 @@ describe('The format packagist', () => {
       return file === undefined ? undefined : JSON.stringify(file);
     });
     const outcome = await convert('packagist', `${origin}/repo/packages.json`);
-    return { outcome, requests: requests.map(({ url }) => url) };
+    return { outcome, requests: requests.map(({ url }) => url), origin };
   }
 
   it('follows included files, and those that they include, each once', async () => {
@@ -46,6 +46,24 @@ describe('The format packagist', () => {
     ]);
   });
 
+  it('reads what PHP has encoded as Composer does', async () => {
+    const packages = { 'a/a': {}, 'b/b': {} };
+    const include = { packages };
+    for (const root of [
+      { 'available-packages': [], packages },
+      { 'available-packages': {}, includes: { 'all.json': {} } },
+      { 'available-packages': null, packageNames: [], list: null, packages },
+      { 'available-packages': [], list: '', packages },
+      { 'available-packages': { 1: 'a/a', 5: 'b/b' }, packages: [] },
+      { packageNames: { 1: 'a/a', 5: 'b/b' } },
+      { packages: { 1: { '1.0': { name: 'a/a' } }, 5: [{ name: 'b/b' }] } },
+      { packages: [{ '1.0': { name: 'a/a' } }, { '1.0': { name: 'b/b' } }] },
+    ]) {
+      const { outcome } = await convertFrom({ '/repo/packages.json': root, '/repo/all.json': include });
+      expect(outcome, JSON.stringify(root)).to.deep.equal([{ name: 'a/a' }, { name: 'b/b' }]);
+    }
+  });
+
   for (const [what, root, reason] of [
     [
       'patterns alone',
@@ -60,7 +78,7 @@ describe('The format packagist', () => {
     [
       'an address of another origin',
       { includes: { 'http://127.0.0.2:1/x': {} } },
-      'an address in it leads to another origin, or out of the folder',
+      'an address in it leads to http://127.0.0.2:1 instead of ORIGIN',
     ],
     [
       'a file that is missing',
@@ -68,8 +86,12 @@ describe('The format packagist', () => {
       "included file 1: the dataset's server responded with 404 instead of 200",
     ],
     ['no package', { packages: [] }, 'the list has no packages'],
-    ['a name that is a number', { packageNames: [1] }, 'packageNames[0] is not a string: "1"'],
-    ['packages in an array', { packages: [{ name: 'a/a' }] }, 'a key of `packages` is not a string: "0"'],
+    ['a name that is a number', { packageNames: [1] }, 'packageNames[0]: name is not a string: "1"'],
+    [
+      'packages in an array',
+      { packages: [{ name: 'a/a' }] },
+      'packages[0]: name is not a string: it is missing',
+    ],
     [
       'nothing of a repository',
       { name: 'a/a', require: {} },
@@ -78,12 +100,13 @@ describe('The format packagist', () => {
     [
       'a list that is a file',
       { list: 'file:///etc/hostname' },
-      'an address in it leads to another origin, or out of the folder',
+      'an address in it leads to file: instead of ORIGIN',
     ],
-    ['a list without names', { list: '/repo/packages.json' }, 'list: expected an array `packageNames`'],
+    ['a list without names', { list: '/repo/packages.json' }, 'list: expected names in `packageNames`'],
   ] as const) {
     it(`rejects a repository with ${what}`, async () => {
-      expect((await convertFrom({ '/repo/packages.json': root })).outcome).to.equal(reason);
+      const { outcome, origin } = await convertFrom({ '/repo/packages.json': root });
+      expect(outcome).to.equal(reason.replace('ORIGIN', origin));
     });
   }
 });

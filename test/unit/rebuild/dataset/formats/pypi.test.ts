@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { convert, useListServer } from '../../../../support/list-server.js';
+import { convert, useListServer, withStatus } from '../../../../support/list-server.js';
 
-const JSON_TYPE = 'application/vnd.pypi.simple.v1+json';
 const json = (names: string[], version = '1.0') =>
   JSON.stringify({ meta: { 'api-version': version }, projects: names.map((name) => ({ name })) });
 const html = (body: string) => `<!DOCTYPE html><html><body>${body}</body></html>`;
@@ -10,12 +9,21 @@ describe('The format pypi', () => {
   const serve = useListServer();
   const convertFrom = async (body: string) => convert('pypi', (await serve(() => body)).url);
 
-  it('asks for JSON alone, and after 406 for HTML', async () => {
-    const server = await serve((_url, { accept }) =>
-      accept === JSON_TYPE ? (response) => response.writeHead(406).end() : html('<a href="/a/">A</a>'),
-    );
-    expect(await convert('pypi', server.url)).to.deep.equal([{ name: 'A' }]);
-    expect(server.requests.map(({ headers }) => headers.accept)).to.deep.equal([JSON_TYPE, 'text/html']);
+  for (const status of [400, 404, 406, 415]) {
+    it(`is asked for once, as pip does, by a server that answers other requests by ${status}`, async () => {
+      const isPip = (accept = '') => accept.includes('simple.v1+json') && accept.includes('text/html');
+      const page = html('<a href="/a/">A</a>');
+      const server = await serve((_url, { accept }) => (isPip(accept) ? page : withStatus(status)()));
+      expect(await convert('pypi', server.url)).to.deep.equal([{ name: 'A' }]);
+      expect(server.requests).to.have.length(1);
+    });
+  }
+
+  it('tells JSON and HTML apart by the first character', async () => {
+    for (const body of [json(['a']), `\uFEFF\n ${json(['a'])}`, `\uFEFF\n${html('<a href="a/">a</a>')}`]) {
+      const server = await serve(withStatus(200, { 'Content-Type': 'text/plain' }, body));
+      expect(await convert('pypi', server.url), body).to.deep.equal([{ name: 'a' }]);
+    }
   });
 
   it('takes names that are equal after normalisation as one, in the first spelling', async () => {
@@ -33,8 +41,59 @@ describe('The format pypi', () => {
       '<a href="i/">i &amp; j</a><a href="k">&#107;</a>',
     ];
     expect(await convertFrom(html(links.join('\n')))).to.deep.equal(
-      ['A_b', 'c+d', 'e', 'f', 'k'].map((name) => ({ name })),
+      ['A_b', 'c+d', 'f'].map((name) => ({ name })),
     );
+  });
+
+  it('takes links that lead to no folder if none does', async () => {
+    const links = '<a href="/">Home</a><a href="a">A</a> <a href=b>b<a href="c#x">&#99;</a><a href="A">a</a>';
+    expect(await convertFrom(html(links))).to.deep.equal(['A', 'b', 'c'].map((name) => ({ name })));
+  });
+
+  /** The folders flask, a-b, a name of 60 characters, and what else listings show. */
+  const long = `${'long-'.repeat(11)}names`;
+  const listings: Record<string, string> = {
+    nginx: `<html><head><title>Index of /simple/</title></head><body><h1>Index of /simple/</h1><hr><pre><a href="../">../</a>
+<a href="flask/">flask/</a>      26-Nov-2026 10:00     -
+<a href="a-b/">a-b/</a>      26-Nov-2026 10:00     -
+<a href="${long}/">${long.slice(0, 47)}..&gt;</a> 26-Nov-2026 10:00     -
+<a href="index.txt">index.txt</a>      26-Nov-2026 10:00    12
+</pre><hr></body></html>`,
+    Apache: `<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN"><html><body><table>
+<tr><th><a href="?C=N;O=D">Name</a></th><th><a href="?C=M;O=A">Last modified</a></th></tr>
+<tr><td><img src="/icons/back.gif" alt="[PARENTDIR]"></td><td><a href="/">Parent Directory</a></td></tr>
+<tr><td><a href="flask/"><img src="/icons/folder.gif" alt="[DIR]"></a></td><td><a href="flask/">flask/</a></td></tr>
+<tr><td><a href="a-b/">a-b/</a></td></tr><tr><td><a href="${long}/">${long.slice(0, 20)}..&gt;</a></td></tr>
+<tr><td><a href="robots.txt">robots.txt</a></td></tr></table></body></html>`,
+    'python3 -m http.server': `<!DOCTYPE HTML><html lang="en"><body><h1>Directory listing for /simple/</h1><ul>
+<li><a href="flask/">flask/</a></li><li><a href="a-b/">a-b@</a></li><li><a href="${long}/">${long}/</a></li>
+<li><a href="readme.txt">readme.txt</a></li><li><a href="link.txt">link.txt@</a></li></ul></body></html>`,
+    lighttpd: `<!DOCTYPE html><html><body><table><tr class="d"><td class="n"><a href="../">..</a>/</td></tr>
+<tr class="d"><td class="n"><a href="flask/">flask</a>/</td></tr><tr class="d"><td class="n"><a href="a-b/">a-b</a>/</td></tr>
+<tr class="d"><td class="n"><a href="${long}/">${long}</a>/</td></tr><tr><td class="n"><a href="x">x</a></td></tr></table></body></html>`,
+    Caddy: `<!DOCTYPE html><html><body><h1><a href="/">/</a><a href="../">mirror</a>/<a href="/simple/">simple</a>/</h1>
+<a href=".."><span class="go-up">Up</span></a><a href="./?sort=name&order=desc">Name</a>
+${['flask', 'a-b', long].map((name) => `<a href="./${name}/"><svg><path d="M0"/></svg>\n<span class="name">${name}/</span></a>`).join('\n')}
+<a href="./robots.txt"><svg><path/></svg><span class="name">robots.txt</span></a></body></html>`,
+  };
+  for (const [server, page] of Object.entries(listings)) {
+    it(`takes the folders in a listing of ${server}`, async () => {
+      const { origin } = await serve(() => page);
+      expect(await convert('pypi', `${origin}/simple/`)).to.deep.equal(
+        ['flask', 'a-b', long].map((name) => ({ name })),
+      );
+    });
+  }
+
+  it('needs no end tags that are optional in HTML', async () => {
+    for (const page of [
+      '<!DOCTYPE html><title>Index</title><a href="a/">a</a>',
+      '<html><body><ul><li><a href="a/">a</a><li>1 < 2 &amp; &',
+      '<html><body><table><tr><td><a href="a/">a</a>\n<!-- end -->\n',
+      '<!DOCTYPE html><a href="a/">a</a><p>é 🚀',
+    ]) {
+      expect(await convertFrom(page), page).to.deep.equal([{ name: 'a' }]);
+    }
   });
 
   const index = 'expected a Simple index: `meta.api-version` 1.x and an array `projects`';
@@ -46,7 +105,7 @@ describe('The format pypi', () => {
     [
       'with a project without a name',
       '{"meta":{"api-version":"1.0"},"projects":[{}]}',
-      'projects[0].name is not a string: it is missing',
+      'projects[0]: name is not a string: it is missing',
     ],
     [
       'without links',
@@ -54,10 +113,14 @@ describe('The format pypi', () => {
       'expected a Simple index, but the page has no link to a project',
     ],
     [
-      'that is not closed',
-      '<html><body><a href="a">a</a>',
-      'the page is cut off after byte 29: it has no </html> or </body>',
+      'of folders without their names',
+      html('<a href="flask/">Open</a><a href="b/"></a><a href="a.txt">a.txt</a>'),
+      'the text of no link to a folder is the name of the folder: that of "flask/" is "Open"',
     ],
+    ...['<p><a href="a">a</a><a hre', '<p><a href="a">a</a><a href="b">', '<p><a href="a">a</a></bod'].map(
+      (page) =>
+        ['cut off', page, `the page is cut off after byte ${page.length}, within a tag or a link`] as const,
+    ),
     ['that is text', 'name,version\n', 'expected JSON, but it is malformed after byte 0'],
     [
       'that is not UTF-8',
@@ -68,7 +131,7 @@ describe('The format pypi', () => {
     it(`rejects an index ${what}`, async () => {
       if (reason === undefined) {
         const server = await serve(() => Buffer.from(body, 'latin1'));
-        expect(await convert('pypi', server.url)).to.equal('not valid UTF-8 after byte 0');
+        expect(await convert('pypi', server.url)).to.equal('link 1: not valid UTF-8');
       } else expect(await convertFrom(body)).to.equal(reason);
     });
   }

@@ -48,6 +48,14 @@ describe('The format rubygems', () => {
     ]);
   });
 
+  it('ignores lines of metadata that are not followed by ---', async () => {
+    for (const metadata of ['created_at: 2024-04-01T00:00:05Z', 'format: 1', 'created_at:\r\nsize:2']) {
+      expect(await convertFrom(`${metadata}\na 1 c\n`), metadata).to.deep.equal([
+        { name: 'a', version: '1' },
+      ]);
+    }
+  });
+
   for (const [what, lines, reason] of [
     [
       'a line of another kind',
@@ -59,6 +67,12 @@ describe('The format rubygems', () => {
       'a 1 c\nb c d\na 2 c\n',
       'line 2: expected a name, versions and a checksum: "b c d"',
     ],
+    [
+      'metadata after ---',
+      '---\na 1 c\nsize: 2\n',
+      'line 3: expected a name, versions and a checksum: "size: 2"',
+    ],
+    ['only metadata', 'created_at: 2024-04-01T00:00:05Z\n', 'the list has no packages'],
     ['only names', 'a\nb\n', 'the list has no packages'],
     [
       'a last line that may be cut off',

@@ -1,12 +1,11 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
-import { readRows, type Row } from '../../../../src/rebuild/dataset/rows.js';
-import { itemsOf, streamOf } from '../../../support/batches.js';
 import { packagesNamed, toCsv } from '../../../support/datasets.js';
+import { readRows, type Row } from '../../../support/rows.js';
 
 function rowsOf(csv: string, urlTemplate?: string): Promise<Row[]> {
-  return itemsOf(readRows(streamOf([Buffer.from(csv)]), urlTemplate));
+  return readRows([Buffer.from(csv)], urlTemplate);
 }
 
 /** The first row, which is on line 2: its package, or the reason why it is bad. */
@@ -34,7 +33,7 @@ function textOf(start: string, character: string, bytes: number): string {
   return text + 'x'.repeat(bytes - Buffer.byteLength(text));
 }
 
-describe('readRows', () => {
+describe('PackageCheck', () => {
   const headers: [what: string, csv: string][] = [
     ['in the usual order', csvWith({})],
     ['among others', `x,name,url,,package_no,Name,version\n1,alpha,${BASE}a,2,7,3,1.2\n`],
@@ -46,14 +45,6 @@ describe('readRows', () => {
       expect(await rowsOf(csv)).to.deep.equal([{ line: 2, entry: ALPHA }]);
     });
   }
-
-  it('reports the names of the columns, before any row', async () => {
-    const seen: unknown[] = [];
-    const onHeader = (columns: readonly string[]) => seen.push(columns);
-    const batches = readRows(streamOf([Buffer.from(csvWith({}))]), undefined, onHeader);
-    for await (const rows of batches) seen.push(...rows);
-    expect(seen).to.deep.equal([['package_no', 'name', 'version', 'url'], { line: 2, entry: ALPHA }]);
-  });
 
   describe('by default', () => {
     it('sets version `latest`', async () => {

@@ -1,0 +1,239 @@
+import xxhash from 'xxhash-wasm';
+import { DatasetError } from './dataset-error.js';
+
+/** Maximum number of names of a format that must compare them, by the contract. With versions of ten characters they take 120 MB. */
+const MAX_NAMES = 2_000_000;
+
+/** Size of a block of records, in bytes. A larger record has its own. */
+const BLOCK_BYTES = 2 ** 20;
+/** Maximum number of blocks, so that an address has 32 bits: 4 GiB. */
+const MAX_BLOCKS = 2 ** 12;
+
+/** Parts of a record: size of its text, address of the last text of a name or of the text before, number and hash of a name. */
+const LINK = 4;
+const NUMBER = 8;
+const HASH = 16;
+/** Where the text begins in the record of a text, and in that of a name. */
+const TEXT_BYTES = 8;
+const NAME_BYTES = 20;
+
+/** Set in the size. */
+const IS_TEXT = 0x80000000;
+const IS_MARKED = 0x40000000;
+const SIZE_MASK = 0x3fffffff;
+
+/** Items of a batch: few enough for the memory, enough to make the cost of a batch negligible. */
+const BATCH = 1000;
+
+/** The address of no record, and the slot of no name. */
+const NONE = 0;
+
+/** The table grows when more than this part of its slots is taken: a missing name costs two comparisons. */
+const MAX_LOAD = 0.5;
+
+/**
+ * Names in the order of their first occurrence, each with a number, a mark and texts, such as versions. They are outside the heap:
+ * a `Map` of so many strings would exceed `HEAP_MB` of a rebuild. A name takes 20 bytes, its text, and 8 to 16 bytes of slots. It
+ * is known by its address, which is never 0. A hash only says where a name may be; the names themselves are compared.
+ */
+export class Table {
+  /** Records of bytes, which never move. */
+  readonly #blocks: Buffer[] = [Buffer.allocUnsafe(BLOCK_BYTES)];
+  /** Where the next record begins in each block. */
+  readonly #ends = [1];
+  /** Addresses of names, by the hash of the name (open addressing). */
+  #slots = new Uint32Array(2 ** 12);
+  #size = 0;
+  #marked = 0;
+
+  private constructor(
+    private readonly hashOf: (name: string) => number,
+    private readonly maxNames: number,
+  ) {}
+
+  static async create(maxNames = MAX_NAMES): Promise<Table> {
+    const hashes = await xxhash();
+    return new Table((name) => hashes.h32(name), maxNames);
+  }
+
+  /** Number of names. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Number of marked names. */
+  get marked(): number {
+    return this.#marked;
+  }
+
+  /** The address of a name; 0 if it is missing. */
+  find(name: string): number {
+    return this.#slots[this.#slotOf(this.#writeName(name))] as number;
+  }
+
+  /**
+   * Adds a name, unless it is there.
+   * @param number is set only if the name is new.
+   * @returns its address. @throws {DatasetError} if there are too many.
+   */
+  add(name: string, number = NaN): number {
+    const address = this.#writeName(name);
+    const slot = this.#slotOf(address);
+    const found = this.#slots[slot] as number;
+    if (found !== NONE) return found;
+    if (this.#size === this.maxNames) {
+      throw new DatasetError(
+        `the list has more than ${this.maxNames} names, which is the limit of this format`,
+      );
+    }
+    this.#claim(address, NAME_BYTES);
+    this.setNumber(address, number);
+    this.#slots[slot] = address;
+    if (++this.#size > MAX_LOAD * this.#slots.length) this.#grow();
+    return address;
+  }
+
+  /** The addresses of all names. */
+  *addresses(): Generator<number> {
+    for (const [i, end] of this.#ends.entries()) {
+      for (let start = i === 0 ? 1 : 0; start < end;) {
+        const address = i * BLOCK_BYTES + start;
+        const isText = (this.#read(address) & IS_TEXT) !== 0;
+        if (!isText) yield address;
+        start += (isText ? TEXT_BYTES : NAME_BYTES) + this.#sizeOf(address);
+      }
+    }
+  }
+
+  /** Calls `toItem` with the address of each name. @returns what it returns, in batches, without undefined. */
+  *map<T>(toItem: (address: number) => T | undefined): Generator<T[]> {
+    let batch: T[] = [];
+    for (const address of this.addresses()) {
+      const item = toItem(address);
+      if (item === undefined || batch.push(item) < BATCH) continue;
+      yield batch;
+      batch = [];
+    }
+    yield batch;
+  }
+
+  nameAt(address: number): string {
+    return this.#textAt(address, NAME_BYTES);
+  }
+
+  numberAt(address: number): number {
+    return this.#blockOf(address).readDoubleLE(startOf(address) + NUMBER);
+  }
+
+  setNumber(address: number, number: number): void {
+    this.#blockOf(address).writeDoubleLE(number, startOf(address) + NUMBER);
+  }
+
+  isMarked(address: number): boolean {
+    return (this.#read(address) & IS_MARKED) !== 0;
+  }
+
+  mark(address: number): void {
+    if (this.isMarked(address)) return;
+    this.#marked++;
+    this.#write(address, this.#read(address) | IS_MARKED);
+  }
+
+  /** Adds a text to a name. */
+  push(address: number, text: string): void {
+    const added = this.#writeText(text, TEXT_BYTES, IS_TEXT);
+    this.#write(added + LINK, this.#read(address + LINK));
+    this.#claim(added, TEXT_BYTES);
+    this.#write(address + LINK, added);
+  }
+
+  /** The last text of a name. */
+  lastOf(address: number): string | undefined {
+    return this.textsOf(address).next().value ?? undefined;
+  }
+
+  /** All texts of a name, the last one first. */
+  *textsOf(address: number): Generator<string, undefined> {
+    for (let text = this.#read(address + LINK); text !== NONE; text = this.#read(text + LINK)) {
+      yield this.#textAt(text, TEXT_BYTES);
+    }
+  }
+
+  #writeName(name: string): number {
+    const address = this.#writeText(name, NAME_BYTES, 0);
+    this.#write(address + LINK, NONE);
+    this.#write(address + HASH, this.hashOf(name));
+    return address;
+  }
+
+  /** Writes a record after the last one. The next one overwrites it unless it is claimed. @returns its address. */
+  #writeText(text: string, head: number, flag: number): number {
+    const bytes = Buffer.byteLength(text);
+    let block = this.#blocks.at(-1) as Buffer;
+    let start = this.#ends.at(-1) as number;
+    if (start >= BLOCK_BYTES || start + head + bytes > block.length) {
+      if (this.#blocks.length === MAX_BLOCKS) throw new DatasetError('the names and versions exceed 4 GiB');
+      block = Buffer.allocUnsafe(Math.max(BLOCK_BYTES, head + bytes));
+      this.#blocks.push(block);
+      this.#ends.push((start = 0));
+    }
+    block.writeUInt32LE((bytes | flag) >>> 0, start);
+    block.write(text, start + head);
+    return (this.#blocks.length - 1) * BLOCK_BYTES + start;
+  }
+
+  #claim(address: number, head: number): void {
+    this.#ends[this.#ends.length - 1] = startOf(address) + head + this.#sizeOf(address);
+  }
+
+  /** The slot of a name, or the empty one for it. @param address of a record with this name. */
+  #slotOf(address: number): number {
+    const mask = this.#slots.length - 1;
+    let slot = this.#read(address + HASH) & mask;
+    for (; ; slot = (slot + 1) & mask) {
+      const found = this.#slots[slot] as number;
+      if (found === NONE || this.#isSame(found, address)) return slot;
+    }
+  }
+
+  #grow(): void {
+    const addresses = this.#slots;
+    this.#slots = new Uint32Array(2 * addresses.length);
+    for (const address of addresses) {
+      if (address !== NONE) this.#slots[this.#slotOf(address)] = address;
+    }
+  }
+
+  #isSame(a: number, b: number): boolean {
+    const size = this.#sizeOf(a);
+    if (this.#read(a + HASH) !== this.#read(b + HASH) || size !== this.#sizeOf(b)) return false;
+    const [startA, startB] = [startOf(a) + NAME_BYTES, startOf(b) + NAME_BYTES];
+    return this.#blockOf(a).compare(this.#blockOf(b), startB, startB + size, startA, startA + size) === 0;
+  }
+
+  #textAt(address: number, head: number): string {
+    const start = startOf(address) + head;
+    return this.#blockOf(address).toString('utf8', start, start + this.#sizeOf(address));
+  }
+
+  #sizeOf(address: number): number {
+    return this.#read(address) & SIZE_MASK;
+  }
+
+  #read(address: number): number {
+    return this.#blockOf(address).readUInt32LE(startOf(address));
+  }
+
+  #write(address: number, value: number): void {
+    this.#blockOf(address).writeUInt32LE(value >>> 0, startOf(address));
+  }
+
+  #blockOf(address: number): Buffer {
+    return this.#blocks[Math.floor(address / BLOCK_BYTES)] as Buffer;
+  }
+}
+
+/** Where a record begins in its block. */
+function startOf(address: number): number {
+  return address % BLOCK_BYTES;
+}

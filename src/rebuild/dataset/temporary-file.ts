@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { open, statfs, unlink, type FileHandle } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatasetError } from './dataset-error.js';
+import { CHUNK_BYTES } from './documents/decompress.js';
+
+/**
+ * Bytes written between two checks of the free space. Each check requires this much, so that a transfer by
+ * itself never uses the reserve; 1 MiB makes the cost of the checks (0.1 ms each) negligible.
+ */
+const SPACE_CHECK_BYTES = 2 ** 20;
+/** Maximum age of such a check, in milliseconds, for a slow transfer to a disk that other processes fill. */
+const SPACE_CHECK_MS = 1000;
+
+/**
+ * Creates a temporary file that disappears when it is closed. If this process is killed, nothing is left: at most an empty file,
+ * between the two calls. So nothing has to be cleaned up in a folder that other processes may use, too.
+ */
+export async function openTemporaryFile(): Promise<FileHandle> {
+  const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
+  try {
+    const file = await open(path, 'wx+', 0o600);
+    await unlink(path);
+    return file;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new DatasetError(`no file can be created in the temporary folder (TMPDIR): ${code}`, { cause });
+  }
+}
+
+/** Reads a file from its beginning. Not a stream of Node, because that closes its file when it ends. */
+export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
+  for (let position = 0; ;) {
+    const { buffer, bytesRead } = await file.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    position += bytesRead;
+  }
+}
+
+/**
+ * Passes on chunks that are written to a temporary file.
+ * @param reservedBytes free space reserved for others.
+ * @throws {DatasetError} if the free space runs out.
+ */
+export async function* limitByFreeSpace(
+  source: AsyncIterable<Buffer>,
+  reservedBytes: number,
+): AsyncGenerator<Buffer> {
+  let written = 0;
+  let unchecked = 0;
+  let checkedAt = -Infinity;
+  for await (const chunk of source) {
+    unchecked += chunk.length;
+    if (unchecked > SPACE_CHECK_BYTES || performance.now() - checkedAt > SPACE_CHECK_MS) {
+      const { bavail, bsize } = await statfs(tmpdir());
+      if (bavail * bsize - reservedBytes < chunk.length + SPACE_CHECK_BYTES) {
+        throw new DatasetError(
+          `the dataset has more than ${written} bytes, and the temporary folder has no room for more`,
+        );
+      }
+      unchecked = chunk.length;
+      checkedAt = performance.now();
+    }
+    yield chunk;
+    written += chunk.length;
+  }
+}
