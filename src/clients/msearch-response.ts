@@ -28,8 +28,18 @@ interface SearchResponse {
   error?: SearchError & { root_cause?: SearchError[]; index?: string };
   timed_out?: boolean;
   _shards?: { failed: number };
-  hits?: { hits?: { fields: { entry: [base64: string] }; matched_queries?: string[] }[] };
+  hits?: { hits?: Hit[] };
 }
+
+/** A hit, with its entry or, if that was cut out, the number of it. */
+interface Hit {
+  fields: number | { entry: [base64: string] };
+  matched_queries?: string[];
+}
+
+/** What is before and after the entry of a hit, as Elasticsearch writes it. */
+const BEFORE_ENTRY = '"fields":{"entry":["';
+const AFTER_ENTRY = '"]}';
 
 /** Status of a search that a busy node has not begun. */
 const TOO_MANY = 429;
@@ -43,7 +53,8 @@ const TOO_MANY = 429;
  * @throws {ElasticsearchUnavailableError} for other temporary failures, {SearchRefusedError}.
  */
 export function parseResponse(text: string, searches: number, index: string): Hits[] {
-  return responsesIn(text, searches).map(({ status, error, timed_out, _shards, hits }) => {
+  const { entries, rest } = cutOutEntries(text);
+  return responsesIn(rest, searches).map(({ status, error, timed_out, _shards, hits }) => {
     if (error?.type === 'index_not_found_exception') throw new IndexGoneError(error.index ?? index);
     if (error?.type === 'index_closed_exception') throw new IndexClosedError(error.index ?? index);
     if (error !== undefined) {
@@ -59,17 +70,41 @@ export function parseResponse(text: string, searches: number, index: string): Hi
     }
     const found = hits?.hits ?? [];
     return {
-      entries: found.map((hit) => hit.fields.entry[0]),
+      entries: found.map(({ fields }) =>
+        typeof fields === 'number' ? (entries[fields] as string) : fields.entry[0],
+      ),
       exact: found.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
     };
   });
 }
 
-/** @throws {NodeUnavailableError} unless there is a response for each search: a proxy may have truncated or compressed them. */
+/**
+ * Replaces each entry by its number, which makes parsing three times as fast: base64 has no escapes. Half of the service's
+ * time of an uncached search was that of `JSON.parse`.
+ */
+function cutOutEntries(text: string): { entries: string[]; rest: string } {
+  const [start = '', ...parts] = text.split(BEFORE_ENTRY);
+  const entries: string[] = [];
+  let rest = start;
+  for (const part of parts) {
+    const end = part.indexOf(AFTER_ENTRY);
+    if (end === -1) throw incomplete();
+    rest += `"fields":${entries.length}${part.slice(end + AFTER_ENTRY.length)}`;
+    entries.push(part.slice(0, end));
+  }
+  return { entries, rest };
+}
+
+/** A proxy may have truncated or compressed a response. */
+function incomplete(): NodeUnavailableError {
+  return new NodeUnavailableError('the response of Elasticsearch is not complete');
+}
+
+/** @throws {NodeUnavailableError} unless there is a response for each search. */
 function responsesIn(text: string, searches: number): SearchResponse[] {
   const { responses } = parse(text) ?? {};
   if (responses?.length === searches) return responses;
-  throw new NodeUnavailableError('the response of Elasticsearch is not complete');
+  throw incomplete();
 }
 
 function parse(text: string): { responses?: SearchResponse[] } | null {
