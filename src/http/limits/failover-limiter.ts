@@ -64,23 +64,15 @@ export class FailoverLimiter {
   async take(client: string, points: number): Promise<RateLimitState> {
     const exhausted = this.exhausted(client);
     if (exhausted !== undefined) return exhausted;
-    const state = (await this.#takeShared(client, points)) ?? (await this.#local.take(client, points));
-    if (state.used >= this.policy.points)
-      this.#exhausted.set(client, true, { ttl: Math.max(1, state.msLeft) });
-    return state;
-  }
-
-  /** @returns undefined if Redis fails, is too slow, was too slow less than a second ago, or is not used. */
-  async #takeShared(client: string, points: number): Promise<RateLimitState | undefined> {
-    if (this.#shared === undefined) return undefined;
+    const shared = this.#shared;
     const now = performance.now();
-    if (now >= this.#localUntil) {
+    let state: RateLimitState | undefined;
+    if (shared !== undefined && now >= this.#localUntil) {
       // While Redis is down, one command waits for it, and no other one until that has succeeded.
       if (this.#localUntil > 0) this.#localUntil = now + RETRY_PAUSE_MS;
       try {
-        const state = await this.#shared.take(client, points);
+        state = await shared.take(client, points);
         this.#localUntil = 0;
-        return state;
       } catch (error) {
         const { redis, log } = this.deps;
         const reason = `${describeRedisError(error, redis as Redis)}: counting locally`;
@@ -89,7 +81,12 @@ export class FailoverLimiter {
         this.#localUntil = performance.now() + (error instanceof RedisTimeoutError ? RETRY_PAUSE_MS : 0);
       }
     }
-    this.stats.fallbacks++;
-    return undefined;
+    if (state === undefined) {
+      if (shared !== undefined) this.stats.fallbacks++;
+      state = await this.#local.take(client, points);
+    }
+    if (state.used >= this.policy.points)
+      this.#exhausted.set(client, true, { ttl: Math.max(1, state.msLeft) });
+    return state;
   }
 }
