@@ -1,8 +1,8 @@
 import { BaselineClient } from './measure.js';
-import { processorTime } from './processor-time.js';
+import { userTime } from './processor-time.js';
 import type { ServerProcess } from './processes.js';
 
-const TURNS = 8;
+const TURNS = 12;
 /** Sent before the first measured turn, so that the code is compiled. */
 const WARM_UP_REQUESTS = 4000;
 const CONNECTIONS = 8;
@@ -26,7 +26,7 @@ export interface Contender {
   status?: number;
 }
 
-/** Processor time per request, in milliseconds. */
+/** User time per request, in milliseconds. */
 export interface Cost {
   subject: number;
   baseline: number;
@@ -67,28 +67,25 @@ async function sendAll(
   await Promise.all(Array.from({ length: CONNECTIONS }, send));
 }
 
-/**
- * Measures the processor time per request of two servers in turns. The cheapest turn of each server counts,
- * because other load on the machine only adds time.
- */
+/** Measures the user time per request of two servers in turns. */
 export async function costPerRequest(subject: Contender, baseline: Contender): Promise<Cost> {
   const sides = [subject, baseline].map(({ server, requests, status = 200 }) => {
     const client = new BaselineClient(server.url, CONNECTIONS);
     const run = async () => {
-      const before = await processorTime(server.pid);
+      const before = await userTime(server.pid);
       await sendAll(client, requests, status);
-      return ((await processorTime(server.pid)) - before) / requests.length;
+      return ((await userTime(server.pid)) - before) / requests.length;
     };
-    return { client, run, cheapest: Infinity };
+    return { client, run, total: 0 };
   });
   const warmUpTurns = Math.ceil(WARM_UP_REQUESTS / subject.requests.length);
   for (let turn = -warmUpTurns; turn < TURNS; turn++) {
     for (const side of turn % 2 === 0 ? sides : sides.toReversed()) {
       const time = await side.run();
-      if (turn >= 0) side.cheapest = Math.min(side.cheapest, time);
+      if (turn >= 0) side.total += time;
     }
   }
   for (const { client } of sides) await client.close();
-  const [ours = NaN, other = NaN] = sides.map(({ cheapest }) => cheapest);
+  const [ours = NaN, other = NaN] = sides.map(({ total }) => total / TURNS);
   return { subject: ours, baseline: other };
 }

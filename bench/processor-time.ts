@@ -1,6 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises';
 
 /**
+ * The user time of a process so far, in milliseconds: the program's own work. System time also depends on how the machine
+ * wakes up the client. Counted in ticks of 10 ms; Linux only.
+ */
+export async function userTime(pid: number): Promise<number> {
+  const [, fields = ''] = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ');
+  return 10 * Number(fields.split(' ')[11]);
+}
+
+/**
  * The processor time used so far by the live threads of a process, in milliseconds. Read from the scheduler
  * (`/proc/PID/task/TID/schedstat`), with nanosecond resolution; Linux only.
  */
