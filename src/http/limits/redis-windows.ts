@@ -28,9 +28,7 @@ end
 return replies`;
 
 /** Redis did not respond in time. It may execute the command later. */
-export class RedisTimeoutError extends Error {
-  override readonly name = 'RedisTimeoutError';
-}
+export class RedisTimeoutError extends Error {}
 
 /** Checks of one client that take the same number of points, and the reply to them. */
 interface EqualChecks {
