@@ -42,6 +42,7 @@ function write(
   }
   // A response that waits for earlier ones of its connection does not notice that the connection has closed.
   const forget = finished(req.socket, () => stream.destroy());
-  // The owner of the stream reports its errors; the client sees that the connection is reset.
+  // The owner of the stream reports its errors. To HTTP/1.0, only a reset differs from the end of a response.
+  stream.once('error', () => req.socket.resetAndDestroy());
   pipeline(stream, res, forget);
 }

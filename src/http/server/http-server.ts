@@ -6,8 +6,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { Socket, type AddressInfo } from 'node:net';
 import {
   checkRequest,
   connectNotAllowed,
@@ -42,7 +41,7 @@ interface Connection {
 export class HttpServer {
   /** Connections closed so far: their client did not read its responses (unread), or there were too many (refused). */
   readonly closed = { unread: 0, refused: 0 };
-  readonly #open = new Map<Duplex, Connection>();
+  readonly #open = new Map<Socket, Connection>();
   readonly #server: Server;
   #pipelined = 0;
 
@@ -71,8 +70,10 @@ export class HttpServer {
     server.on('checkExpectation', (request) => {
       this.#refuse(request.socket, checkRequest(request) ?? expectationFailed(), request);
     });
-    server.on('connect', (request, socket) => this.#refuse(socket, connectNotAllowed(), request));
-    server.on('clientError', (error, socket) => this.#refuse(socket, problemOfClientError(error)));
+    server.on('connect', (request) => this.#refuse(request.socket, connectNotAllowed(), request));
+    server.on('clientError', (error, socket) => {
+      if (socket instanceof Socket) this.#refuse(socket, problemOfClientError(error));
+    });
     server.on('timeout', (socket: Socket) => this.#disconnect(socket));
     // `close` calls it. Node's own also closes connections whose clients are still reading a response.
     server.closeIdleConnections = () => {
@@ -102,7 +103,7 @@ export class HttpServer {
     const closed = once(this.#server, 'close');
     this.#server.close();
     const late = setTimeout(() => {
-      for (const socket of this.#open.keys()) socket.destroy();
+      for (const socket of this.#open.keys()) this.#disconnect(socket);
     }, this.timeouts.drain);
     await closed;
     clearTimeout(late);
@@ -156,20 +157,19 @@ export class HttpServer {
    * @param problem undefined if the connection failed.
    * @param request undefined if it could not be parsed.
    */
-  #refuse(socket: Duplex, problem: Problem | undefined, request?: IncomingMessage): void {
+  #refuse(socket: Socket, problem: Problem | undefined, request?: IncomingMessage): void {
     const connection = this.#open.get(socket);
     if (problem === undefined || connection === undefined) socket.destroy();
     else if (!connection.isClosing) {
       // Browsers connect in advance; and a body that is malformed or late belongs to a request that has its response.
-      const isExpected =
-        (socket as { bytesRead?: number }).bytesRead !== 0 && connection.response?.req.complete !== false;
+      const isExpected = socket.bytesRead > 0 && connection.response?.req.complete !== false;
       this.#close(socket, isExpected ? rawProblem(problem, request) : '');
       request?.resume();
     }
   }
 
   /** Closes a connection after its responses in flight, with one more response unless that is empty. */
-  #close(socket: Duplex, lastResponse = ''): void {
+  #close(socket: Socket, lastResponse = ''): void {
     const connection = this.#open.get(socket);
     if (connection === undefined || connection.isClosing) return;
     connection.isClosing = true;
@@ -181,12 +181,12 @@ export class HttpServer {
   }
 
   /** Ends this side of a connection. A client that is still sending can read its response until it closes its own side. */
-  #end(socket: Duplex, lastResponse: string): void {
+  #end(socket: Socket, lastResponse: string): void {
     if (socket.writable) socket.end(lastResponse);
     setTimeout(() => socket.destroy(), this.timeouts.linger).unref();
   }
 
-  /** Disconnects an inactive client. The kernel discards what it has not read. */
+  /** Disconnects a client: by a reset if it has not got its whole response, which the kernel then discards. */
   #disconnect(socket: Socket): void {
     const response = this.#open.get(socket)?.response;
     if (response === undefined || response.writableFinished) socket.destroy();
