@@ -84,6 +84,7 @@ export class FailoverLimiter {
     if (state === undefined) {
       if (shared !== undefined) this.stats.fallbacks++;
       state = await this.#local.take(client, points);
+      if (this.policy.isLockout !== true) return state;
     }
     if (state.used >= this.policy.points)
       this.#exhausted.set(client, true, { ttl: Math.max(1, state.msLeft) });

@@ -29,8 +29,7 @@ export class LocalWindows {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
       // The library has added them.
       await this.#limiter.reward(client, points);
-      const { consumedPoints: sum, msBeforeNext: msLeft } = rejection;
-      return { allowed: false, used: sum - points, msLeft };
+      return { allowed: false, used: rejection.consumedPoints - points, msLeft: rejection.msBeforeNext };
     }
   }
 }

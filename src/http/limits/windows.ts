@@ -4,6 +4,8 @@ export interface RateLimitPolicy {
   name: string;
   points: number;
   windowSeconds: number;
+  /** Whether a client that has used up its points while Redis was down stays without points when Redis is back. */
+  isLockout?: true;
 }
 
 /** The window of one client after a check. */

@@ -18,7 +18,12 @@ export const secretParams = z.object({
 });
 
 /** Limit of wrong secrets per address. */
-const WRONG_SECRETS: RateLimitPolicy = { name: 'secrets', points: 10, windowSeconds: 15 * 60 };
+const WRONG_SECRETS: RateLimitPolicy = {
+  name: 'secrets',
+  points: 10,
+  windowSeconds: 15 * 60,
+  isLockout: true,
+};
 
 /** Checks the secrets of all endpoints. Wrong ones count towards one limit. */
 export class SecretAuth {
