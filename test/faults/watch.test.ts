@@ -19,7 +19,7 @@ const CLONED = [
   'package-lock.json',
   'tsconfig.json',
 ];
-const RESPONSE = "jsonResponse({ ping: 'pong' })";
+const RESPONSE = "jsonResponse({ ping: 'pong' }, { 'Cache-Control': 'no-store' })";
 /** Of a build beside other tests. */
 const BUILD_MS = 120_000;
 
