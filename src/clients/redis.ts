@@ -67,8 +67,8 @@ export async function probeWrites(redis: Redis, slug: string): Promise<void> {
 }
 
 /**
- * A connection that has been silent for so long after a command is replaced, in milliseconds: a NAT gateway or a balancer may have
- * dropped it without a word. A rebuild then still renews its lock in time.
+ * Timeout of a connection without a reply to a command, in milliseconds: a NAT gateway or a balancer may have dropped it
+ * silently. It is then replaced, early enough for a rebuild to renew its lock.
  */
 const SILENCE_MS = 3000;
 

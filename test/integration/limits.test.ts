@@ -245,6 +245,11 @@ describe('Rate limits', () => {
     const wrong = Array.from({ length: 50 }, (_, i) => `wrong-${i}`);
     const rejected = Array.from({ length: 51 }, (_, i) => (i < 10 ? 403 : 429));
     expect(await statusesOf([...wrong, BYPASS_SECRET], as('198.51.100.24'))).to.deep.equal(rejected);
+    // A right one before them does not let another one pass after them.
+    const around = [BYPASS_SECRET, ...wrong, BYPASS_SECRET];
+    expect(
+      (await statusesOf(around, as('198.51.100.43'))).filter((status) => status === 200),
+    ).to.have.length.below(2);
     const right = wrong.map(() => BYPASS_SECRET);
     expect(await statusesOf(right, as('198.51.100.25'))).to.deep.equal(right.map(() => 200));
   });

@@ -15,7 +15,6 @@ export class LocalWindows {
     this.#clients = new LRUCache({
       max: MAX_CLIENTS,
       dispose: (_value, client) => void this.#limiter.delete(client),
-      noDisposeOnSet: true,
     });
   }
 

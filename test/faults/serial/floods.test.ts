@@ -118,7 +118,7 @@ describe('A flood of requests whose responses are not read', function () {
     await replica.stop();
   });
 
-  /** Starts a replica in a process of its own, and HAProxy with deploy/haproxy.cfg in front of it. */
+  /** Starts a replica in a separate process, behind HAProxy with deploy/haproxy.cfg. */
   async function start(name = 'main'): Promise<void> {
     const port = await freePort();
     replica = new SpawnedCli(name, {
