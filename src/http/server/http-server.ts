@@ -67,6 +67,11 @@ export class HttpServer {
     server.on('connection', (socket) => this.#add(socket));
     server.on('drop', () => this.closed.refused++);
     server.on('request', (request, response) => this.#handle(request, response));
+    server.on('checkContinue', (request, response) => {
+      // While an earlier response is not sent, Node would insert it after the headers of this one.
+      if (response.socket !== null) response.writeContinue();
+      this.#handle(request, response);
+    });
     server.on('checkExpectation', (request) => {
       this.#refuse(request.socket, checkRequest(request) ?? expectationFailed(), request);
     });
