@@ -3,9 +3,9 @@ import type { Config } from './config/config.js';
 import { accessLog, type OnResponse } from './http/request/access-log.js';
 import { clientIpReader } from './http/request/client-ip.js';
 import { respond, uncaughtErrorHandler } from './http/response/error-handler.js';
-import { requestContext, type RequestState } from './http/request/request-context.js';
+import type { RequestState } from './http/request/request-context.js';
 import type { Logger } from './log.js';
-import { createRouter, shortcut, unmatched, type RouteDeps } from './routes/index.js';
+import { createRouter, exactRoutes, unmatched, type RouteDeps } from './routes/index.js';
 
 export interface AppDeps extends RouteDeps {
   config: Config;
@@ -19,11 +19,9 @@ export interface AppDeps extends RouteDeps {
 export function createApp({ config, log, stopping, onResponse, ...deps }: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter({ config, ...deps });
-  const readAddress = clientIpReader(config.trustedProxies);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(router, onResponse, log));
-  app.use(requestContext({ readAddress, tokens: deps.tokens, stopping }));
-  app.use(respond(log));
-  app.use(shortcut(router));
+  const readAddress = clientIpReader(config.trustedProxies);
+  app.use(respond(exactRoutes(router), { readAddress, tokens: deps.tokens, stopping }, log));
   app.use(router.routes());
   app.use(unmatched);
   app.context.onerror = uncaughtErrorHandler(log);

@@ -6,7 +6,7 @@ import { addressOf } from '../http/request/client-ip.js';
 import { BYPASS_SECONDS } from '../http/request/bypass-token.js';
 import type { RateLimit } from '../http/limits/rate-limit.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 /**
  * Headers whose values show how a request arrived and how its client is identified, as any value does that is an address:
@@ -116,7 +116,7 @@ export function debugIp(reading: RateLimit, costs: () => ShownCosts): Handler {
       bypass: { valid: bypassSecondsLeft > 0, valid_for_seconds: bypassSecondsLeft },
       headers: redact(ctx.headers),
     };
-    return jsonResponse(body, { 'Cache-Control': 'no-store' });
+    return jsonResponse(body, NO_STORE);
   };
 }
 

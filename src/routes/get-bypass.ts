@@ -4,7 +4,7 @@ import { component } from '../http/response/openapi-components.js';
 import { BYPASS_SECONDS, type BypassTokens } from '../http/request/bypass-token.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 const USAGE = 'Send it with each request as the header X-Bypass-Token.';
 
@@ -36,10 +36,7 @@ export const getBypassOperation: Operation = {
 export function getBypass(secrets: SecretAuth, tokens: BypassTokens, secret: string | undefined): Handler {
   return async (ctx) => {
     await secrets.authorize(ctx, secretParams, secret);
-    return jsonResponse({
-      bypass_token: tokens.issue(),
-      valid_for_seconds: BYPASS_SECONDS,
-      usage: USAGE,
-    });
+    const token = { bypass_token: tokens.issue(), valid_for_seconds: BYPASS_SECONDS, usage: USAGE };
+    return jsonResponse(token, NO_STORE);
   };
 }

@@ -4,7 +4,7 @@ import { component } from '../http/response/openapi-components.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { retryAfter } from '../http/response/problem.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 const RETRY_AFTER_SECONDS = 2;
 
@@ -45,8 +45,7 @@ export function health(snapshots: SnapshotWatcher): Handler {
     const { current, state } = snapshots;
     const status = state === 'present' ? 'ok' : state === 'absent' ? 'initializing' : 'unavailable';
     const body = { status, total_packages: current?.meta.total ?? 0 };
-    const headers = { 'Cache-Control': 'no-store' };
-    if (status === 'ok') return jsonResponse(body, headers);
-    return jsonResponse(body, { ...headers, ...retryAfter(RETRY_AFTER_SECONDS) }, 503);
+    if (status === 'ok') return jsonResponse(body, NO_STORE);
+    return jsonResponse(body, { ...NO_STORE, ...retryAfter(RETRY_AFTER_SECONDS) }, 503);
   };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Operation } from '../http/response/openapi.js';
 import { component } from '../http/response/openapi-components.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 export const pingOperation: Operation = {
   id: 'ping',
@@ -21,5 +21,5 @@ export const pingOperation: Operation = {
 
 /** `GET /ping`: the process is alive. Responds in every state. */
 export function ping(): Handler {
-  return () => jsonResponse({ ping: 'pong' }, { 'Cache-Control': 'no-store' });
+  return () => jsonResponse({ ping: 'pong' }, NO_STORE);
 }

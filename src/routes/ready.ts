@@ -4,7 +4,7 @@ import { component } from '../http/response/openapi-components.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Problem } from '../http/response/problem.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 export const readyOperation: Operation = {
   id: 'getReadiness',
@@ -30,6 +30,6 @@ export function ready(snapshots: SnapshotWatcher): Handler {
       const detail = 'this replica has not reached the search engine since it started';
       throw new Problem('search_unavailable', { detail });
     }
-    return jsonResponse({ ready: true }, { 'Cache-Control': 'no-store' });
+    return jsonResponse({ ready: true }, NO_STORE);
   };
 }

@@ -8,7 +8,7 @@ import { Problem } from '../http/response/problem.js';
 import { ElasticsearchUnavailableError } from '../clients/elasticsearch-errors.js';
 import type { RebuildService, StartResponse } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse } from '../http/response/response.js';
+import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 export const rebuildParams = secretParams.extend({
   force: z
@@ -70,7 +70,7 @@ export function startRebuild(
     }
     const result = await rebuilds.start({ force: force === 'true' });
     if (!result.accepted) throw new Problem('rebuilding', { members: describe(result) });
-    return jsonResponse({ status: 'rebuilding', ...describe(result) }, {}, 202);
+    return jsonResponse({ status: 'rebuilding', ...describe(result) }, NO_STORE, 202);
   };
 }
 

@@ -40,8 +40,8 @@ export class RateLimit {
     const left = Math.max(0, limit - window.used);
     const seconds = secondsLeft(window);
     // The IETF draft "RateLimit header fields for HTTP".
-    state.headers['RateLimit-Policy'] = `"${name}";q=${limit};w=${windowSeconds}`;
-    state.headers['RateLimit'] = `"${name}";r=${left};t=${seconds}`;
+    const policy = `"${name}";q=${limit};w=${windowSeconds}`;
+    state.headerFields.push('RateLimit-Policy', policy, 'RateLimit', `"${name}";r=${left};t=${seconds}`);
     outcomes[window.allowed ? 'passed' : 'limited']++;
     if (window.allowed) return;
     const end = new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+/, '');

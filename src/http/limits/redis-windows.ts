@@ -57,7 +57,7 @@ export class RedisWindows {
    */
   async take(client: string, points: number): Promise<RateLimitState> {
     const { checks, executed } = (this.#batch ??= this.#newBatch());
-    const key = `${points} ${client}`;
+    const key = points === 1 ? client : `${points} ${client}`;
     const equal = checks.get(key) ?? { client, points, count: 0, reply: [] };
     checks.set(key, equal);
     const n = ++equal.count;

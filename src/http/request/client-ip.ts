@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP, type Socket } from 'node:net';
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { LRUCache } from 'lru-cache';
 import proxyAddr from 'proxy-addr';
 
 /** An address with a port or in brackets, as some gateways write it: `192.0.2.1:1234`, `[2001:db8::1]:443`. */
@@ -12,17 +13,21 @@ const IPV6_SUBSCRIBER_BITS = 64;
 /** The address of a closed connection. */
 const UNKNOWN = '0.0.0.0';
 
+/** Maximum number of remembered clients, and length of their addresses: together 10 MB. */
+const MAX_KNOWN = 20_000;
+const MAX_KNOWN_LENGTH = 128;
+
 export interface ClientIp {
   /** The client's address, without port and zone; IPv4-mapped IPv6 is written as IPv4. */
-  ip: string;
+  readonly ip: string;
   /** The remote address of the connection. */
-  peer: string;
+  readonly peer: string;
   /** `X-Forwarded-For` as received, left to right; empty without one. */
-  forwardedFor: string[];
+  readonly forwardedFor: readonly string[];
   /** The last entries, written by trusted proxies: the client and the trusted proxies after it. */
-  trustedHops: string[];
+  readonly trustedHops: readonly string[];
   /** The rate-limit key: the IPv4 address, or the /64 network of an IPv6 address. */
-  key: string;
+  readonly key: string;
 }
 
 export type ReadClientIp = (request: IncomingMessage) => ClientIp;
@@ -49,13 +54,17 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
       key: limitKey(ip),
     };
   };
-  // Without the header, all requests of a connection come from the same client.
-  const ofConnections = new WeakMap<Socket, ClientIp>();
+  // Reading takes as long as everything else that the service does for the limit.
+  const known = new LRUCache<string, ClientIp>({
+    max: MAX_KNOWN,
+    maxEntrySize: MAX_KNOWN_LENGTH,
+    sizeCalculation: (_client, key) => key.length,
+  });
   return (request) => {
-    if (request.headers['x-forwarded-for'] !== undefined) return read(request);
-    let address = ofConnections.get(request.socket);
-    if (address === undefined) ofConnections.set(request.socket, (address = read(request)));
-    return address;
+    const key = `${request.socket.remoteAddress} ${request.headers['x-forwarded-for']?.toString()}`;
+    let client = known.get(key);
+    if (client === undefined) known.set(key, (client = read(request)));
+    return client;
   };
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Middleware, ParameterizedContext } from 'koa';
+import type { ParameterizedContext } from 'koa';
 import type { BypassTokens } from './bypass-token.js';
 import type { ClientIp, ReadClientIp } from './client-ip.js';
 import type { HttpResponse } from '../response/response.js';
@@ -34,8 +34,8 @@ export interface RequestServices {
 export class RequestState {
   /** Identifies the request in logs, in Elasticsearch and in the response. */
   readonly requestId: string;
-  /** Headers of the response that do not depend on its body. */
-  readonly headers: Record<string, string>;
+  /** Headers that the response has in addition to its own, other ones: names and values in turn. */
+  readonly headerFields: string[];
   /** Whether the response is part of the web page, which has other security headers. */
   isPage = false;
   #address: ClientIp | undefined;
@@ -46,7 +46,7 @@ export class RequestState {
     private readonly services: RequestServices,
   ) {
     this.requestId = requestIdOf(request);
-    this.headers = { [REQUEST_ID]: this.requestId };
+    this.headerFields = [REQUEST_ID, this.requestId];
   }
 
   /** The address of the client. */
@@ -67,12 +67,4 @@ export class RequestState {
     const token = this.request.headers['x-bypass-token'];
     return Array.isArray(token) ? token[0] : token;
   }
-}
-
-/** Creates the state of each request. */
-export function requestContext(services: RequestServices): Middleware<RequestState> {
-  return (ctx, next) => {
-    ctx.state = new RequestState(ctx.req, services);
-    return next();
-  };
 }

@@ -88,7 +88,7 @@ const PREFLIGHT: ResponseHeaders = {
  */
 export function preflight(ctx: Context): HttpResponse | undefined {
   // Caches keep errors of unknown paths and preflight responses apart by origin.
-  ctx.state.headers['Vary'] = 'Origin';
+  ctx.state.headerFields.push('Vary', 'Origin');
   if (ctx.method !== 'OPTIONS' || !ctx.get('Access-Control-Request-Method')) return undefined;
   const wanted = ctx.get('Access-Control-Request-Headers');
   return {

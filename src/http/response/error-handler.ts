@@ -3,19 +3,31 @@ import type { Logger } from '../../log.js';
 import { toProblem } from './error-to-problem.js';
 import { Problem } from './problem.js';
 import { problemResponse, sendProblem } from './problem-response.js';
-import { requestIdOf, type Context, type RequestState } from '../request/request-context.js';
+import {
+  requestIdOf,
+  RequestState,
+  type Context,
+  type Handler,
+  type RequestServices,
+} from '../request/request-context.js';
 import type { HttpResponse } from './response.js';
 import { send } from './send.js';
 
 /**
- * Sends the response that the middleware after it returns. An error becomes `application/problem+json` (RFC 9457); one that
- * maps to no problem is a defect: it is logged in full, and the response is a bare 500 `internal`.
+ * Sends the response of the handler of a request, or of the middleware after it. An error becomes `application/problem+json`
+ * (RFC 9457); one that maps to no problem is a defect: it is logged in full, and the response is a bare 500 `internal`.
  */
-export function respond(log: Logger): Middleware<RequestState> {
+export function respond(
+  handlerOf: (ctx: Context) => Handler | undefined,
+  services: RequestServices,
+  log: Logger,
+): Middleware<RequestState> {
   return async (ctx, next) => {
+    ctx.state = new RequestState(ctx.req, services);
     let response: HttpResponse;
     try {
-      response = (await next()) as HttpResponse;
+      const handler = handlerOf(ctx);
+      response = await (handler === undefined ? (next() as Promise<HttpResponse>) : handler(ctx));
     } catch (error) {
       const problem = toProblem(error);
       if (problem.status >= 500) logProblem(log, problem, ctx);

@@ -3,12 +3,12 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import { policyHeaders } from './browser-policy.js';
 import type { Problem } from './problem.js';
 import { REQUEST_ID, requestIdOf } from '../request/request-context.js';
-import { jsonResponse, type BodyResponse, type ResponseHeaders } from './response.js';
+import { jsonResponse, NO_STORE, type BodyResponse, type ResponseHeaders } from './response.js';
 
 /** The response that reports a problem. */
 export function problemResponse({ status, headers, body }: Problem): BodyResponse {
-  const type = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' };
-  return jsonResponse(body, { ...type, ...headers }, status);
+  const type = { 'Content-Type': 'application/problem+json' };
+  return jsonResponse(body, { ...NO_STORE, ...type, ...headers }, status);
 }
 
 /** Sends a problem in place of a failed response, and closes the connection. */

@@ -17,6 +17,9 @@ export interface BodyResponse extends HttpResponse {
   body: Buffer;
 }
 
+/** Keeps a response out of all caches. */
+export const NO_STORE: ResponseHeaders = { 'Cache-Control': 'no-store' };
+
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**

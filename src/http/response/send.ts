@@ -4,35 +4,52 @@ import type { Context } from '../request/request-context.js';
 import type { HttpResponse, ResponseHeaders } from './response.js';
 
 /**
- * Sends a response with the headers of its request and those of all responses, after all requests that have arrived were
- * read: responses in a batch take 0.7 of the processor time. Koa's own way, which sets headers one by one, takes as long as
- * everything else that Koa does for a cached response.
+ * Sends a response with the headers of its request and those of all responses. Responses are sent in batches, after the
+ * requests that have arrived were read: this takes less processor time, and shortens the slowest responses under load. Koa's own
+ * way, which sets headers one by one, takes as long as everything else that Koa does for a cached response.
  */
 export function send(ctx: Context, response: HttpResponse): void {
   ctx.respond = false;
   ctx.res.statusCode = response.status;
-  setImmediate(() => {
+  if (batch.length === 0) setImmediate(writeBatch);
+  batch.push({ ctx, response });
+  if (batch.length === MAX_BATCH) writeBatch();
+}
+
+/** More responses would not be sent at a lower cost, but later. */
+const MAX_BATCH = 8;
+
+/** Responses that are sent at the end of this iteration of the event loop. */
+let batch: { ctx: Context; response: HttpResponse }[] = [];
+
+function writeBatch(): void {
+  const responses = batch;
+  batch = [];
+  for (const { ctx, response } of responses) {
     try {
       write(ctx, response);
     } catch (error) {
       ctx.onerror(error as Error);
     }
-  });
+  }
+}
+
+/** Records in the form of `writeHead`: many responses share their headers, and iterating over a record is slow. */
+const fieldsOfRecords = new WeakMap<ResponseHeaders, readonly string[]>();
+
+/** Names and values in turn. */
+function fieldsOf(headers: ResponseHeaders): readonly string[] {
+  let fields = fieldsOfRecords.get(headers);
+  if (fields === undefined) fieldsOfRecords.set(headers, (fields = Object.entries(headers).flat()));
+  return fields;
 }
 
 function write(
   { method, path, state, req, res }: Context,
   { status, headers, body, stream }: HttpResponse,
 ): void {
-  const fields: string[] = [];
-  // Several times as fast as one record of all headers.
-  const add = (record: ResponseHeaders) => {
-    for (const name in record)
-      if (record === headers || !(name in headers)) fields.push(name, record[name] as string);
-  };
-  add(policyHeaders(path, status, state.isPage));
-  add(state.headers);
-  add(headers);
+  const policy = fieldsOf(policyHeaders(path, status, state.isPage));
+  const fields = [...policy, ...state.headerFields, ...fieldsOf(headers)];
   if (state.isStopping) fields.push('Connection', 'close');
   res.writeHead(status, fields);
   if (stream === undefined || method === 'HEAD') {

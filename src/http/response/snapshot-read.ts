@@ -53,13 +53,13 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
 }
 
 /** Responds with 304 if the client has the response, from the cache, or with the result of a search. */
-async function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
+function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   { req, state }: Context,
   cache: ResponseCache,
   read: SnapshotRead<Query, Source>,
   query: Query,
   source: Source,
-): Promise<HttpResponse> {
+): HttpResponse | Promise<HttpResponse> {
   const request = read.key(query, source);
   const key = `${source.index} ${request}`;
   const cached = cache.get(key);
@@ -78,13 +78,16 @@ async function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
     const tag = etagOf(source.index, status === 200 ? request : `${status} ${request}`);
     return { status, headers: { ...headers, ...validators(source, tag) }, body };
   };
-  if (cached !== undefined) cache.counts.hit++;
-  const response = cached ?? (await cache.create(key, search));
-  // `*` matches any 200.
-  if (condition === '*' && response.status === 200)
-    return notModified(validators(source, etagOf(source.index, request)));
-  const encoding = encodingFor(req.headers['accept-encoding']);
-  return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
+  const inForm = (response: BodyResponse) => {
+    // `*` matches any 200.
+    if (condition === '*' && response.status === 200)
+      return notModified(validators(source, etagOf(source.index, request)));
+    const encoding = encodingFor(req.headers['accept-encoding']);
+    return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
+  };
+  if (cached === undefined) return cache.create(key, search).then(inForm);
+  cache.counts.hit++;
+  return inForm(cached);
 }
 
 /** Headers of both the response and the 304. */

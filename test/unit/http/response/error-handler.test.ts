@@ -3,12 +3,19 @@ import Koa from 'koa';
 import { pino } from 'pino';
 import { HttpServer } from '../../../../src/http/server/http-server.js';
 import { respond, uncaughtErrorHandler } from '../../../../src/http/response/error-handler.js';
+import { BypassTokens } from '../../../../src/http/request/bypass-token.js';
+import { clientIpReader } from '../../../../src/http/request/client-ip.js';
 import type { RequestState } from '../../../../src/http/request/request-context.js';
 import { expectProblem } from '../../../support/expect-problem.js';
 import { getRequest, RawConnection } from '../../../support/raw-connection.js';
 import { request } from '../../../support/service.js';
 
 const log = pino({ level: 'silent' });
+const services = {
+  readAddress: clientIpReader([]),
+  tokens: new BypassTokens(undefined, 'debian'),
+  stopping: new AbortController().signal,
+};
 
 /** Starts a server with this middleware. */
 async function serve(
@@ -55,7 +62,10 @@ describe('uncaughtErrorHandler', () => {
   ];
   for (const [what, middleware] of failures) {
     it(`responds with a problem to ${what}, and the server keeps running`, async () => {
-      const { server, url } = await serve(middleware, respond(log));
+      const { server, url } = await serve(
+        middleware,
+        respond(() => fail, services, log),
+      );
       try {
         for (let i = 0; i < 2; i++) {
           const answer = await request(url, { headers: { 'X-Request-Id': 'mine' } });
