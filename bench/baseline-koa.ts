@@ -1,14 +1,13 @@
+import { text } from 'node:stream/consumers';
 import Koa from 'koa';
 import { serve } from './serve.js';
 
-/** Baseline of Koa itself: one middleware that responds with the bytes from standard input, as JSON. */
-const chunks: Buffer[] = [];
-for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-const body = Buffer.concat(chunks);
+/** Baseline of Koa itself: one middleware that responds with the text from standard input, as JSON. */
+const body = await text(process.stdin);
 
 const app = new Koa();
 app.use((ctx) => {
-  ctx.set('Content-Type', 'application/json; charset=utf-8');
+  ctx.type = 'json';
   ctx.body = body;
 });
 serve(app);

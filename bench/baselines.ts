@@ -255,7 +255,9 @@ function sortedByScore(q: string): SearchBody {
     startsWith?.query.bool.filter,
     startsWith?.query.bool.should,
   ];
-  const [contains, starts, equals] = clauses.map((filter) => ({ constant_score: { filter, boost: 1 } }));
+  const [contains, starts, equals] = clauses.map((filter) => ({
+    constant_score: { filter: { bool: { filter } } },
+  }));
   return {
     ...startsWith,
     query: { bool: { must: contains, should: [starts, equals] } },

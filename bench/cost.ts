@@ -1,11 +1,20 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { median } from '../fixtures/statistics.js';
 import { BaselineClient } from './measure.js';
 import { userTime } from './processor-time.js';
 import type { ServerProcess } from './processes.js';
 
-const TURNS = 12;
-/** Sent before the first measured turn, so that the code is compiled. */
-const WARM_UP_REQUESTS = 4000;
-const CONNECTIONS = 8;
+const TURNS = 5;
+/** Turns that are not measured, so that the code is compiled. */
+const WARM_UP_TURNS = 2;
+/** Duration of a turn with wrk. */
+const SECONDS = 3;
+const CONNECTIONS = 16;
+/** Of each turn with a client in JavaScript. */
 const REQUESTS_PER_TURN = 2000;
 
 interface BenchRequest {
@@ -67,25 +76,57 @@ async function sendAll(
   await Promise.all(Array.from({ length: CONNECTIONS }, send));
 }
 
-/** Measures the user time per request of two servers in turns. */
+/**
+ * Measures the user time per request of two servers in turns, under as many requests as wrk can send: a client in JavaScript
+ * would be the slower side, and most batches of the service would have one request.
+ * @throws {Error} if a response has another status than 2xx or 3xx.
+ */
 export async function costPerRequest(subject: Contender, baseline: Contender): Promise<Cost> {
-  const sides = [subject, baseline].map(({ server, requests, status = 200 }) => {
-    const client = new BaselineClient(server.url, CONNECTIONS);
-    const run = async () => {
-      const before = await userTime(server.pid);
-      await sendAll(client, requests, status);
-      return ((await userTime(server.pid)) - before) / requests.length;
-    };
-    return { client, run, total: 0 };
-  });
-  const warmUpTurns = Math.ceil(WARM_UP_REQUESTS / subject.requests.length);
-  for (let turn = -warmUpTurns; turn < TURNS; turn++) {
-    for (const side of turn % 2 === 0 ? sides : sides.toReversed()) {
-      const time = await side.run();
-      if (turn >= 0) side.total += time;
+  const folder = await mkdtemp(join(tmpdir(), 'cost-'));
+  const costs: [number[], number[]] = [[], []];
+  try {
+    const sides = [subject, baseline] as const;
+    const scripts = await Promise.all(sides.map((side, i) => writeScript(join(folder, `${i}.lua`), side)));
+    for (let turn = -WARM_UP_TURNS; turn < TURNS; turn++) {
+      for (const i of turn % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+        const { url, pid } = sides[i].server;
+        const before = await userTime(pid);
+        const requests = await wrk(url, scripts[i] as string);
+        if (turn >= 0) costs[i].push(((await userTime(pid)) - before) / requests);
+      }
     }
+  } finally {
+    await rm(folder, { recursive: true });
   }
-  for (const { client } of sides) await client.close();
-  const [ours = NaN, other = NaN] = sides.map(({ total }) => total / TURNS);
-  return { subject: ours, baseline: other };
+  return { subject: median(costs[0]), baseline: median(costs[1]) };
+}
+
+/** Writes a script for wrk that repeats the requests of a contender. @returns its path. */
+async function writeScript(path: string, { requests }: Contender): Promise<string> {
+  const calls = requests.map((request) => {
+    const headers = Object.entries(request.headers ?? {}).map(
+      ([name, value]) => `[${quoted(name)}]=${quoted(value)}`,
+    );
+    return `wrk.format("GET", ${quoted(request.path)}, {${headers.join(',')}})`;
+  });
+  const steps = calls.map((call) => `r[#r+1] = ${call}`).join('\n');
+  await writeFile(
+    path,
+    `local r, i = {}, 0\nfunction init()\n${steps}\nend\nfunction request()\ni = i % #r + 1\nreturn r[i]\nend\n`,
+  );
+  return path;
+}
+
+/** A text as a literal of Lua. */
+function quoted(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+}
+
+/** Runs wrk. @returns the number of responses. */
+async function wrk(url: string, script: string): Promise<number> {
+  const args = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, url];
+  const { stdout } = await promisify(execFile)('wrk', args);
+  const [, requests] = /(\d+) requests in/.exec(stdout) ?? [];
+  if (requests === undefined || /Non-2xx|Socket errors/.test(stdout)) throw new Error(stdout);
+  return Number(requests);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the programs that the checks need and that are missing: Chromium, HAProxy and Prometheus. Needs Debian and,
+# Installs the programs that the checks need and that are missing: Chromium, HAProxy, Prometheus and wrk. Needs Debian and,
 # if one is missing, root.
 set -euo pipefail
 missing=()
@@ -7,6 +7,7 @@ if [ -z "${CHROMIUM:-}" ] && ! command -v chromium-headless-shell >/dev/null; th
   missing+=(chromium-headless-shell fonts-liberation)
 fi
 command -v haproxy >/dev/null || missing+=(haproxy)
+command -v wrk >/dev/null || missing+=(wrk)
 command -v promtool >/dev/null || missing+=(prometheus)
 if ((${#missing[@]} > 0)); then
   apt-get update -qq
