@@ -25,9 +25,8 @@ export class RateLimit {
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {
     const limiter = this.#limiter;
     if (limiter === undefined) return;
-    const { outcomes } = limiter.stats;
     if (state.bypassSecondsLeft > 0) {
-      outcomes.bypassed++;
+      limiter.stats.outcomes.bypassed++;
       return;
     }
     const { name, points: limit, windowSeconds } = this.policy;
@@ -42,7 +41,7 @@ export class RateLimit {
     // The IETF draft "RateLimit header fields for HTTP".
     const policy = `"${name}";q=${limit};w=${windowSeconds}`;
     state.headerFields.push('RateLimit-Policy', policy, 'RateLimit', `"${name}";r=${left};t=${seconds}`);
-    outcomes[window.allowed ? 'passed' : 'limited']++;
+    limiter.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
     if (window.allowed) return;
     const end = new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+/, '');
     const costs = `this request costs ${points} ${points === 1 ? 'point' : 'points'}`;
