@@ -232,6 +232,18 @@ describe('A document of weights', function () {
     }
   });
 
+  it('is asked for again when its server is available again, like the dataset', async () => {
+    const asked = new Map<string, number>();
+    const server = await startOrigin(({ pathname }) => {
+      const times = asked.get(pathname) ?? 0;
+      asked.set(pathname, times + 1);
+      if (times === 0) return withStatus(503, { 'Retry-After': '1' })();
+      return pathname === '/packages' ? toCsv(packagesNamed(['a'])) : 'name,weight\na,1\n';
+    });
+    expect(await weightsOf(await serve(server))).to.deep.equal({ a: 1 });
+    expect(Object.fromEntries(asked)).to.deep.equal({ '/packages': 2, '/weights': 2 });
+  });
+
   it('that fails keeps the old snapshot, with a reason that names it', async () => {
     const documents: Documents = {
       '/packages': toCsv(packagesNamed(['a', 'b'])),

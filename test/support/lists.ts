@@ -54,6 +54,32 @@ function lowerParts(a: string, b: string): number {
 
 const highest = (versions: readonly string[]) => [...versions].sort(lowerParts).at(-1) ?? '';
 
+function csvExample(): ListExample {
+  const quoted = (value: string) => pick(random, [value, `"${value}"`]);
+  const rows = unique(someNames(300)).map((name, i) =>
+    [`https://registry.example/packages/${name}`, version(), String(i + 7), name].map(quoted),
+  );
+  const records = [['url', 'version', 'package_no', 'name'], ...rows].map((values) => values.join(','));
+  return {
+    format: 'csv',
+    what: 'all columns, some values quoted',
+    ...only(Buffer.from(`\uFEFF${records.join('\r\n')}\r\n`)),
+    expected: (document) =>
+      text(document)
+        .replaceAll('"', '')
+        .trimEnd()
+        .split('\r\n')
+        .slice(1)
+        .map((record) => record.split(','))
+        .map(([url = '', no = '', number = '', name = '']) => ({
+          name,
+          package_no: number,
+          version: no,
+          url,
+        })),
+  };
+}
+
 function linesExample(): ListExample {
   const lines = someNames(300).map((name) =>
     pick(random, [name, `${name} ${version()}`, `  ${name}\t${version()} `, '', ' ']),
@@ -431,6 +457,7 @@ const satis = {
 
 /** One or more lists in each format. */
 export const EXAMPLES: readonly ListExample[] = [
+  csvExample(),
   linesExample(),
   jsonlExample(),
   jsonExample('member'),

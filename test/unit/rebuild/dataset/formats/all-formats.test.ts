@@ -13,6 +13,9 @@ import {
 } from '../../../../support/list-server.js';
 import { EXAMPLES } from '../../../../support/lists.js';
 
+/** Lists that happen to be lists in another format, too. */
+const READ_BY_OTHERS = ['lines by rubygems', 'csv by lines'];
+
 describe('Lists in every format', () => {
   const servers: ListServer[] = [];
   afterEach(async () => {
@@ -78,7 +81,7 @@ describe('Lists in every format', () => {
           '',
           ' \n',
           ...EXAMPLES.filter(
-            (one) => one.format !== format && !(format === 'rubygems' && one.format === 'lines'),
+            (one) => one.format !== format && !READ_BY_OTHERS.includes(`${one.format} by ${format}`),
           ).map((one) => one.document),
         ]) {
           const outcome = await convertFrom(() => other);
