@@ -7,6 +7,8 @@ import { ApiClient } from './api-client.js';
 import { createMcpServer } from './mcp-server.js';
 import { proxiedFetch } from './proxied-fetch.js';
 
+const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
+
 /** The program is misused. The message is for whoever has configured it. */
 class UsageError extends Error {}
 
@@ -18,6 +20,10 @@ const TOKEN = /^[\x21-\x7e]+$/;
  * the service at that address. `BYPASS_TOKEN` is a token from `/get-bypass`. Exit code 2: misused.
  */
 async function main(args: string[], token: string | undefined): Promise<void> {
+  if (args.some((word) => word === '--help' || word === '-h')) {
+    console.log(USAGE);
+    return;
+  }
   try {
     const base = addressIn(args);
     if (token !== undefined && !TOKEN.test(token)) {
@@ -45,7 +51,7 @@ function addressIn(args: string[]): URL {
   } catch {
     // Explained by the usage, too.
   }
-  throw new UsageError('usage: node dist/mcp/mcp.js --url http://HOST:PORT');
+  throw new UsageError(USAGE);
 }
 
 await main(process.argv.slice(2), process.env['BYPASS_TOKEN'] || undefined);

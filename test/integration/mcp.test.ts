@@ -429,6 +429,17 @@ describe('The MCP server without its service', () => {
     }
   });
 
+  it('prints its usage on request', async () => {
+    for (const args of [['--help'], ['--url', 'http://127.0.0.1:1', '-h']]) {
+      const { code, stdout, stderr } = await runCommand('mcp/mcp', {}, args);
+      expect({ code, stdout, stderr }, args.join(' ')).to.deep.equal({
+        code: 0,
+        stdout: 'usage: node dist/mcp/mcp.js --url http://HOST:PORT\n',
+        stderr: '',
+      });
+    }
+  });
+
   it('refuses a token that no header can carry, without printing it', async () => {
     for (const token of ['1700000000:hush\ntoken', '1700000000:hush-token\r\n', 'hush-tokęn']) {
       const args = ['--url', 'http://127.0.0.1:1'];
