@@ -1,5 +1,5 @@
 import { REQUEST_ID, type Context } from '../request/request-context.js';
-import type { HttpResponse, ResponseHeaders } from './response.js';
+import { fieldsOf, type HeaderFields, type HttpResponse, type ResponseHeaders } from './response.js';
 
 /**
  * Security headers of every response. Not `Strict-Transport-Security`: whether a host and its siblings need TLS is
@@ -60,19 +60,24 @@ export function isOpen(path: string): boolean {
   return !CLOSED_PATHS.has(path);
 }
 
-const OPEN: ResponseHeaders = { ...NO_CONTENT_SECURITY, ...CORS };
-const CLOSED: ResponseHeaders = NO_CONTENT_SECURITY;
-const NONE: ResponseHeaders = {};
+const FIELDS = {
+  page: fieldsOf(PAGE),
+  documentation: fieldsOf(DOCUMENTATION),
+  open: fieldsOf({ ...NO_CONTENT_SECURITY, ...CORS }),
+  closed: fieldsOf(NO_CONTENT_SECURITY),
+  openNotModified: fieldsOf(CORS),
+  notModified: [],
+};
 
 /**
  * What browsers may do with a response: the headers of all responses at a path.
  * @param status a 304 lacks the security headers, which the response that it refers to had.
  */
-export function policyHeaders(path: string, status: number, isPage = false): ResponseHeaders {
+export function policyFields(path: string, status: number, isPage = false): HeaderFields {
   const isReadable = !isPage && isOpen(path);
-  if (status === 304) return isReadable ? CORS : NONE;
-  if (isPage) return path === '/docs' ? DOCUMENTATION : PAGE;
-  return isReadable ? OPEN : CLOSED;
+  if (status === 304) return isReadable ? FIELDS.openNotModified : FIELDS.notModified;
+  if (isPage) return path === '/docs' ? FIELDS.documentation : FIELDS.page;
+  return isReadable ? FIELDS.open : FIELDS.closed;
 }
 
 /** Headers of the response to a preflight request, which a browser may cache for a day. */

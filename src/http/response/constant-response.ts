@@ -1,7 +1,7 @@
 import { compress, encodingFor, type Encoding } from './compression.js';
 import { contentTag, matches } from './etag.js';
 import type { Handler } from '../request/request-context.js';
-import { notModified, type BodyResponse } from './response.js';
+import { notModified, shared, type BodyResponse } from './response.js';
 
 /**
  * Serves a response that stays the same while the process runs: tagged by its content, and kept in memory in all
@@ -13,7 +13,7 @@ export function constantResponse(response: BodyResponse, cacheControl: string): 
     'Cache-Control': cacheControl,
     Vary: 'Accept-Encoding',
   };
-  const plain = { ...response, headers: { ...response.headers, ...validators } };
+  const plain = shared({ ...response, headers: { ...response.headers, ...validators } });
   const encoded: Partial<Record<Encoding, Promise<BodyResponse>>> = {};
   return ({ req }) => {
     if (matches(req.headers['if-none-match'], validators.ETag)) return notModified(validators);

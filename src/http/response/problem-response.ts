@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
-import { policyHeaders } from './browser-policy.js';
+import { policyFields } from './browser-policy.js';
 import type { Problem } from './problem.js';
 import { REQUEST_ID, requestIdOf } from '../request/request-context.js';
-import { jsonResponse, NO_STORE, type BodyResponse, type ResponseHeaders } from './response.js';
+import { fieldsOf, jsonResponse, NO_STORE, type BodyResponse } from './response.js';
 
 /** The response that reports a problem. */
 export function problemResponse({ status, headers, body }: Problem): BodyResponse {
@@ -13,8 +13,8 @@ export function problemResponse({ status, headers, body }: Problem): BodyRespons
 
 /** Sends a problem in place of a failed response, and closes the connection. */
 export function sendProblem(response: ServerResponse, problem: Problem, requestId: string): void {
-  const { headers, body } = lastResponse(problem, requestId, response.req.url);
-  response.writeHead(problem.status, headers).end(body);
+  const { fields, body } = lastResponse(problem, requestId, response.req.url);
+  response.writeHead(problem.status, [...fields]).end(body);
 }
 
 /**
@@ -23,11 +23,12 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
  */
 export function rawProblem(problem: Problem, request?: IncomingMessage): string {
   const requestId = request === undefined ? randomUUID() : requestIdOf(request);
-  const { headers, body } = lastResponse(problem, requestId, request?.url);
-  const fields = Object.entries({ Date: new Date().toUTCString(), ...headers });
-  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const { fields, body } = lastResponse(problem, requestId, request?.url);
+  const lines = ['Date', new Date().toUTCString(), ...fields].map(
+    (text, i) => text + (i % 2 ? '\r\n' : ': '),
+  );
   return (
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head}\r\n` +
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n` +
     (request?.method === 'HEAD' ? '' : body.toString())
   );
 }
@@ -36,6 +37,6 @@ export function rawProblem(problem: Problem, request?: IncomingMessage): string 
 function lastResponse(problem: Problem, requestId: string, target = '') {
   const [path = ''] = target.split(/[?#]/, 1);
   const { headers, body } = problemResponse(problem);
-  const own: ResponseHeaders = { [REQUEST_ID]: requestId, Connection: 'close' };
-  return { headers: { ...policyHeaders(path, problem.status), ...headers, ...own }, body };
+  const own = [REQUEST_ID, requestId, 'Connection', 'close'];
+  return { fields: [...policyFields(path, problem.status), ...fieldsOf(headers), ...own], body };
 }

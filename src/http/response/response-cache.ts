@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { compress, exactCopy, type Encoding } from './compression.js';
-import type { BodyResponse } from './response.js';
+import { shared, type BodyResponse } from './response.js';
 
 /** Heap overhead of a cached response beyond its key, header values and body, measured on 20,000 of them. */
-const OVERHEAD_BYTES = 1400;
+const OVERHEAD_BYTES = 1600;
 
 /** Smaller bodies are not compressed: they fit into one packet. */
 const MIN_COMPRESSED_BYTES = 1024;
@@ -64,7 +64,7 @@ export class ResponseCache {
   async #store(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     const response = await make();
     if (this.#entries === undefined) return response;
-    const kept = { ...response, body: unpooled(response.body) };
+    const kept = shared({ ...response, body: unpooled(response.body) });
     this.#entries.set(key, kept);
     return kept;
   }

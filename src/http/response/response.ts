@@ -3,10 +3,15 @@ import type { Readable } from 'node:stream';
 /** Names and values of headers. Each header has one spelling in the whole program, so that records can be merged. */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
+/** Names and values of headers in turn: `writeHead` takes them as they are. */
+export type HeaderFields = readonly string[];
+
 /** A response, without the headers that `send` adds to all of them. Many requests may share it. */
 export interface HttpResponse {
   status: number;
   headers: ResponseHeaders;
+  /** The same headers, if many requests share the response. */
+  fields?: HeaderFields;
   /** Undefined for 204 and 304, and for a stream. */
   body?: Buffer;
   /** A body of any length. If it fails, the connection is reset, so that no client takes what it got for the whole. */
@@ -34,6 +39,15 @@ export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status
 /** The same with a value that is written as JSON. */
 export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?: number): BodyResponse {
   return bodyResponse(Buffer.from(JSON.stringify(value)), headers, status);
+}
+
+export function fieldsOf(headers: ResponseHeaders): HeaderFields {
+  return Object.entries(headers).flat();
+}
+
+/** Prepares a response that is sent to many requests. */
+export function shared(response: BodyResponse): BodyResponse {
+  return { ...response, fields: fieldsOf(response.headers) };
 }
 
 /** 304: the client already has the response. @param headers those of the response that caches need, such as `ETag`. */

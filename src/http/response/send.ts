@@ -1,7 +1,7 @@
 import { finished, pipeline } from 'node:stream';
-import { policyHeaders } from './browser-policy.js';
+import { policyFields } from './browser-policy.js';
 import type { Context } from '../request/request-context.js';
-import type { HttpResponse, ResponseHeaders } from './response.js';
+import { fieldsOf, type HttpResponse } from './response.js';
 
 /**
  * Sends a response with the headers of its request and those of all responses. Responses are sent in batches, after the
@@ -34,22 +34,11 @@ function writeBatch(): void {
   }
 }
 
-/** Records in the form of `writeHead`: many responses share their headers, and iterating over a record is slow. */
-const fieldsOfRecords = new WeakMap<ResponseHeaders, readonly string[]>();
-
-/** Names and values in turn. */
-function fieldsOf(headers: ResponseHeaders): readonly string[] {
-  let fields = fieldsOfRecords.get(headers);
-  if (fields === undefined) fieldsOfRecords.set(headers, (fields = Object.entries(headers).flat()));
-  return fields;
-}
-
 function write(
   { method, path, state, req, res }: Context,
-  { status, headers, body, stream }: HttpResponse,
+  { status, headers, fields: own = fieldsOf(headers), body, stream }: HttpResponse,
 ): void {
-  const policy = fieldsOf(policyHeaders(path, status, state.isPage));
-  const fields = [...policy, ...state.headerFields, ...fieldsOf(headers)];
+  const fields = [...policyFields(path, status, state.isPage), ...state.headerFields, ...own];
   if (state.isStopping) fields.push('Connection', 'close');
   res.writeHead(status, fields);
   if (stream === undefined || method === 'HEAD') {
