@@ -123,7 +123,8 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       total: dataset.total,
       source: config.registry.source ?? dataset.urlHost,
       taken_at: downloaded.takenAt.toISOString(),
-      dataset_digest: downloaded.digest,
+      dataset_digest: downloaded.documentDigest ?? downloaded.digest,
+      packages_digest: downloaded.digest,
       dataset_validators: downloaded.validators,
       weights_digest: downloadedWeights?.digest,
       weights_validators: downloadedWeights?.validators,
@@ -206,7 +207,7 @@ function knownOf(
 ): SeenDataset | undefined {
   const meta = newest?.meta;
   if (skipIf !== 'unchanged' || meta === undefined || !isSameInput(config, meta)) return undefined;
-  const dataset = { digest: meta.dataset_digest, validators: meta.dataset_validators };
+  const dataset = { digest: meta.packages_digest ?? '', validators: meta.dataset_validators };
   const { weights_digest: digest, weights_validators: validators } = meta;
   const weights = digest === undefined ? undefined : { digest, validators };
   return { ...latest(dataset, seen), weights: weights && latest(weights, seen?.weights) };

@@ -59,7 +59,9 @@ const snapshotMeta = z.object({
   /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
   built_from: builtFrom.optional().catch(undefined),
-  /** SHA-256 of the packages of the dataset, in hexadecimal, to detect whether it has changed. */
+  /** SHA-256 of the packages of the dataset, in hexadecimal, to detect whether it has changed. Older snapshots have none. */
+  packages_digest: z.string().optional(),
+  /** That of the dataset as it was sent, for earlier releases, which may refresh beside this one during an upgrade. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
   /** The same of the document of weights. */

@@ -1,8 +1,4 @@
-import { hash, randomUUID } from 'node:crypto';
-import { rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { createHash } from 'node:crypto';
 import { Client, type estypes } from '@elastic/elasticsearch';
 import { changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
 import { integer, pick } from '../../fixtures/random.js';
@@ -11,7 +7,6 @@ import { SimilarityOracle, type SimilarEntry } from '../../fixtures/similarity-o
 import { snapshotIdOf } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';
-import { downloadList } from '../support/list-server.js';
 
 const PACKAGES = 8000;
 const VARIANTS = 4;
@@ -71,7 +66,7 @@ export function makeRenamed({ byNumber }: Variant): Variant {
 /** Knows which variant each snapshot was built from, according to Elasticsearch. */
 export class Snapshots {
   readonly #client: Client;
-  #byDigest: ReadonlyMap<string, Variant> | undefined;
+  readonly #byDigest: ReadonlyMap<string, Variant>;
   readonly #known = new Map<string, Variant>();
   readonly #changes = new Map<string, ChangeResult[]>();
   #looking: Promise<void> | undefined;
@@ -87,6 +82,8 @@ export class Snapshots {
     private readonly asBuilt: (variant: Variant, meta: estypes.Metadata) => Variant = (variant) => variant,
   ) {
     this.#client = new Client({ nodes: [...nodes], requestTimeout: 5000, maxRetries: 2 });
+    const digest = (text: string) => createHash('sha256').update(text).digest('hex');
+    this.#byDigest = new Map(variants.map((variant) => [digest(variant.csv), variant]));
   }
 
   get(snapshot: string): Variant | undefined {
@@ -120,27 +117,10 @@ export class Snapshots {
       index: `${this.alias}-2*`,
       filter_path: '*.mappings._meta',
     });
-    this.#byDigest ??= await byDigest(this.variants);
     for (const [index, { mappings }] of Object.entries(found)) {
       const meta = mappings?._meta ?? {};
       const variant = this.#byDigest.get(String(meta['dataset_digest']));
       if (variant !== undefined) this.#known.set(snapshotIdOf(index), this.asBuilt(variant, meta));
     }
   }
-}
-
-/** The variants by the digests that snapshots built from them have. */
-async function byDigest(variants: readonly Variant[]): Promise<Map<string, Variant>> {
-  const found = new Map<string, Variant>();
-  const path = join(tmpdir(), `variant-${randomUUID()}.csv`);
-  for (const variant of variants) {
-    // 0.2.0 has that of the document, this version that of the packages.
-    found.set(hash('sha256', variant.csv), variant);
-    await writeFile(path, variant.csv);
-    const list = await downloadList('csv', pathToFileURL(path).href);
-    if (list !== undefined) found.set(list.digest, variant);
-    await list?.packages.close();
-  }
-  await rm(path);
-  return found;
 }

@@ -33,6 +33,8 @@ export interface SeenDataset extends SeenDocument {
 
 /** A downloaded dataset. The caller must close its packages. */
 export interface DownloadedDataset extends SeenDocument {
+  /** SHA-256 of the only document as it was sent; undefined if there were several. */
+  documentDigest: string | undefined;
   /**
    * When it was taken: the first plausible date of `Last-Modified`, the gzip header, the modification time of a local file, and
    * `Date`; the time of the download if there is none.
@@ -165,7 +167,9 @@ async function download<T>(
   signal: AbortSignal,
   { onBytes, ...options }: Omit<DownloadOptions, 'badRows'> & { what?: string },
   read: (documents: Documents, limits: typeof DOWNLOAD_LIMITS) => Promise<T>,
-): Promise<{ result: T; takenAt: Date; validators: Validators | undefined } | undefined> {
+): Promise<
+  ({ result: T } & Pick<DownloadedDataset, 'takenAt' | 'validators' | 'documentDigest'>) | undefined
+> {
   const limits = { ...DOWNLOAD_LIMITS, ...options };
   const late = new AbortController();
   const deadline = setTimeout(() => late.abort(), downloadTimeoutSeconds * 1000);
@@ -181,7 +185,8 @@ async function download<T>(
   const documents = new Documents(urls, { ...limits, transfer, authorization });
   try {
     const result = await read(documents, limits);
-    return { result, takenAt: documents.takenAt ?? new Date(), validators: documents.validators };
+    const { takenAt = new Date(), validators, digest: documentDigest } = documents;
+    return { result, takenAt, validators, documentDigest };
   } catch (error) {
     if (error instanceof UnchangedError) return undefined;
     if (signal.aborted) throw error;

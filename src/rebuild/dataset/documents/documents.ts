@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { writeFile, type FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -50,6 +51,7 @@ type Limits = Pick<DocumentsOptions, 'transfer' | 'maxBytes'>;
 
 /** A document that is being transferred. It can be read once. */
 export class Document {
+  readonly #hash = createHash('sha256');
   #gzipDate: Date | undefined;
   /** The date that its text states. */
   statedDate: Date | undefined;
@@ -76,6 +78,11 @@ export class Document {
     return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, fileTime, date);
   }
 
+  /** SHA-256 of its bytes as they are sent, in hexadecimal, after they were read. */
+  get digest(): string {
+    return this.#hash.copy().digest('hex');
+  }
+
   /** Its bytes as they are sent. @throws {InterruptedError} */
   async *bytes(): AsyncGenerator<Buffer> {
     const { transfer } = this.options;
@@ -83,7 +90,10 @@ export class Document {
     try {
       const { start, chunks } = await peek(source, GZIP_DATE_BYTES);
       this.#gzipDate = gzipDate(start);
-      yield* limited(chunks, this.options, this.sizes, 'bytes');
+      for await (const chunk of limited(chunks, this.options, this.sizes, 'bytes')) {
+        this.#hash.update(chunk);
+        yield chunk;
+      }
       await this.origin.assertUnchanged?.();
     } catch (error) {
       if (transfer.signal.aborted) throw error;
@@ -123,6 +133,11 @@ export class Documents {
   get takenAt(): Date | undefined {
     const dates = [this.#newest, this.#document?.takenAt].filter((date) => date !== undefined);
     return dates.length === 0 ? undefined : new Date(Math.max(...dates.map((date) => date.getTime())));
+  }
+
+  /** SHA-256 of the only document; undefined if there were several. */
+  get digest(): string | undefined {
+    return this.#opened === 1 ? this.#document?.digest : undefined;
   }
 
   /** Undefined if the origin sent none, or there were several documents: any of them may change. */
