@@ -61,7 +61,7 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
     sizeCalculation: (_client, key) => key.length,
   });
   return (request) => {
-    const key = `${request.socket.remoteAddress} ${request.headers['x-forwarded-for']?.toString()}`;
+    const key = `${request.socket.remoteAddress} ${(request.headers['x-forwarded-for'] ?? '').toString()}`;
     let client = known.get(key);
     if (client === undefined) known.set(key, (client = read(request)));
     return client;

@@ -27,6 +27,22 @@ describe('clientIpReader', () => {
     expect(read(request('10.0.0.1', '')).forwardedFor).to.deep.equal([]);
   });
 
+  it('keeps headers apart that it has seen before', () => {
+    for (const forwardedFor of [
+      'undefined',
+      'null',
+      '203.0.113.7',
+      undefined,
+      '203.0.113.7 ',
+      '',
+      'undefined',
+    ]) {
+      const { ip, forwardedFor: seen } = read(request('10.0.0.9', forwardedFor));
+      expect(seen).to.deep.equal(forwardedFor ? [forwardedFor.trim()] : []);
+      expect(ip).to.equal(forwardedFor?.startsWith('203') ? '203.0.113.7' : '10.0.0.9');
+    }
+  });
+
   it('returns the whole header, trusted or not', () => {
     expect(read(request('10.0.0.1', '198.51.100.1,  203.0.113.5 , 10.0.0.2'))).to.deep.equal({
       ip: '203.0.113.5',
