@@ -30,8 +30,8 @@ const MAX_PING_MS = 50;
 const CONTAINER_MB = 512;
 /** The heap limits that V8 chooses there, on Node 20 and 24. On a machine with more memory, it collects garbage later. */
 const HEAP_OF_CONTAINER = '--max-old-space-size=256 --max-semi-space-size=1';
-/** Rounds, of which the best p99 counts: other programs can only delay responses. */
-const ROUNDS = 3;
+/** Maximum number of rounds, of which the best p99 counts: other programs can only delay responses. */
+const MAX_ROUNDS = 3;
 /** Duration of a flood. */
 const FLOOD_MS = 4000;
 /** The flood is at 127.0.0.1. */
@@ -169,8 +169,9 @@ describe('A flood of requests whose responses are not read', function () {
     for (const path of ['/ping', '/openapi.json']) {
       it(`through the proxy takes little memory and disturbs no other client: ${count} × 64 KB of ${path}`, async () => {
         await start();
-        const rounds = [];
-        for (let round = 0; round < ROUNDS; round++) rounds.push(await flood(count, path));
+        const rounds = [await flood(count, path)];
+        const isSlow = () => rounds.every(({ p99 }) => p99 >= MAX_PING_MS);
+        while (isSlow() && rounds.length < MAX_ROUNDS) rounds.push(await flood(count, path));
         expect(rounds.flatMap(({ failures }) => failures)).to.deep.equal([]);
         expect(median(rounds.map(({ growth }) => growth)), 'growth').to.be.lessThan(MAX_GROWTH_MB);
         expect(Math.min(...rounds.map(({ p99 }) => p99)), 'p99').to.be.lessThan(MAX_PING_MS);
