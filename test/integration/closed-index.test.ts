@@ -44,5 +44,11 @@ describe('An index that an operator closes', function () {
     expect(await runCommand('cli/rollback', env)).to.include({ code: 1, stderr });
     await server.snapshots.refresh();
     expect(await health()).to.equal('ok');
+    await suite.publish(packages);
+    const left = await elasticsearch.indices.get({
+      index: `${index.split('-2')[0]}-2*`,
+      expand_wildcards: 'all',
+    });
+    expect(Object.keys(left)).to.have.length(2).and.not.to.include(index);
   });
 });

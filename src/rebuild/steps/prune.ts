@@ -1,4 +1,4 @@
-import { errors, type Client } from '@elastic/elasticsearch';
+import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import type { Logger } from '../../log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { neverServe, whileServed } from '../alias-actions.js';
@@ -11,7 +11,12 @@ export async function listIndices(
   alias: string,
   signal?: AbortSignal,
 ): Promise<Map<string, string[]>> {
-  const request = { index: `${alias}-*`, features: ['aliases' as const] };
+  const request: estypes.IndicesGetRequest = {
+    index: `${alias}-*`,
+    features: ['aliases'],
+    // Without it, an index that somebody has closed would stay.
+    expand_wildcards: ['open', 'closed'],
+  };
   const found = await client.indices.get(request, signal === undefined ? {} : { signal });
   return new Map(
     Object.entries(found)
