@@ -1,6 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
 import { messageOf } from '../error-message.js';
+import type { Logger } from '../log.js';
 import {
   createReadClient,
   describeConnectionError,
@@ -14,9 +16,36 @@ const ELASTICSEARCH_MAJOR = 9;
 
 const REDIS_TIMEOUT_MS = 3000;
 
+/** Pause before a server that did not respond is checked again, in milliseconds. */
+const CHECK_PAUSE_MS = 5000;
+
 /** Elasticsearch or Redis at a configured address is unusable. The message is one line for the operator. */
 export class ConnectionCheckError extends Error {
   override readonly name = 'ConnectionCheckError';
+}
+
+/** It is another product, or another version. */
+class WrongServerError extends ConnectionCheckError {}
+
+/** Logs once that the server at `ELASTICSEARCH_URL` is another product or version, as soon as it responds. Never throws. */
+export async function reportWrongServer(
+  access: ElasticsearchAccess,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await checkElasticsearch(access);
+      return;
+    } catch (error) {
+      if (!(error instanceof WrongServerError)) {
+        await pause(CHECK_PAUSE_MS, undefined, { ref: false });
+        continue;
+      }
+      log.error(error.message);
+      return;
+    }
+  }
 }
 
 /**
@@ -26,7 +55,8 @@ export class ConnectionCheckError extends Error {
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
-    const { version } = await client.info();
+    // Without the usual header, other versions respond, too.
+    const { version } = await client.info({}, { headers: { accept: 'application/json' } });
     if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) throw wrongServer(`version ${version.number}`);
   } catch (error) {
     const described = describe(error, access);
@@ -54,8 +84,8 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
   return silence === undefined ? (error as Error) : new ConnectionCheckError(silence, { cause: error });
 }
 
-function wrongServer(found: string): ConnectionCheckError {
-  return new ConnectionCheckError(
+function wrongServer(found: string): WrongServerError {
+  return new WrongServerError(
     `ELASTICSEARCH_URL points to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
   );
 }

@@ -61,9 +61,9 @@ function isReply({ name }: Error): boolean {
   return name === 'ReplyError';
 }
 
-/** Writes a key for a second. @throws what Redis says if it accepts no writes, as a replica or a full one. */
+/** Writes a key if it exists, which it never does. @throws what Redis says if it accepts no writes, as a replica or a full one. */
 export async function probeWrites(redis: Redis, slug: string): Promise<void> {
-  await redis.set(`${slug}:probe`, 1, 'PX', 1000);
+  await redis.set(`${slug}:probe`, 1, 'PX', 1000, 'XX');
 }
 
 /**

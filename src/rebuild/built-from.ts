@@ -52,12 +52,13 @@ export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
     .map(([name]) => name);
 }
 
-/** An address without user, password and the values of its query, any of which may be secret. */
+/** An address without user, password, fragment and the values of its query, any of which may be secret. */
 function withoutSecrets(address: string): string {
   const url = new URL(address);
   url.username = '';
   url.password = '';
   const query = [...url.searchParams.keys()].map((key) => `${encodeURIComponent(key)}=…`).join('&');
   url.search = '';
+  url.hash = '';
   return query === '' ? url.href : `${url.href}?${query}`;
 }

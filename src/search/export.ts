@@ -62,22 +62,28 @@ export class SnapshotExports {
   }
 
   async *#pages({ index, meta }: Snapshot, write: WritePage, requestId: string): AsyncGenerator<string> {
-    let from = 0;
-    try {
-      for (; from < meta.total; from += PAGE_SIZE) {
-        const size = Math.min(PAGE_SIZE, meta.total - from);
-        const [hits] = await runSearches(this.pool, index, [exportPage(from, size)], requestId);
-        const entries = (hits?.entries ?? []).map(decodeEntry);
-        if (entries.length !== size)
-          throw new Error(`${entries.length} of ${size} packages were found from the ordinal ${from} on`);
-        yield write(entries, from === 0);
+    for (let from = 0; from < meta.total; from += PAGE_SIZE) {
+      const size = Math.min(PAGE_SIZE, meta.total - from);
+      let entries: PackageEntry[];
+      try {
+        entries = await this.#page(index, from, size, requestId);
+      } catch (error) {
+        if (from > 0) {
+          this.outcomes.cut_off++;
+          this.log.warn({ err: error, request_id: requestId, index, from }, 'an export was cut off');
+        }
+        throw error;
       }
-    } catch (error) {
-      if (from > 0) {
-        this.outcomes.cut_off++;
-        this.log.warn({ err: error, request_id: requestId, index, from }, 'an export was cut off');
-      }
-      throw error;
+      // Fails if the client has ended the export.
+      yield write(entries, from === 0);
     }
+  }
+
+  async #page(index: string, from: number, size: number, requestId: string): Promise<PackageEntry[]> {
+    const [hits] = await runSearches(this.pool, index, [exportPage(from, size)], requestId);
+    const entries = (hits?.entries ?? []).map(decodeEntry);
+    if (entries.length !== size)
+      throw new Error(`${entries.length} of ${size} packages were found from the ordinal ${from} on`);
+    return entries;
   }
 }

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { useService, type Service } from '../support/service.js';
+import { logLines, useService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -180,6 +180,25 @@ describe('A long export', function () {
       for (const response of two) response.destroy();
       return two.every(({ statusCode }) => statusCode === 200);
     }, 'two free places');
+  });
+
+  it('that its client ends is not reported as cut off', async () => {
+    const reports = () => logLines.filter(({ msg }) => msg === 'an export was cut off');
+    const before = reports();
+    for (const headers of [
+      {},
+      { 'Accept-Encoding': 'gzip' },
+      { 'Accept-Encoding': 'gzip', Connection: 'close' },
+    ]) {
+      const response = await openOnceFree(suite.service, headers);
+      for (let length = 0; length < 50_000;) {
+        const [chunk] = (await once(response, 'data')) as [Buffer];
+        length += chunk.length;
+      }
+      response.destroy();
+    }
+    (await openOnceFree(suite.service)).destroy();
+    expect(reports()).to.deep.equal(before);
   });
 
   it('is cut off if its snapshot is pruned, which it does not delay', async () => {

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { UNCACHED } from '../support/background-reader.js';
+import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed } from '../support/datasets.js';
 import { isCreation, isFlip } from '../support/engine-proxy.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { useProxiedService } from '../support/proxied-service.js';
+import { logLines, startService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** How long Elasticsearch rejects a request, in milliseconds: longer than the pause between two attempts. */
@@ -83,6 +85,34 @@ describe('A proxy that responds in place of Elasticsearch', function () {
       expect((await rebuilt).status).to.equal(202);
       expect(service.server.rebuilds.lastFailure).to.equal(undefined);
       expect(before).not.to.include(service.server.snapshots.current?.index);
+    });
+  }
+});
+
+describe('An Elasticsearch of another version', function () {
+  this.timeout(60_000);
+
+  for (const number of ['8.19.0', '10.0.1']) {
+    it(`is named in one line of the log, with the version that is needed: ${number}`, async () => {
+      const stub = await datasetServer((request, response) => {
+        // Earlier versions reject the media type of later clients.
+        const isRejected = request.headers.accept?.includes('compatible-with=9') === true;
+        response
+          .writeHead(isRejected ? 400 : 200, {
+            'X-Elastic-Product': 'Elasticsearch',
+            'Content-Type': 'application/json',
+          })
+          .end(JSON.stringify(isRejected ? { error: {}, status: 400 } : { version: { number } }));
+      });
+      const service = await startService({ ELASTICSEARCH_URL: new URL(stub.url).origin });
+      const line = `ELASTICSEARCH_URL points to version ${number}: set it to an Elasticsearch of version 9`;
+      const lines = () => logLines.filter(({ msg }) => msg === line);
+      await waitFor(() => lines().length > 0, 'the line');
+      await service.server.snapshots.refresh();
+      expect(lines()).to.have.length(1);
+      expect((await service.get('/search?q=al')).status).to.equal(503);
+      await service.stop();
+      await stub.close();
     });
   }
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { Redis } from 'ioredis';
 import { parse } from 'yaml';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
@@ -92,6 +93,15 @@ describe('Metrics', () => {
     expect(requests('secrets', 'passed')).to.equal(2);
     expect(after.sum('limit_fallbacks_total', { budget: 'reading' })).to.equal(0);
     expect(after.sum('redis_connected')).to.equal(1);
+  });
+
+  it('write nothing to Redis', async () => {
+    const redis = new Redis(engines().redis.url);
+    const keys = async () => (await redis.keys(`${suite.service.slug}:*`)).toSorted();
+    const before = await keys();
+    expect((await look()).sum('redis_connected')).to.equal(1);
+    expect((await keys()).filter((key) => !before.includes(key))).to.deep.equal([]);
+    await redis.quit();
   });
 
   it('report the served snapshot, and the outcomes of rebuilds', async () => {

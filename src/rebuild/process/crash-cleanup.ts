@@ -12,7 +12,8 @@ export async function cleanUpAfterCrash(
   const { index, lockOwner, report } = child.state;
   await snapshots.refresh();
   const isServed = index !== undefined && snapshots.current?.index === index;
-  const isUncertain = report.phase === 'flipping' && snapshots.state !== 'present';
+  // Elasticsearch may still execute a flip that it has received.
+  const isUncertain = report.phase === 'flipping';
   const failure = isServed ? undefined : failed(error);
   if (isServed)
     log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');

@@ -32,6 +32,15 @@ describe('What a snapshot was built from', () => {
     });
   });
 
+  it('has no fragment of an address', () => {
+    for (const [url, shown] of [
+      ['http://registry.example/list#hush', 'http://registry.example/list'],
+      ['http://registry.example/list?page=1#hush', 'http://registry.example/list?page=…'],
+      ['http://registry.example/list#hush?token=hush', 'http://registry.example/list'],
+    ] as const)
+      expect(metaOf({ DATASET_URL: url }).built_from?.addresses).to.deep.equal([shown]);
+  });
+
   it('is the same for a refresh if only the address has changed', () => {
     expect(isSameInput(configOf(), metaOf())).to.equal(true);
     expect(isSameInput(configOf({ DATASET_URL: 'https://other.example/' }), metaOf())).to.equal(true);
