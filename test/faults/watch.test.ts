@@ -19,7 +19,7 @@ const CLONED = [
   'package-lock.json',
   'tsconfig.json',
 ];
-const RESPONSE = "jsonResponse({ ping: 'pong' }, { 'Cache-Control': 'no-store' })";
+const RESPONSE = "jsonResponse({ ping: 'pong' }, NO_STORE)";
 /** Of a build beside other tests. */
 const BUILD_MS = 120_000;
 
@@ -60,7 +60,9 @@ describe('npm run dev', function () {
 
   async function change(path: string, from: string, to: string): Promise<void> {
     const file = join(clone, 'src', path);
-    await writeFile(file, (await readFile(file, 'utf8')).replace(from, to));
+    const text = await readFile(file, 'utf8');
+    expect(text).to.include(from);
+    await writeFile(file, text.replace(from, to));
   }
 
   const ping = () =>
@@ -88,7 +90,7 @@ describe('npm run dev', function () {
     expect(await ping()).to.deep.equal({ ping: 'pong' });
 
     await change('web/index.html', '<title>', '<title>Changed ');
-    await change('routes/ping.ts', 'jsonResponse(;', "jsonResponse({ ping: 'changed' });");
+    await change('routes/ping.ts', 'jsonResponse(;', "jsonResponse({ ping: 'changed' }, NO_STORE);");
     await pings({ ping: 'changed' });
     expect(await (await fetch(url)).text()).to.contain('<title>Changed ');
 

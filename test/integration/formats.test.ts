@@ -26,12 +26,14 @@ function entriesOf({ expected, document }: ListExample) {
     no: Number(row['package_no'] ?? i + 1),
     name: row['name'] ?? '',
     version: row['version'] === undefined || row['version'] === '' ? 'latest' : row['version'],
-    url: TEMPLATE.replace(
-      '{+name}',
-      encodeURIComponent(row['name'] ?? '')
-        .replace(/%2F/g, '/')
-        .replace(/%40/g, '@'),
-    ),
+    url:
+      row['url'] ??
+      TEMPLATE.replace(
+        '{+name}',
+        encodeURIComponent(row['name'] ?? '')
+          .replace(/%2F/g, '/')
+          .replace(/%40/g, '@'),
+      ),
     ...(hasWeights && { weight: Number(row['weight']) }),
   }));
   return entries.sort((a, b) => a.no - b.no);
@@ -85,7 +87,7 @@ for (const example of ONE_EACH) {
       isLoginRequired = true;
       const { rebuilds } = service.server;
       await waitFor(() => rebuilds.counts.failed > 0, 'a refresh that fails', 20_000);
-      expect(rebuilds.lastFailure?.reason).to.match(/expected/);
+      expect(rebuilds.lastFailure?.reason).to.match(/expected|the header has no column/);
       expect(await service.indices()).to.deep.equal(builds);
       expect(await browseAll(service)).to.deep.equal(entriesOf(example));
     });
