@@ -26,7 +26,7 @@ import { rebuildContextOf } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/process/progress.js';
 import { RebuildScheduler } from './rebuild/process/rebuild-scheduler.js';
 import { RebuildService } from './rebuild/process/rebuild-service.js';
-import { reportWrongServer } from './clients/connection-check.js';
+import { reportWrongVersion } from './clients/connection-check.js';
 import { createServiceContext, type ServiceContext } from './service-context.js';
 
 /** Maximum number of queued searches: about half a second of work. */
@@ -134,7 +134,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
     await stop();
     throw error;
   }
-  void reportWrongServer(config.elasticsearch, log, stopping.signal);
+  void reportWrongVersion(config.elasticsearch, log, stopping.signal);
   if (config.changesRetention > 0) {
     warnOfOldKeys(context).catch((error: unknown) => {
       log.warn({ err: error }, 'the privileges of the keys could not be read');

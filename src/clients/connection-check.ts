@@ -24,11 +24,11 @@ export class ConnectionCheckError extends Error {
   override readonly name = 'ConnectionCheckError';
 }
 
-/** It is another product, or another version. */
-class WrongServerError extends ConnectionCheckError {}
+/** Elasticsearch has another major version. */
+class WrongVersionError extends ConnectionCheckError {}
 
-/** Logs once that the server at `ELASTICSEARCH_URL` is another product or version, as soon as it responds. Never throws. */
-export async function reportWrongServer(
+/** Logs once that Elasticsearch has another major version, as soon as it responds. Never throws. */
+export async function reportWrongVersion(
   access: ElasticsearchAccess,
   log: Logger,
   signal: AbortSignal,
@@ -38,7 +38,7 @@ export async function reportWrongServer(
       await checkElasticsearch(access);
       return;
     } catch (error) {
-      if (!(error instanceof WrongServerError)) {
+      if (!(error instanceof WrongVersionError)) {
         await pause(CHECK_PAUSE_MS, undefined, { ref: false });
         continue;
       }
@@ -57,7 +57,8 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
   try {
     // Without the usual header, other versions respond, too.
     const { version } = await client.info({}, { headers: { accept: 'application/json' } });
-    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR) throw wrongServer(`version ${version.number}`);
+    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR)
+      throw wrongServer(`version ${version.number}`, WrongVersionError);
   } catch (error) {
     const described = describe(error, access);
     if (described !== undefined) throw described;
@@ -84,8 +85,8 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
   return silence === undefined ? (error as Error) : new ConnectionCheckError(silence, { cause: error });
 }
 
-function wrongServer(found: string): WrongServerError {
-  return new WrongServerError(
+function wrongServer(found: string, Type = ConnectionCheckError): ConnectionCheckError {
+  return new Type(
     `ELASTICSEARCH_URL points to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
   );
 }

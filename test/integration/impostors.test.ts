@@ -92,6 +92,24 @@ describe('A proxy that responds in place of Elasticsearch', function () {
 describe('An Elasticsearch of another version', function () {
   this.timeout(60_000);
 
+  const linesAbout = (text: string) => logLines.filter(({ msg }) => String(msg).startsWith(text));
+
+  it('is not assumed while Elasticsearch or a proxy responds with an error', async () => {
+    const before = linesAbout('ELASTICSEARCH_URL');
+    let checks = 0;
+    const stub = await datasetServer(({ url }, response) => {
+      if (url === '/') checks++;
+      response.writeHead(503, { 'X-Elastic-Product': 'Elasticsearch', 'Content-Type': 'application/json' });
+      response.end('{"error":{"type":"cluster_block_exception"},"status":503}');
+    });
+    const service = await startService({ ELASTICSEARCH_URL: new URL(stub.url).origin });
+    // Two attempts, and the next check after five seconds.
+    await waitFor(() => checks > 2, 'another check');
+    await service.stop();
+    await stub.close();
+    expect(linesAbout('ELASTICSEARCH_URL')).to.deep.equal(before);
+  });
+
   for (const number of ['8.19.0', '10.0.1']) {
     it(`is named in one line of the log, with the version that is needed: ${number}`, async () => {
       const stub = await datasetServer((request, response) => {
@@ -106,7 +124,7 @@ describe('An Elasticsearch of another version', function () {
       });
       const service = await startService({ ELASTICSEARCH_URL: new URL(stub.url).origin });
       const line = `ELASTICSEARCH_URL points to version ${number}: set it to an Elasticsearch of version 9`;
-      const lines = () => logLines.filter(({ msg }) => msg === line);
+      const lines = () => linesAbout(line);
       await waitFor(() => lines().length > 0, 'the line');
       await service.server.snapshots.refresh();
       expect(lines()).to.have.length(1);
