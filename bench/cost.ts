@@ -79,13 +79,18 @@ async function sendAll(
 /**
  * Measures the user time per request of two servers in turns, under as many requests as wrk can send: a client in JavaScript
  * would be the slower side, and most batches of the service would have one request.
- * @throws {Error} if a response has another status than 2xx or 3xx.
+ * @throws {Error} if one of the first responses has another status than expected, or any other one none of 2xx or 3xx.
  */
 export async function costPerRequest(subject: Contender, baseline: Contender): Promise<Cost> {
   const folder = await mkdtemp(join(tmpdir(), 'cost-'));
   const costs: [number[], number[]] = [[], []];
   try {
     const sides = [subject, baseline] as const;
+    for (const { server, requests, status } of sides) {
+      const client = new BaselineClient(server.url, CONNECTIONS);
+      await sendAll(client, requests.slice(0, CONNECTIONS), status ?? 200);
+      await client.close();
+    }
     const scripts = await Promise.all(sides.map((side, i) => writeScript(join(folder, `${i}.lua`), side)));
     for (let turn = -WARM_UP_TURNS; turn < TURNS; turn++) {
       for (const i of turn % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {

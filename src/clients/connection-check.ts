@@ -38,12 +38,11 @@ export async function reportWrongVersion(
       await checkElasticsearch(access);
       return;
     } catch (error) {
-      if (!(error instanceof WrongVersionError)) {
-        await pause(CHECK_PAUSE_MS, undefined, { ref: false });
-        continue;
+      if (error instanceof WrongVersionError) {
+        log.error(error.message);
+        return;
       }
-      log.error(error.message);
-      return;
+      await pause(CHECK_PAUSE_MS, undefined, { ref: false });
     }
   }
 }

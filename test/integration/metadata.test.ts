@@ -14,7 +14,6 @@ const READ_BY_0_2_0 = z.object({
   source: z.string(),
   taken_at: z.iso.datetime(),
   dataset_digest: z.string(),
-  packages_digest: z.string(),
   dataset_validators: z.object({ origin: z.string(), etag: z.string(), lastModified: z.string() }),
   mapping_version: z.int(),
   has_package_no: z.boolean(),
