@@ -15,13 +15,10 @@ const LEVELS: Record<Effort, Record<Encoding, number>> = {
   best: { br: constants.BROTLI_MAX_QUALITY, gzip: constants.Z_BEST_COMPRESSION },
 };
 
-type Done = (error: Error | null, result: Buffer) => void;
-
-const compressors: Record<Encoding, (body: Buffer, level: number) => Promise<Buffer>> = {
-  br: promisify((body: Buffer, level: number, done: Done) =>
-    brotliCompress(body, { params: { [constants.BROTLI_PARAM_QUALITY]: level } }, done),
-  ),
-  gzip: promisify((body: Buffer, level: number, done: Done) => gzip(body, { level }, done)),
+const COMPRESSORS: Record<Encoding, (body: Buffer, level: number) => Promise<Buffer>> = {
+  br: (body, level) =>
+    promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: level } }),
+  gzip: (body, level) => promisify(gzip)(body, { level }),
 };
 
 /**
@@ -57,7 +54,7 @@ export async function compress(
   effort: Effort,
 ): Promise<BodyResponse> {
   // zlib returns a slice of a 16 KiB chunk, which would stay in memory as a whole.
-  const body = exactCopy(await compressors[encoding](response.body, LEVELS[effort][encoding]));
+  const body = exactCopy(await COMPRESSORS[encoding](response.body, LEVELS[effort][encoding]));
   return bodyResponse(body, { ...response.headers, 'Content-Encoding': encoding }, response.status);
 }
 
