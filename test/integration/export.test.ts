@@ -8,6 +8,7 @@ import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { logLines, useService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
+import { spawnReplica } from '../support/replicas.js';
 import { waitFor } from '../support/wait-for.js';
 
 const WILD_NAMES = ['com,ma', 'quo"te', '"quoted"', ' padded ', "'=1+1", 'café', '日本語', '🚀', '\u2028', 'tab\tname', '\uFEFFbom', 'x'.repeat(512)]; // prettier-ignore
@@ -225,5 +226,19 @@ describe('A long export', function () {
     socket.resume();
     const [error] = (await failed) as [NodeJS.ErrnoException];
     expect(error.code).to.equal('ECONNRESET');
+  });
+
+  it('is cut off by a reset for HTTP/1.0 if the server stops before it is read', async () => {
+    await suite.publish(LONG);
+    const program = spawnReplica(suite);
+    const { hostname, port } = new URL(await program.url());
+    const socket = connect(Number(port), hostname).on('error', () => undefined);
+    socket.write('GET /export HTTP/1.0\r\n\r\n');
+    await once(socket, 'readable');
+    socket.pause();
+    expect(await program.stop()).to.equal(0);
+    // Reading would not tell: libuv takes a reset that it finds behind data for the end. After an end, this could be sent.
+    const error = await new Promise<unknown>((resolve) => socket.write('x', resolve));
+    expect(error).to.have.property('code', 'ECONNRESET');
   });
 });
