@@ -57,7 +57,7 @@ export default tseslint.config(
       'src/mcp/mcp.ts',
       'src/dev/start.ts',
       // Holds for the whole process, as what Node itself reads.
-      'src/proxy.ts',
+      'src/util/proxy.ts',
       'test/support/*.ts',
       'test/soak/*.ts',
       'test/upgrade/*.ts',

@@ -1,6 +1,6 @@
 import Koa from 'koa';
 import { searchTierByTier } from '../src/search/tiered-search.js';
-import { msearchRequest } from '../src/clients/msearch.js';
+import { msearchRequest } from '../src/elasticsearch/msearch.js';
 import { sampleOf } from './load.js';
 import { BaselineClient } from './measure.js';
 import { serve } from './serve.js';

@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { searchTierByTier } from '../src/search/tiered-search.js';
-import { msearchRequest, type SearchBody } from '../src/clients/msearch.js';
+import { msearchRequest, type SearchBody } from '../src/elasticsearch/msearch.js';
 import { searchTiers } from '../src/search/queries.js';
 import type { Service } from '../src/dev/service.js';
-import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
+import { Oracle, type RankedEntry } from '../test/fixtures/search-oracle.js';
 import { browseRounds } from './browse-pages.js';
 import { barChart } from './chart.js';
-import { generatedPackages } from '../fixtures/generated-dataset.js';
+import { generatedPackages } from '../test/fixtures/generated-dataset.js';
 import { costPerRequest, repeated, timePerRequest, type Contender } from './cost.js';
 import { elasticsearchTime, redisTime, withEngines } from './engines.js';
 import {
@@ -30,12 +30,12 @@ import {
   type Statistic,
   type Contestants,
 } from './measure.js';
-import { mean, median, percentile } from '../fixtures/statistics.js';
+import { mean, median, percentile } from '../test/fixtures/statistics.js';
 import { openLoop } from './open-loop.js';
 import { OPTIONS } from './options.js';
 import { ServerProcess } from './processes.js';
 import { processorTime } from './processor-time.js';
-import { makeQueries, type Query } from '../fixtures/queries.js';
+import { makeQueries, type Query } from '../test/fixtures/queries.js';
 
 const QUICK = OPTIONS.quick;
 const SIZES = QUICK ? [50_000, 250_000] : [250_000, 1_000_000, 4_000_000];

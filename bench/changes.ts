@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { sampleNames } from '../fixtures/generated-dataset.js';
-import { median, percentile } from '../fixtures/statistics.js';
+import { sampleNames } from '../test/fixtures/generated-dataset.js';
+import { median, percentile } from '../test/fixtures/statistics.js';
 import { PHASES } from '../src/rebuild/process/progress.js';
 import { changeCount, measureRebuild, readChanges, startOnChanged } from './changed-snapshot.js';
 import { withEngines } from './engines.js';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { median } from '../fixtures/statistics.js';
+import { median } from '../test/fixtures/statistics.js';
 import { BaselineClient } from './measure.js';
 import { userTime } from './processor-time.js';
 import type { ServerProcess } from './processes.js';

@@ -1,10 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { sampleNames } from '../fixtures/generated-dataset.js';
-import { KINDS, makeQueries, type Kind, type Query } from '../fixtures/queries.js';
-import { pick, seededRandom } from '../fixtures/random.js';
-import { mean, median, percentile } from '../fixtures/statistics.js';
+import { sampleNames } from '../test/fixtures/generated-dataset.js';
+import { KINDS, makeQueries, type Kind, type Query } from '../test/fixtures/queries.js';
+import { pick, seededRandom } from '../test/fixtures/random.js';
+import { mean, median, percentile } from '../test/fixtures/statistics.js';
 import { PHASES } from '../src/rebuild/process/progress.js';
 import { browseRounds } from './browse-pages.js';
 import { changeCount, measureRebuild, readChanges, startOnChanged } from './changed-snapshot.js';

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { costPerRequest, repeated, type Contender } from './cost.js';
-import { writeDataset } from '../fixtures/generated-dataset.js';
+import { writeDataset } from '../test/fixtures/generated-dataset.js';
 import { withEngines } from './engines.js';
 import { LIMIT, load, searchPath, type Loaded } from './load.js';
 import { ServerProcess } from './processes.js';
-import { makeQueries } from '../fixtures/queries.js';
+import { makeQueries } from '../test/fixtures/queries.js';
 
 /**
  * `npm run bench:guard` fails if a request or a loaded row costs over 10 % more than `bench/budget.json` allows. A cost is

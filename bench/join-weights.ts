@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { readConfig } from '../src/config/config.js';
-import { createLogger } from '../src/log.js';
-import { BadRows } from '../src/rebuild/dataset/bad-rows.js';
+import { createLogger } from '../src/util/log.js';
+import { BadRows } from '../src/lists/bad-rows.js';
 import { checkPackages } from '../src/rebuild/steps/check.js';
 import { downloadInputs, type Inputs } from '../src/rebuild/steps/download.js';
 

@@ -1,6 +1,6 @@
 import autocannon from 'autocannon';
 import { Pool, type Dispatcher } from 'undici';
-import { median } from '../fixtures/statistics.js';
+import { median } from '../test/fixtures/statistics.js';
 
 /** Processes an item. */
 export type Contestant<T> = (item: T) => Promise<unknown>;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { makeQueries } from '../fixtures/queries.js';
-import { pick, seededRandom } from '../fixtures/random.js';
-import { percentile } from '../fixtures/statistics.js';
+import { makeQueries } from '../test/fixtures/queries.js';
+import { pick, seededRandom } from '../test/fixtures/random.js';
+import { percentile } from '../test/fixtures/statistics.js';
 import { timed } from './goals.js';
 import { searchPath } from './load.js';
 import type { BaselineClient } from './measure.js';

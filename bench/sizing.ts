@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
-import { generatedPackages } from '../fixtures/generated-dataset.js';
+import { generatedPackages } from '../test/fixtures/generated-dataset.js';
 import { bytesOf, elasticsearchTime, redisTime, withEngines } from './engines.js';
 import { load, searchPath, uncachedEnv, type Loaded } from './load.js';
 import { BaselineClient, throughput, type Contestant } from './measure.js';
-import { median } from '../fixtures/statistics.js';
+import { median } from '../test/fixtures/statistics.js';
 import { ServerProcess } from './processes.js';
-import { makeQueries } from '../fixtures/queries.js';
+import { makeQueries } from '../test/fixtures/queries.js';
 
 /**
  * `npm run bench:sizing` measures the bytes per name and the processor time per search, and computes the

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { integer, pick, seededRandom } from '../test/fixtures/random.js';
 import { bundledPackages } from '../test/support/datasets.js';
 import { withEngines } from './engines.js';
 import { uncachedEnv } from './load.js';

@@ -1,5 +1,5 @@
-import { integer, pick } from '../fixtures/random.js';
-import { codePoints } from '../src/unicode.js';
+import { integer, pick } from '../test/fixtures/random.js';
+import { codePoints } from '../src/util/unicode.js';
 
 const ALPHABET = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
 const SEPARATORS = ['', '-', '_', '.'];

@@ -4,7 +4,7 @@ import { accessLog, type OnResponse } from './http/request/access-log.js';
 import { clientIpReader } from './http/request/client-ip.js';
 import { respond, uncaughtErrorHandler } from './http/response/error-handler.js';
 import type { RequestState } from './http/request/request-context.js';
-import type { Logger } from './log.js';
+import type { Logger } from './util/log.js';
 import { createRouter, exactRoutes, unmatched, type RouteDeps } from './routes/index.js';
 
 export interface AppDeps extends RouteDeps {

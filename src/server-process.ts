@@ -1,8 +1,8 @@
 import { ConfigError, readConfig } from './config/config.js';
 import { secretsIn } from './config/secrets.js';
-import { createLogger } from './log.js';
+import { createLogger } from './util/log.js';
 import { startServer } from './server.js';
-import { describeCrash, endOnCrash } from './uncaught-errors.js';
+import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
 
 /**
  * Runs the service until a signal, and sets the exit code.

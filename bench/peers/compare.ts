@@ -1,4 +1,4 @@
-import { mean, median, percentile } from '../../fixtures/statistics.js';
+import { mean, median, percentile } from '../../test/fixtures/statistics.js';
 import { LIMIT } from '../load.js';
 import { throughput } from '../measure.js';
 import { CONNECTIONS, type Peer } from './peer.js';

@@ -1,4 +1,4 @@
-import { pick, seededRandom } from '../../fixtures/random.js';
+import { pick, seededRandom } from '../../test/fixtures/random.js';
 
 /** The most frequent trigrams: each is in more than one of a hundred names. */
 const TRIGRAMS = 300;

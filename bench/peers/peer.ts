@@ -1,6 +1,6 @@
 import type { ServerProcess } from '../processes.js';
-import { codePoints } from '../../src/unicode.js';
-import { lowerCase } from '../../fixtures/search-oracle.js';
+import { codePoints } from '../../src/util/unicode.js';
+import { lowerCase } from '../../test/fixtures/search-oracle.js';
 import { BaselineClient } from '../measure.js';
 
 /** A search engine with the same names as the service. */

@@ -1,8 +1,8 @@
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { generatedPackages } from '../../fixtures/generated-dataset.js';
-import { makeQueries } from '../../fixtures/queries.js';
-import { lowerCase } from '../../fixtures/search-oracle.js';
+import { generatedPackages } from '../../test/fixtures/generated-dataset.js';
+import { makeQueries } from '../../test/fixtures/queries.js';
+import { lowerCase } from '../../test/fixtures/search-oracle.js';
 import { entryMembers } from '../../src/snapshot/package-document.js';
 import { withEngines } from '../engines.js';
 import { LIMIT, load, uncachedEnv } from '../load.js';

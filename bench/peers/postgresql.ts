@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Pool } from 'pg';
-import { lowerCase } from '../../fixtures/search-oracle.js';
+import { lowerCase } from '../../test/fixtures/search-oracle.js';
 import { ManagedProcess } from '../../src/dev/managed-process.js';
 import { makeFolder, type Identity } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
-import { lowerCase } from '../../fixtures/search-oracle.js';
-import { codePoints } from '../../src/unicode.js';
+import { lowerCase } from '../../test/fixtures/search-oracle.js';
+import { codePoints } from '../../src/util/unicode.js';
 import { bodyOf, elsewhere, type Row, type Starting } from './peer.js';
 
 /** In KiB: larger than all names and their index. */

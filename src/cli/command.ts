@@ -1,11 +1,11 @@
-import { checkElasticsearch } from '../clients/connection-check.js';
+import { checkElasticsearch } from '../elasticsearch/connection-check.js';
 import { secretsIn } from '../config/secrets.js';
 import { ConfigError, DEFAULT_SLUG, readConfig } from '../config/config.js';
-import { endOnCrash } from '../uncaught-errors.js';
-import { createLogger } from '../log.js';
+import { endOnCrash } from '../util/uncaught-errors.js';
+import { createLogger } from '../util/log.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
-import { createRedactor } from '../redact.js';
+import { createRedactor } from '../util/redact.js';
 import { endOnStopSignal, ignoreUserSignals, onStopSignal } from './signals.js';
 
 /** Exit codes. */

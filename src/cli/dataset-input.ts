@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { PROJECT_FOLDER } from '../project-folder.js';
-import type { SkippedRows } from '../rebuild/dataset/bad-rows.js';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
+import type { SkippedRows } from '../lists/bad-rows.js';
 
 /**
  * The absolute path of a file, which is relative to the folder where the command was called. npm runs commands in the project's

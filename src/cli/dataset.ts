@@ -3,14 +3,8 @@ import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { ConfigError, readDatasetConfig, type DatasetConfig } from '../config/config.js';
-import {
-  assignNumbers,
-  readList,
-  readNumbers,
-  throughLinks,
-  writeDataset,
-} from '../rebuild/dataset/dataset-file.js';
-import { firstPlausibleDate } from '../rebuild/dataset/dates.js';
+import { assignNumbers, readList, readNumbers, throughLinks, writeDataset } from '../lists/dataset-file.js';
+import { firstPlausibleDate } from '../lists/dates.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { pathOf, printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';

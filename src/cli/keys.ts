@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { idOfKey, validKeys } from '../clients/api-keys.js';
+import { idOfKey, validKeys } from '../elasticsearch/api-keys.js';
 import {
   createAdministratorClient,
   describeAuthError,
   describeConnectionError,
-} from '../clients/elasticsearch.js';
+} from '../elasticsearch/elasticsearch.js';
 import { ConfigError, readKeysConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { Kibana } from '../clients/kibana.js';
+import { Kibana } from './kibana.js';
 import { readKibanaConfig } from '../config/config.js';
 import { aliasOf } from '../snapshot/index-names.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
-import { PROJECT_FOLDER } from '../project-folder.js';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
 
 /**
  * `npm run kibana:setup`: waits for Kibana, and imports the data view and the dashboard of this registry,

@@ -7,7 +7,7 @@ import { rebuildForServer } from '../rebuild/process/server-channel.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
 import type { StartOptions } from '../rebuild/process/rebuild-process.js';
-import { jsonText } from '../json-text.js';
+import { jsonText } from '../util/json-text.js';
 import { seenDataset } from '../rebuild/process/status-store.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, readArguments, runCommand, type CommandContext, type Exit } from './command.js';

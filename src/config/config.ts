@@ -12,8 +12,8 @@ import {
 } from './addresses.js';
 import { DATASET_FORMATS, isConverted } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
-import { PROJECT_FOLDER } from '../project-folder.js';
-import { trimWhiteSpace } from '../unicode.js';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
+import { trimWhiteSpace } from '../util/unicode.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

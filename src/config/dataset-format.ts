@@ -1,4 +1,4 @@
-import { FORMATS } from '../rebuild/dataset/formats/index.js';
+import { FORMATS } from '../lists/formats/index.js';
 
 export type DatasetFormat = keyof typeof FORMATS;
 

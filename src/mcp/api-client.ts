@@ -1,8 +1,8 @@
-import { parseJson } from '../json-text.js';
-import { secondsOf } from '../retry-after.js';
+import { parseJson } from '../util/json-text.js';
+import { secondsOf } from '../util/retry-after.js';
 import { z } from 'zod';
-import { withDeadline } from '../deadline.js';
-import { messageOf } from '../error-message.js';
+import { withDeadline } from '../util/deadline.js';
+import { messageOf } from '../util/error-message.js';
 
 /** A request that failed. The message is for the agent: what happened, and when to try again. */
 class ApiError extends Error {}

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { codePoints } from '../unicode.js';
+import { codePoints } from '../util/unicode.js';
 import {
   lookAlikeSchema,
   packageSchema,

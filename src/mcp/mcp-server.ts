@@ -1,6 +1,6 @@
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { trimWhiteSpace } from '../unicode.js';
+import { trimWhiteSpace } from '../util/unicode.js';
 import type { ApiClient } from './api-client.js';
 import { checkedSchema, checkPackages } from './check-packages.js';
 import {

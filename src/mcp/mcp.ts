@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import packageJson from '../../package.json' with { type: 'json' };
-import { ProxyError, proxyOf } from '../proxy.js';
+import { ProxyError, proxyOf } from '../util/proxy.js';
 import { ApiClient } from './api-client.js';
 import { createMcpServer } from './mcp-server.js';
 import { proxiedFetch } from './proxied-fetch.js';

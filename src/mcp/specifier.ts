@@ -1,4 +1,4 @@
-import { trimWhiteSpace } from '../unicode.js';
+import { trimWhiteSpace } from '../util/unicode.js';
 
 /** An alias of npm stands for another package: `mine@npm:lodash@4`. */
 const ALIAS = /^.+@(?=npm:)/;

@@ -1,6 +1,6 @@
 import type { Client } from '@elastic/elasticsearch';
-import { expirationOfKey } from '../clients/api-keys.js';
-import { probeWrites } from '../clients/redis.js';
+import { expirationOfKey } from '../elasticsearch/api-keys.js';
+import { probeWrites } from '../redis/redis.js';
 import type { SnapshotExports } from '../search/export.js';
 import type { SearchLimiters } from '../search/search-runner.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';

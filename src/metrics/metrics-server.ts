@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpServer } from '../http/server/http-server.js';
-import type { Logger } from '../log.js';
+import type { Logger } from '../util/log.js';
 import type { Metrics } from './metrics.js';
 
 /** Maximum connections to the metrics port: enough for a few Prometheus servers and people. */

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { SearchOutcome } from '../clients/search-pool.js';
+import type { SearchOutcome } from '../elasticsearch/search-pool.js';
 
 const PREFIX = 'registry_search_';
 

@@ -1,8 +1,8 @@
 import type { Client } from '@elastic/elasticsearch';
-import { createRebuildClient } from '../clients/elasticsearch.js';
-import { SearchPool } from '../clients/search-pool.js';
+import { createRebuildClient } from '../elasticsearch/elasticsearch.js';
+import { SearchPool } from '../elasticsearch/search-pool.js';
 import type { Config } from '../config/config.js';
-import type { Logger } from '../log.js';
+import type { Logger } from '../util/log.js';
 import { EXPORT_TIMEOUT_MS } from '../snapshot/name-order.js';
 import { createServiceContext, type ServiceContext } from '../service-context.js';
 import { RebuildLock } from './process/lock.js';

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch';
-import type { SearchPool } from '../clients/search-pool.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
 import { DEFAULT_SLUG, type Config } from '../config/config.js';
 import {
   assertReadable,
@@ -8,14 +8,14 @@ import {
   type FoundIndex,
   type SnapshotMeta,
 } from '../snapshot/snapshot.js';
-import type { Logger } from '../log.js';
+import type { Logger } from '../util/log.js';
 import { builtFrom, isSameInput } from './built-from.js';
 import { leftovers, obsolete } from './obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
 import { checkPackages, type CheckedPackages } from './steps/check.js';
-import { BadRows } from './dataset/bad-rows.js';
-import { DatasetError } from './dataset/dataset-error.js';
+import { BadRows } from '../lists/bad-rows.js';
+import { DatasetError } from '../lists/dataset-error.js';
 import { downloadInputs, type SeenDataset, type SeenDocument } from './steps/download.js';
 import { createIndex } from './steps/create.js';
 import { waitForReplicas } from './steps/replicate.js';

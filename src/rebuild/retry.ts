@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
-import { NotElasticsearchError } from '../clients/elasticsearch.js';
-import { ElasticsearchUnavailableError, RETRYABLE_STATUSES } from '../clients/elasticsearch-errors.js';
-import type { Logger } from '../log.js';
+import { NotElasticsearchError } from '../elasticsearch/elasticsearch.js';
+import { ElasticsearchUnavailableError, RETRYABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
+import type { Logger } from '../util/log.js';
 
 /**
  * A step fails after this time without progress, in milliseconds: enough for a node to restart, and longer

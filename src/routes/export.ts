@@ -8,7 +8,7 @@ import { memoizedParser } from '../http/request/query-params.js';
 import type { Handler } from '../http/request/request-context.js';
 import { notModified } from '../http/response/response.js';
 import { validators } from '../http/response/snapshot-read.js';
-import { datasetHeader, datasetRows, type DatasetColumns } from '../rebuild/dataset/dataset-csv.js';
+import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/dataset-csv.js';
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';

@@ -5,7 +5,7 @@ import { PHASES } from '../rebuild/process/progress.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
 import { Problem } from '../http/response/problem.js';
-import { ElasticsearchUnavailableError } from '../clients/elasticsearch-errors.js';
+import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
 import type { RebuildService, StartResponse } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { component } from '../http/response/openapi-components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
-import { codePoints, trimWhiteSpace } from '../unicode.js';
+import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 
 /** Maximum number of packages in a response; a larger `limit` is reduced to it. */
 export const MAX_LIMIT = 500;

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { constantResponse } from '../http/response/constant-response.js';
 import type { Handler } from '../http/request/request-context.js';
 import { bodyResponse } from '../http/response/response.js';
-import { PROJECT_FOLDER } from '../project-folder.js';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
 
 /** The build's output folder for the web page: the bundled scripts of src/web, and its other files. */
 const FOLDER = new URL('dist/web/', PROJECT_FOLDER);

@@ -5,7 +5,7 @@ import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../http/response/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeEntry } from '../snapshot/package-document.js';
-import { codePoints, trimWhiteSpace } from '../unicode.js';
+import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 import { PACKAGE_EXAMPLE } from './schemas.js';
 import { MAX_LENGTH, MIN_LENGTH } from './search.js';
 

@@ -1,6 +1,6 @@
-import { IndexGoneError } from '../clients/elasticsearch-errors.js';
-import { type SearchPool } from '../clients/search-pool.js';
-import { runSearches, type SearchBody } from '../clients/msearch.js';
+import { IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
+import { type SearchPool } from '../elasticsearch/search-pool.js';
+import { runSearches, type SearchBody } from '../elasticsearch/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchRunner } from './search-runner.js';
 import { maxDistance } from './similarity.js';

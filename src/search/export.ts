@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { runSearches } from '../clients/msearch.js';
-import type { SearchPool } from '../clients/search-pool.js';
-import type { Logger } from '../log.js';
+import { runSearches } from '../elasticsearch/msearch.js';
+import type { SearchPool } from '../elasticsearch/search-pool.js';
+import type { Logger } from '../util/log.js';
 import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { OverloadedError, type ConcurrencyLimiter } from './concurrency-limiter.js';

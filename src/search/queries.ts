@@ -1,7 +1,7 @@
-import { codePoints } from '../unicode.js';
+import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
-import type { SearchBody } from '../clients/msearch.js';
-import { EXACT } from '../clients/msearch-response.js';
+import type { SearchBody } from '../elasticsearch/msearch.js';
+import { EXACT } from '../elasticsearch/msearch-response.js';
 import {
   allOf,
   EXPORT_TIMEOUT,

@@ -1,5 +1,5 @@
-import { SearchRefusedError } from '../clients/elasticsearch-errors.js';
-import type { Logger } from '../log.js';
+import { SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
+import type { Logger } from '../util/log.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { ConcurrencyLimiter } from './concurrency-limiter.js';
 

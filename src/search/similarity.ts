@@ -1,4 +1,4 @@
-import { codePoints } from '../unicode.js';
+import { codePoints } from '../util/unicode.js';
 
 /** Separators, which people confuse or forget. They are not compared, here and in mappings/packages.json. */
 const SEPARATORS = /[-_. ]/g;

@@ -1,4 +1,4 @@
-import type { Logger } from '../log.js';
+import type { Logger } from '../util/log.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { NameSample } from './name-sample.js';
 

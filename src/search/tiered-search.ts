@@ -1,5 +1,5 @@
-import type { SearchBody } from '../clients/msearch.js';
-import type { Hits } from '../clients/msearch-response.js';
+import type { SearchBody } from '../elasticsearch/msearch.js';
+import type { Hits } from '../elasticsearch/msearch-response.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
 import { searchTiers, searchTiersByWeight } from './queries.js';

@@ -1,4 +1,4 @@
-import { IndexClosedError, IndexGoneError } from '../clients/elasticsearch-errors.js';
+import { IndexClosedError, IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Snapshot } from './snapshot.js';
 import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
 import { isChangesOf, snapshotIdOf } from './index-names.js';

@@ -1,4 +1,4 @@
-import type { SearchBody } from '../clients/msearch.js';
+import type { SearchBody } from '../elasticsearch/msearch.js';
 
 /**
  * Name order. The index itself is sorted by these fields (mappings/packages.json), so that a search in this order stops as

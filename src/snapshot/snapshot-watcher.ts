@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@elastic/elasticsearch';
-import type { Logger } from '../log.js';
-import { describeAuthError } from '../clients/elasticsearch.js';
-import { ElasticsearchUnavailableError, SearchRefusedError } from '../clients/elasticsearch-errors.js';
+import type { Logger } from '../util/log.js';
+import { describeAuthError } from '../elasticsearch/elasticsearch.js';
+import { ElasticsearchUnavailableError, SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
 import { AmbiguousAliasError, findIndex, isReadable, withChainLimit, type Snapshot } from './snapshot.js';
 import { previousAliasOf } from './index-names.js';
 import { SharedRuns } from './shared-runs.js';

@@ -1,7 +1,7 @@
 import { errors, type Client, type estypes, type TransportRequestOptions } from '@elastic/elasticsearch';
 import { z } from 'zod';
-import { errorIn } from '../clients/elasticsearch.js';
-import { ElasticsearchUnavailableError, isRetryable } from '../clients/elasticsearch-errors.js';
+import { errorIn } from '../elasticsearch/elasticsearch.js';
+import { ElasticsearchUnavailableError, isRetryable } from '../elasticsearch/elasticsearch-errors.js';
 import type { ChangeKind } from './change-record.js';
 import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 

@@ -1,5 +1,5 @@
-import { withDeadline } from '../deadline.js';
-import { secondsOf } from '../retry-after.js';
+import { withDeadline } from '../util/deadline.js';
+import { secondsOf } from '../util/retry-after.js';
 
 /** A package in responses of `/browse` and `/search`. */
 export interface Package {

@@ -1,4 +1,4 @@
-import { withDeadline } from '../deadline.js';
+import { withDeadline } from '../util/deadline.js';
 import { changeCounts, fetchJson, isObject, type ChangeCounts } from './api.js';
 import { byId, element } from './dom.js';
 import { pluralize, formatNumber } from './format.js';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { applyChanges, changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
-import { SearchPool } from '../../src/clients/search-pool.js';
-import { createLogger } from '../../src/log.js';
+import { applyChanges, changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { SearchPool } from '../../src/elasticsearch/search-pool.js';
+import { createLogger } from '../../src/util/log.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { recordChanges } from '../../src/rebuild/steps/record-changes.js';
 import { rollBack } from '../../src/rebuild/rollback.js';

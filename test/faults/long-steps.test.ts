@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { createLogger } from '../../src/log.js';
+import { createLogger } from '../../src/util/log.js';
 import { merge } from '../../src/rebuild/steps/merge.js';
 import { createIndex } from '../../src/rebuild/steps/create.js';
 import { waitForReplicas } from '../../src/rebuild/steps/replicate.js';

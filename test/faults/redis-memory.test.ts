@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { parse } from 'yaml';
 import { RedisWindows } from '../../src/http/limits/redis-windows.js';
-import { createLogger } from '../../src/log.js';
+import { createLogger } from '../../src/util/log.js';
 import { StatusStore } from '../../src/rebuild/process/status-store.js';
 import { RebuildLock } from '../../src/rebuild/process/lock.js';
 import { useOwnEngine } from '../support/engines.js';

@@ -1,10 +1,10 @@
 import { rejects } from 'node:assert/strict';
-import { checkRedis } from '../../src/clients/connection-check.js';
+import { checkRedis } from '../../src/elasticsearch/connection-check.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
 import { readConfig } from '../../src/config/config.js';
-import { createLogger } from '../../src/log.js';
+import { createLogger } from '../../src/util/log.js';
 import { RebuildLock, type HeldLock } from '../../src/rebuild/process/lock.js';
 import { rebuildUnderLock } from '../../src/rebuild/process/locked-rebuild.js';
 import { Progress } from '../../src/rebuild/process/progress.js';

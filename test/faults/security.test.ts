@@ -9,7 +9,7 @@ import {
   snapshotIdOf,
 } from '../../src/snapshot/index-names.js';
 import { builderRole, readerRole } from '../../src/cli/roles.js';
-import { checkElasticsearch } from '../../src/clients/connection-check.js';
+import { checkElasticsearch } from '../../src/elasticsearch/connection-check.js';
 import {
   ADMINISTRATOR,
   ADMINISTRATOR_AUTH,

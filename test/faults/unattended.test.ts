@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { applyChanges, type ChangeResult } from '../../fixtures/changes-oracle.js';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { applyChanges, type ChangeResult } from '../fixtures/changes-oracle.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';

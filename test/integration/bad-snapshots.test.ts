@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { DEFAULT_SLUG, readConfig } from '../../src/config/config.js';
-import { createLogger } from '../../src/log.js';
+import { createLogger } from '../../src/util/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { NO_DATASET, rebuild } from '../../src/rebuild/rebuild.js';

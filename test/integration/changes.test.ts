@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import Parser from 'rss-parser';
-import { applyChanges, changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
-import { integer, seededRandom } from '../../fixtures/random.js';
+import { applyChanges, changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
+import { integer, seededRandom } from '../fixtures/random.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { getRequest } from '../support/raw-connection.js';

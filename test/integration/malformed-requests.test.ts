@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { packagesNamed } from '../support/datasets.js';
 import { expectRawProblem } from '../support/expect-problem.js';

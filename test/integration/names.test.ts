@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { codePoints, trimWhiteSpace } from '../../src/unicode.js';
+import { codePoints, trimWhiteSpace } from '../../src/util/unicode.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed } from '../support/datasets.js';
-import { Oracle } from '../../fixtures/search-oracle.js';
+import { Oracle } from '../fixtures/search-oracle.js';
 import { useService, type SuiteService } from '../support/service.js';
 
 const LONG_SCOPE = `@${'scope.'.repeat(40)}x/`;
@@ -56,7 +56,7 @@ function itListsThem(suite: SuiteService): void {
   });
 }
 
-// Other templates: test/unit/rebuild/dataset/package-check.test.ts.
+// Other templates: test/unit/lists/package-check.test.ts.
 describe('Names of various registries, with a URL template,', () => {
   const suite = useService(
     () => PACKAGES.map((entry) => ({ ...entry, url: '' })),

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { codePoints } from '../../src/unicode.js';
+import { codePoints } from '../../src/util/unicode.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
-import { Oracle } from '../../fixtures/search-oracle.js';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { Oracle } from '../fixtures/search-oracle.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { useService } from '../support/service.js';
 
 /** Names as in other registries, and some that no registry should have. */

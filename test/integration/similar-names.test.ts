@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { generatedPackages } from '../../fixtures/generated-dataset.js';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
-import { SimilarityOracle } from '../../fixtures/similarity-oracle.js';
-import { codePoints } from '../../src/unicode.js';
+import { generatedPackages } from '../fixtures/generated-dataset.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
+import { codePoints } from '../../src/util/unicode.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Oracle } from '../../fixtures/search-oracle.js';
+import { Oracle } from '../fixtures/search-oracle.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import {
   LOGIN_PAGE,

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
-import { Oracle, type RankedEntry } from '../../fixtures/search-oracle.js';
-import { SimilarityOracle } from '../../fixtures/similarity-oracle.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
+import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { codePoints } from '../../src/unicode.js';
+import { codePoints } from '../../src/util/unicode.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';

@@ -1,5 +1,5 @@
-import { makeQueries } from '../../fixtures/queries.js';
-import { integer, pick } from '../../fixtures/random.js';
+import { makeQueries } from '../fixtures/queries.js';
+import { integer, pick } from '../fixtures/random.js';
 import type { Snapshots, Variant } from './snapshots.js';
 
 /** A response, as far as readers verify it. */

@@ -1,4 +1,4 @@
-import { mean, percentile } from '../../fixtures/statistics.js';
+import { mean, percentile } from '../fixtures/statistics.js';
 import type { Readers } from './readers.js';
 
 /** Resident memory of a replica at one time. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Client, type estypes } from '@elastic/elasticsearch';
-import { changesBetween, type ChangeResult } from '../../fixtures/changes-oracle.js';
-import { integer, pick } from '../../fixtures/random.js';
-import { Oracle, type RankedEntry } from '../../fixtures/search-oracle.js';
-import { SimilarityOracle, type SimilarEntry } from '../../fixtures/similarity-oracle.js';
+import { changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
+import { integer, pick } from '../fixtures/random.js';
+import { Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
+import { SimilarityOracle, type SimilarEntry } from '../fixtures/similarity-oracle.js';
 import { snapshotIdOf } from '../../src/snapshot/index-names.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { bundledPackages, toCsv } from '../support/datasets.js';

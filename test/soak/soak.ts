@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { seededRandom } from '../../fixtures/random.js';
+import { seededRandom } from '../fixtures/random.js';
 import type { Fault } from './faults/fault.js';
 import { FAULTS } from './faults/faults.js';
 import { useFastStartingJvm } from '../support/engines.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { errors } from '@elastic/elasticsearch';
-import { pick } from '../../fixtures/random.js';
+import { pick } from '../fixtures/random.js';
 import { freePort } from '../../src/dev/free-port.js';
 import { findPaths, makeFolder } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';

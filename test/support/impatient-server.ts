@@ -1,5 +1,5 @@
 import { SERVER_TIMEOUTS } from '../../src/http/server/timeouts.js';
-import { createLogger } from '../../src/log.js';
+import { createLogger } from '../../src/util/log.js';
 import { startServer } from '../../src/server.js';
 
 /** A server like that of `src/main.ts`, with shorter timeouts of clients, for tests that wait for them. */

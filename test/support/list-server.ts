@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import type { DatasetFormat } from '../../src/config/dataset-format.js';
 import type { JsonPaths } from '../../src/config/json-paths.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { BadRows } from '../../src/rebuild/dataset/bad-rows.js';
+import { BadRows } from '../../src/lists/bad-rows.js';
 import { checkPackages } from '../../src/rebuild/steps/check.js';
 import { downloadDataset, type DownloadedDataset } from '../../src/rebuild/steps/download.js';
 import { datasetServer, type DatasetServer } from './dataset-server.js';

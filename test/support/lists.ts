@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import type { JsonPaths } from '../../src/config/json-paths.js';
 import type { DatasetFormat } from '../../src/config/dataset-format.js';
-import { registryNames } from '../../fixtures/package-names.js';
-import { integer, pick, seededRandom } from '../../fixtures/random.js';
+import { registryNames } from '../fixtures/package-names.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
 import type { Answer, Row } from './list-server.js';
 import { tar } from './tar.js';
 

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { secretsIn } from '../../src/config/secrets.js';
 import { readConfig } from '../../src/config/config.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { createLogger } from '../../src/log.js';
+import { createLogger } from '../../src/util/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rebuild } from '../../src/rebuild/rebuild.js';

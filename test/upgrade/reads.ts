@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ChangeResult } from '../../fixtures/changes-oracle.js';
-import { pick } from '../../fixtures/random.js';
+import type { ChangeResult } from '../fixtures/changes-oracle.js';
+import { pick } from '../fixtures/random.js';
 import { readMaker, type Read, type ReadResponse } from '../soak/reads.js';
 import type { Snapshots, Variant } from '../soak/snapshots.js';
 import { linksOf } from '../support/follow-next.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { seededRandom } from '../../fixtures/random.js';
+import { seededRandom } from '../fixtures/random.js';
 import { Readers } from '../soak/readers.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { toCsv } from '../support/datasets.js';

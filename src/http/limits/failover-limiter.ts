@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
-import { describeRedisError } from '../../clients/redis.js';
-import type { Logger } from '../../log.js';
+import { describeRedisError } from '../../redis/redis.js';
+import type { Logger } from '../../util/log.js';
 import { LocalWindows } from './local-windows.js';
 import { RedisTimeoutError, RedisWindows } from './redis-windows.js';
 import type { RateLimitPolicy, RateLimitState } from './windows.js';

@@ -1,6 +1,6 @@
 import type Router from '@koa/router';
 import type { Middleware } from 'koa';
-import type { Logger } from '../../log.js';
+import type { Logger } from '../../util/log.js';
 import type { RequestState } from './request-context.js';
 
 /** Called for every response; the route is a path of the OpenAPI document. */

@@ -6,7 +6,7 @@ import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limite
 import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 import { rateLimited } from '../limits/rate-limit.js';
 import type { Context } from './request-context.js';
-import { trimWhiteSpace } from '../../unicode.js';
+import { trimWhiteSpace } from '../../util/unicode.js';
 
 /** The query parameters of every endpoint that has a secret. */
 export const secretParams = z.object({

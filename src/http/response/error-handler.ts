@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import type { Logger } from '../../log.js';
+import type { Logger } from '../../util/log.js';
 import { toProblem } from './error-to-problem.js';
 import { Problem } from './problem.js';
 import { problemResponse, sendProblem } from './problem-response.js';

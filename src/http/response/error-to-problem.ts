@@ -2,7 +2,7 @@ import {
   ElasticsearchUnavailableError,
   IndexGoneError,
   SearchRefusedError,
-} from '../../clients/elasticsearch-errors.js';
+} from '../../elasticsearch/elasticsearch-errors.js';
 import { LockUnavailableError } from '../../rebuild/process/lock.js';
 import { ProcessFailedError } from '../../rebuild/process/rebuild-process.js';
 import { NoChainError } from '../../snapshot/chains.js';

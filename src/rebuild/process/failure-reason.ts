@@ -1,9 +1,9 @@
 import { errors } from '@elastic/elasticsearch';
-import { describeAuthError, errorIn } from '../../clients/elasticsearch.js';
-import { messageOf } from '../../error-message.js';
-import { DatasetError } from '../dataset/dataset-error.js';
-import { truncateReason } from './reason-text.js';
-import { redactAddresses } from '../dataset/redact-addresses.js';
+import { describeAuthError, errorIn } from '../../elasticsearch/elasticsearch.js';
+import { messageOf } from '../../util/error-message.js';
+import { DatasetError } from '../../lists/dataset-error.js';
+import { truncateReason } from '../../util/reason-text.js';
+import { redactAddresses } from '../../lists/redact-addresses.js';
 
 /** Causes of causes that are shown. */
 const MAX_CAUSES = 5;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { describeRedisError } from '../../clients/redis.js';
-import type { Logger } from '../../log.js';
+import { describeRedisError } from '../../redis/redis.js';
+import type { Logger } from '../../util/log.js';
 import { Lease } from './lease.js';
 
 /** Time to live of a lock whose process was killed, in milliseconds. */

@@ -1,8 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { forwardLine, type Logger } from '../../log.js';
-import { PROJECT_FOLDER } from '../../project-folder.js';
+import { forwardLine, type Logger } from '../../util/log.js';
+import { PROJECT_FOLDER } from '../../util/project-folder.js';
 import { LockUnavailableError } from './lock.js';
 import type { Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';

@@ -1,4 +1,4 @@
-import type { Logger } from '../../log.js';
+import type { Logger } from '../../util/log.js';
 import type { SnapshotWatcher } from '../../snapshot/snapshot-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
 import type { StartOptions } from './rebuild-process.js';

@@ -1,8 +1,8 @@
 import { ignoreUserSignals } from '../../cli/signals.js';
 import { secretsIn } from '../../config/secrets.js';
 import { readConfig } from '../../config/config.js';
-import { createLogger } from '../../log.js';
-import { endOnCrash } from '../../uncaught-errors.js';
+import { createLogger } from '../../util/log.js';
+import { endOnCrash } from '../../util/uncaught-errors.js';
 import { LockUnavailableError } from './lock.js';
 import { acquireAndRebuild } from './locked-rebuild.js';
 import { Progress, type Phase } from './progress.js';

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { jsonText } from '../../json-text.js';
-import type { Logger } from '../../log.js';
+import { jsonText } from '../../util/json-text.js';
+import type { Logger } from '../../util/log.js';
 import { FAILURE_KINDS } from './failure-reason.js';
 import type { Failure } from './outcome.js';
-import { MAX_REASON_LENGTH } from './reason-text.js';
+import { MAX_REASON_LENGTH } from '../../util/reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
 import type { SeenDataset } from '../steps/download.js';
 import { validators } from '../../snapshot/snapshot.js';

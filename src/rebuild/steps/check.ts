@@ -1,9 +1,9 @@
 import type { PackageEntry } from '../../snapshot/package-document.js';
-import type { BadRows } from '../dataset/bad-rows.js';
-import { DatasetError } from '../dataset/dataset-error.js';
-import type { PackageFile } from '../dataset/package-file.js';
-import type { Weights } from '../dataset/weights.js';
-import { quote } from '../process/reason-text.js';
+import type { BadRows } from '../../lists/bad-rows.js';
+import { DatasetError } from '../../lists/dataset-error.js';
+import type { PackageFile } from '../../lists/package-file.js';
+import type { Weights } from '../../lists/weights.js';
+import { quote } from '../../util/reason-text.js';
 
 /** Packages that have been checked against each other. */
 export interface CheckedPackages {

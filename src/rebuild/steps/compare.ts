@@ -1,7 +1,7 @@
-import type { SearchPool } from '../../clients/search-pool.js';
+import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { isSame, type Difference } from '../../snapshot/change-record.js';
 import type { Snapshot } from '../../snapshot/snapshot.js';
-import { runSearches } from '../../clients/msearch.js';
+import { runSearches } from '../../elasticsearch/msearch.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
 import { entriesInNameOrder } from '../../snapshot/name-order.js';
 import { retry, type RetryOptions } from '../retry.js';

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { errorIn } from '../../clients/elasticsearch.js';
+import { errorIn } from '../../elasticsearch/elasticsearch.js';
 import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
 import { retry, type RetryOptions } from '../retry.js';
-import { PROJECT_FOLDER } from '../../project-folder.js';
+import { PROJECT_FOLDER } from '../../util/project-folder.js';
 
 /** The content of an index: the names of the files in `mappings/`. */
 type Content = 'packages' | 'changes';

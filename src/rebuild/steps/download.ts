@@ -1,12 +1,12 @@
 import type { Config, DatasetConfig } from '../../config/config.js';
-import type { BadRows } from '../dataset/bad-rows.js';
-import { DatasetError, describeFailure } from '../dataset/dataset-error.js';
-import { Documents, UnchangedError, type DocumentsOptions } from '../dataset/documents/documents.js';
-import { FORMATS } from '../dataset/formats/index.js';
-import type { Validators } from '../dataset/origin.js';
-import { PackageFile } from '../dataset/package-file.js';
-import type { Transfer } from '../dataset/transfer-limits.js';
-import { ofWeights, Weights } from '../dataset/weights.js';
+import type { BadRows } from '../../lists/bad-rows.js';
+import { DatasetError, describeFailure } from '../../lists/dataset-error.js';
+import { Documents, UnchangedError, type DocumentsOptions } from '../../lists/documents/documents.js';
+import { FORMATS } from '../../lists/formats/index.js';
+import type { Validators } from '../../lists/origin.js';
+import { PackageFile } from '../../lists/package-file.js';
+import type { Transfer } from '../../lists/transfer-limits.js';
+import { ofWeights, Weights } from '../../lists/weights.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
 export const DOWNLOAD_LIMITS = {

@@ -1,5 +1,5 @@
 import { errors, type Client } from '@elastic/elasticsearch';
-import { withDeadline } from '../../deadline.js';
+import { withDeadline } from '../../util/deadline.js';
 import { flipActions, swapActions, whileServed, type Action, type Flip } from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 

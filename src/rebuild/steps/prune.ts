@@ -1,5 +1,5 @@
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import type { Logger } from '../../log.js';
+import type { Logger } from '../../util/log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { neverServe, whileServed } from '../alias-actions.js';
 

@@ -1,7 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
-import type { SearchPool } from '../../clients/search-pool.js';
-import { DeadlineError, withDeadline } from '../../deadline.js';
-import { describeAuthError } from '../../clients/elasticsearch.js';
+import type { SearchPool } from '../../elasticsearch/search-pool.js';
+import { DeadlineError, withDeadline } from '../../util/deadline.js';
+import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
 import {
   isReadable,

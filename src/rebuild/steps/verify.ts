@@ -1,12 +1,12 @@
 import type { Client } from '@elastic/elasticsearch';
 import { writeResponseBody, type EntryGroup, type PackageEntry } from '../../snapshot/package-document.js';
-import type { SearchPool } from '../../clients/search-pool.js';
-import { codePoints } from '../../unicode.js';
+import type { SearchPool } from '../../elasticsearch/search-pool.js';
+import { codePoints } from '../../util/unicode.js';
 import { browseIndex } from '../../search/catalog.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
-import { runSearches, type SearchBody } from '../../clients/msearch.js';
+import { runSearches, type SearchBody } from '../../elasticsearch/msearch.js';
 import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
-import { DatasetError } from '../dataset/dataset-error.js';
+import { DatasetError } from '../../lists/dataset-error.js';
 import { countDocuments } from './merge.js';
 import { retry, type RetryOptions } from '../retry.js';
 

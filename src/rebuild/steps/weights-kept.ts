@@ -1,10 +1,10 @@
-import { runSearches } from '../../clients/msearch.js';
-import type { SearchPool } from '../../clients/search-pool.js';
+import { runSearches } from '../../elasticsearch/msearch.js';
+import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { entriesInNameOrder } from '../../snapshot/name-order.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
 import { isReadable, type FoundIndex, type Snapshot } from '../../snapshot/snapshot.js';
-import { DatasetError } from '../dataset/dataset-error.js';
-import type { Weights } from '../dataset/weights.js';
+import { DatasetError } from '../../lists/dataset-error.js';
+import type { Weights } from '../../lists/weights.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /** Entries per page. Usual ones take 240 KB, the longest possible ones 22 MB. */

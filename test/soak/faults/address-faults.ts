@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { pick } from '../../../fixtures/random.js';
+import { pick } from '../../fixtures/random.js';
 import { run } from '../../../src/dev/run.js';
 import type { Stack } from '../stack.js';
 import { fault, type Fault } from './fault.js';

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { integer } from '../../../fixtures/random.js';
+import { integer } from '../../fixtures/random.js';
 import { getRequest, RawConnection } from '../../support/raw-connection.js';
 import { BYPASS_SECRET, RATE_LIMIT, type Stack } from '../stack.js';
 import { fault, type Fault } from './fault.js';

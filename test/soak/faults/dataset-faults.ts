@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { pick } from '../../../fixtures/random.js';
+import { pick } from '../../fixtures/random.js';
 import { trickled } from '../../support/dataset-server.js';
 import { toCsv } from '../../support/datasets.js';
 import type { Stack } from '../stack.js';

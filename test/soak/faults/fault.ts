@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { pick } from '../../../fixtures/random.js';
+import { pick } from '../../fixtures/random.js';
 import type { EngineLink } from '../../support/engine-link.js';
 import type { Stack } from '../stack.js';
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { integer } from '../../../fixtures/random.js';
+import { integer } from '../../fixtures/random.js';
 import { waitFor } from '../../support/wait-for.js';
 import { isRunning } from '../../support/rebuild-processes.js';
 import type { Replica } from '../replica.js';

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
-import { createReadClient } from '../../../src/clients/elasticsearch.js';
-import { SearchPool } from '../../../src/clients/search-pool.js';
+import { createReadClient } from '../../../src/elasticsearch/elasticsearch.js';
+import { SearchPool } from '../../../src/elasticsearch/search-pool.js';
 import { ConfigError, readConfig, type Config } from '../../../src/config/config.js';
 
 const NODE = 'http://127.0.0.1:9200';

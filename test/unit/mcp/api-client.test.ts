@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { messageOf } from '../../../src/error-message.js';
+import { messageOf } from '../../../src/util/error-message.js';
 import { ApiClient } from '../../../src/mcp/api-client.js';
 import { checkPackages } from '../../../src/mcp/check-packages.js';
 import { SnapshotReader } from '../../../src/mcp/snapshot-reader.js';

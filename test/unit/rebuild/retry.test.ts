@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
-import { createRebuildClient } from '../../../src/clients/elasticsearch.js';
-import { createLogger } from '../../../src/log.js';
+import { createRebuildClient } from '../../../src/elasticsearch/elasticsearch.js';
+import { createLogger } from '../../../src/util/log.js';
 import { retry } from '../../../src/rebuild/retry.js';
 import { datasetServer } from '../../support/dataset-server.js';
 

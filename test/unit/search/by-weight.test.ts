@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { SearchBody } from '../../../src/clients/msearch.js';
+import type { SearchBody } from '../../../src/elasticsearch/msearch.js';
 import { decodeCursor, encodeCursor, MAX_CURSOR_LENGTH, type Cursor } from '../../../src/search/cursor.js';
 import { searchTiers, searchTiersByWeight, similarNames } from '../../../src/search/queries.js';
 import { searchTierByTier } from '../../../src/search/tiered-search.js';

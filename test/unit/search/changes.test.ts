@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { encodeRecord, type ChangeRecord } from '../../../src/snapshot/change-record.js';
 import { readChanges } from '../../../src/search/changes.js';
-import type { SearchBody } from '../../../src/clients/msearch.js';
+import type { SearchBody } from '../../../src/elasticsearch/msearch.js';
 
 const SNAPSHOTS = ['s1', 's2'];
 

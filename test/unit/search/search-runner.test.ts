@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
-import { ConnectionFailedError } from '../../../src/clients/elasticsearch-errors.js';
-import { createLogger } from '../../../src/log.js';
+import { ConnectionFailedError } from '../../../src/elasticsearch/elasticsearch-errors.js';
+import { createLogger } from '../../../src/util/log.js';
 import { ConcurrencyLimiter } from '../../../src/search/concurrency-limiter.js';
 import { SearchRunner } from '../../../src/search/search-runner.js';
 

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createLogger } from '../../../src/log.js';
+import { createLogger } from '../../../src/util/log.js';
 import type { Snapshot } from '../../../src/snapshot/snapshot.js';
 import { NameSample } from '../../../src/search/name-sample.js';
 import { SAMPLE_RETRY_MS, TierPredictor } from '../../../src/search/tier-predictor.js';

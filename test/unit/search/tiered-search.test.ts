@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { encodeEntry, entryMembers } from '../../../src/snapshot/package-document.js';
 import { cursorAfter, searchTierByTier } from '../../../src/search/tiered-search.js';
 import type { Cursor } from '../../../src/search/cursor.js';
-import type { Hits } from '../../../src/clients/msearch-response.js';
-import type { SearchBody } from '../../../src/clients/msearch.js';
+import type { Hits } from '../../../src/elasticsearch/msearch-response.js';
+import type { SearchBody } from '../../../src/elasticsearch/msearch.js';
 import { searchTiers } from '../../../src/search/queries.js';
 
 const LIMIT = 3;

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Redis } from 'ioredis';
 import { FailoverLimiter, RETRY_PAUSE_MS } from '../../../../src/http/limits/failover-limiter.js';
 import { REDIS_TIMEOUT_MS } from '../../../../src/http/limits/redis-windows.js';
-import { createLogger } from '../../../../src/log.js';
+import { createLogger } from '../../../../src/util/log.js';
 
 /** Of the script, for one client. */
 type Reply = [fitting: number, before: number, msLeft: number];

@@ -1,10 +1,10 @@
 import { Client, errors, type DiagnosticResult } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import { ElasticsearchUnavailableError } from '../../../../src/clients/elasticsearch-errors.js';
-import { DatasetError } from '../../../../src/rebuild/dataset/dataset-error.js';
+import { ElasticsearchUnavailableError } from '../../../../src/elasticsearch/elasticsearch-errors.js';
+import { DatasetError } from '../../../../src/lists/dataset-error.js';
 import { detailsOf, failureKind, publicReason } from '../../../../src/rebuild/process/failure-reason.js';
 import { LockLostError } from '../../../../src/rebuild/process/lock.js';
-import { redactAddresses } from '../../../../src/rebuild/dataset/redact-addresses.js';
+import { redactAddresses } from '../../../../src/lists/redact-addresses.js';
 import { ProcessFailedError } from '../../../../src/rebuild/process/rebuild-process.js';
 
 describe('The reason of a failure', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { codePoints } from '../../../../src/unicode.js';
+import { codePoints } from '../../../../src/util/unicode.js';
 import { kibanaFieldsOf } from '../../../../src/rebuild/steps/kibana-fields.js';
 
 describe('kibanaFieldsOf', () => {

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import type { CheckedPackages } from '../../../../src/rebuild/steps/check.js';
-import { createLogger } from '../../../../src/log.js';
+import { createLogger } from '../../../../src/util/log.js';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
 import { bulkLoad } from '../../../../src/rebuild/steps/load.js';
 import { RETRY_PAUSE_MS } from '../../../../src/rebuild/retry.js';

@@ -1,5 +1,5 @@
 import { rejects } from 'node:assert/strict';
-import { createRebuildClient } from '../../../../src/clients/elasticsearch.js';
+import { createRebuildClient } from '../../../../src/elasticsearch/elasticsearch.js';
 import { assertOneSegment } from '../../../../src/rebuild/steps/merge.js';
 import { withNodes } from '../../../support/node-servers.js';
 import { STEP } from '../../../support/step.js';

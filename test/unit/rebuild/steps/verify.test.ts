@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DatasetError } from '../../../../src/rebuild/dataset/dataset-error.js';
+import { DatasetError } from '../../../../src/lists/dataset-error.js';
 import { assertNotShrunk } from '../../../../src/rebuild/steps/verify.js';
 
 describe('assertNotShrunk', () => {

@@ -1,9 +1,9 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { SearchPool } from '../../../../src/clients/search-pool.js';
-import { BadRows } from '../../../../src/rebuild/dataset/bad-rows.js';
-import { Weights } from '../../../../src/rebuild/dataset/weights.js';
+import type { SearchPool } from '../../../../src/elasticsearch/search-pool.js';
+import { BadRows } from '../../../../src/lists/bad-rows.js';
+import { Weights } from '../../../../src/lists/weights.js';
 import { assertWeightsKept } from '../../../../src/rebuild/steps/weights-kept.js';
 import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';
 import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';

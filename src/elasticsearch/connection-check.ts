@@ -1,0 +1,131 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { errors } from '@elastic/elasticsearch';
+import { Redis } from 'ioredis';
+import { messageOf } from '../util/error-message.js';
+import type { Logger } from '../util/log.js';
+import {
+  createReadClient,
+  describeConnectionError,
+  NotElasticsearchError,
+  type ElasticsearchAccess,
+} from './elasticsearch.js';
+import { describeRedisError, NO_RESPONSE, probeWrites, UNPRIVILEGED } from '../redis/redis.js';
+
+/** The major version that the service and its client are written for. */
+const ELASTICSEARCH_MAJOR = 9;
+
+const REDIS_TIMEOUT_MS = 3000;
+
+/** Pause before a server that did not respond is checked again, in milliseconds. */
+const CHECK_PAUSE_MS = 5000;
+
+/** Elasticsearch or Redis at a configured address is unusable. The message is one line for the operator. */
+export class ConnectionCheckError extends Error {
+  override readonly name = 'ConnectionCheckError';
+}
+
+/** Elasticsearch has another major version. */
+class WrongVersionError extends ConnectionCheckError {}
+
+/** Logs once that Elasticsearch has another major version, as soon as it responds. Never throws. */
+export async function reportWrongVersion(
+  access: ElasticsearchAccess,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await checkElasticsearch(access);
+      return;
+    } catch (error) {
+      if (error instanceof WrongVersionError) {
+        log.error(error.message);
+        return;
+      }
+      await pause(CHECK_PAUSE_MS, undefined, { ref: false });
+    }
+  }
+}
+
+/**
+ * Checks the server at `ELASTICSEARCH_URL`, for commands: the service retries instead.
+ * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts the credentials.
+ */
+export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
+  const client = createReadClient(access);
+  try {
+    // Without the usual header, other versions respond, too.
+    const { version } = await client.info({}, { headers: { accept: 'application/json' } });
+    if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR)
+      throw wrongServer(`version ${version.number}`, WrongVersionError);
+  } catch (error) {
+    const described = describe(error, access);
+    if (described !== undefined) throw described;
+  } finally {
+    await client.close();
+  }
+}
+
+/** Undefined if the key lacks only the right to this request, which nothing else needs. */
+function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
+  const { cause } = error as Error;
+  if (cause instanceof NotElasticsearchError) {
+    return wrongServer(
+      cause.status < 300 ? 'another product' : `a server that responds with ${cause.status}`,
+    );
+  }
+  if (error instanceof errors.ResponseError) {
+    if (error.statusCode === 403) return undefined;
+    if (error.statusCode === 401) return new ConnectionCheckError(describeUnknown(nodes, apiKey));
+    // Elasticsearch 8 responds with 400 to a client of version 9.
+    return wrongServer(`a server that responds with ${error.statusCode}`);
+  }
+  const silence = describeConnectionError(error);
+  return silence === undefined ? (error as Error) : new ConnectionCheckError(silence, { cause: error });
+}
+
+function wrongServer(found: string, Type = ConnectionCheckError): ConnectionCheckError {
+  return new Type(
+    `ELASTICSEARCH_URL points to ${found}: set it to an Elasticsearch of version ${ELASTICSEARCH_MAJOR}`,
+  );
+}
+
+function describeUnknown(nodes: readonly string[], apiKey: string | undefined): string {
+  if (apiKey !== undefined)
+    return 'Elasticsearch does not accept ELASTICSEARCH_API_KEY: make another one with npm run keys';
+  return nodes.some((node) => new URL(node).username !== '')
+    ? 'Elasticsearch does not accept the user and the password in ELASTICSEARCH_URL: correct them'
+    : 'Elasticsearch requires authentication: make keys with npm run keys, and set ELASTICSEARCH_API_KEY';
+}
+
+/** Checks that Redis responds at `REDIS_URL`, and accepts writes. @throws {ConnectionCheckError} */
+export async function checkRedis(url: string, slug: string): Promise<void> {
+  const redis = new Redis(url, {
+    ...UNPRIVILEGED,
+    lazyConnect: true,
+    connectTimeout: REDIS_TIMEOUT_MS,
+    commandTimeout: REDIS_TIMEOUT_MS,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  // More specific than the error that `connect` rejects with.
+  let refusal: Error | undefined;
+  redis.on('error', (error: Error) => (refusal ??= error));
+  try {
+    await redis.connect();
+    // ioredis connects even if the database does not exist.
+    if (refusal !== undefined) throw refusal;
+    await probeWrites(redis, slug);
+  } catch (error) {
+    const cause = refusal ?? (error as Error);
+    const described = describeRedisError(cause, redis);
+    throw new ConnectionCheckError(
+      described === NO_RESPONSE
+        ? `${described} at REDIS_URL (${messageOf(cause)}): start it, or correct the address`
+        : described,
+      { cause },
+    );
+  } finally {
+    redis.disconnect();
+  }
+}

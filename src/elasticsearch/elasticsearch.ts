@@ -1,0 +1,182 @@
+import {
+  BaseConnectionPool,
+  Client,
+  errors,
+  SniffingTransport,
+  UndiciConnection,
+  type Connection,
+  type ConnectionRequestOptions,
+  type ConnectionRequestParams,
+  type ConnectionRequestResponse,
+} from '@elastic/elasticsearch';
+import { messageOf } from '../util/error-message.js';
+import { isFromElasticsearch, isKeyLookupFailure } from './elasticsearch-errors.js';
+import { NODE_BACKOFF_MS } from './search-pool.js';
+
+/** The addresses of Elasticsearch, and the API key. */
+export interface ElasticsearchAccess {
+  nodes: readonly string[];
+  apiKey: string | undefined;
+}
+
+/**
+ * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes: clients get an
+ * error within two seconds. With three, two may hang.
+ */
+const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
+
+/**
+ * Timeout of one request of a rebuild, in milliseconds: a connection that was dropped without a word is replaced within a minute.
+ * Longer operations (merging, copying) are started and then polled, and what waits for a shard is sent again.
+ */
+const REBUILD_TIMEOUT_MS = 50_000;
+
+/** Idle connections are closed after this time, in milliseconds, before a NAT gateway or a balancer forgets them. */
+const IDLE_MS = 10_000;
+
+/**
+ * Creates a client for short reads: short timeout, and one retry on another connection. With several nodes, requests that
+ * time out are retried, too, each time on another node, two at most.
+ */
+export function createReadClient(access: ElasticsearchAccess): Client {
+  const nodes = Math.min(access.nodes.length, READ_TIMEOUTS_MS.length);
+  return createClient(access, 'poll', {
+    requestTimeout: READ_TIMEOUTS_MS[nodes - 1] ?? READ_TIMEOUTS_MS[0],
+    maxRetries: Math.max(1, nodes - 1),
+    ...(nodes > 1 ? { Transport: TimeoutRetryingTransport, ConnectionPool: RoundRobinPool } : {}),
+  });
+}
+
+/** Creates a client for rebuilds: long timeout, more retries. */
+export function createRebuildClient(access: ElasticsearchAccess): Client {
+  return createClient(access, 'rebuild', { requestTimeout: REBUILD_TIMEOUT_MS, maxRetries: 5 });
+}
+
+/** Creates a client for an administrator at a terminal. Ignores credentials in the URLs of the nodes. */
+export function createAdministratorClient(
+  nodes: readonly string[],
+  auth: { username: string; password: string },
+): Client {
+  // The client would prefer them to `auth`.
+  const bare = nodes.map((node) => Object.assign(new URL(node), { username: '', password: '' }).href);
+  return createClient({ nodes: bare, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
+}
+
+/**
+ * Describes in one line that Elasticsearch rejects the credentials of a variable, without revealing them or
+ * anything of the cluster. Undefined for other errors.
+ */
+export function describeAuthError(error: unknown, variable: string): string | undefined {
+  const response =
+    error instanceof Error && error.cause instanceof errors.ResponseError ? error.cause : error;
+  if (!(response instanceof errors.ResponseError)) return undefined;
+  if (response.statusCode === 401) return `Elasticsearch does not accept ${variable}`;
+  const [, action] = /^action \[([^\]]+)\] is unauthorized/.exec(errorIn(response).reason ?? '') ?? [];
+  return action === undefined ? undefined : `${variable} does not allow ${action}`;
+}
+
+/** Describes in one line why Elasticsearch does not respond. Undefined for other errors. */
+export function describeConnectionError(error: unknown): string | undefined {
+  if (!(error instanceof errors.ConnectionError || error instanceof errors.TimeoutError)) return undefined;
+  // OpenSSL's messages end with a newline.
+  return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
+}
+
+/** The error that a response of Elasticsearch describes; empty if its body has none, as that of a HEAD request. */
+export function errorIn({ body }: errors.ResponseError): { type?: unknown; reason?: string } {
+  return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
+}
+
+/** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */
+function createClient(
+  { nodes, apiKey }: ElasticsearchAccess,
+  opaqueId: string,
+  options: ConstructorParameters<typeof Client>[0],
+): Client {
+  return new Client({
+    nodes: [...nodes],
+    ...(apiKey === undefined ? {} : { auth: { apiKey } }),
+    enableMetaHeader: false,
+    agent: { keepAliveTimeout: IDLE_MS },
+    headers: { 'x-opaque-id': opaqueId },
+    Connection: ElasticsearchConnection,
+    ...options,
+  });
+}
+
+/** Something other than Elasticsearch responded. The client's transport then tries another node, and makes this the cause. */
+export class NotElasticsearchError extends errors.ConnectionError {
+  constructor(readonly status: number) {
+    super(`something other than Elasticsearch responded with ${status}`);
+  }
+}
+
+/** Status of a request that is too large, also for a proxy: it is not sent again. */
+const TOO_LARGE = 413;
+
+/**
+ * Counts two kinds of responses as failures of the node: those of anything but Elasticsearch, because a proxy's 404 does not mean
+ * that an index is absent, and those of a node that cannot look up API keys.
+ */
+class ElasticsearchConnection extends UndiciConnection {
+  /** Why the last connection could not be opened. */
+  #failure: Error | undefined;
+
+  constructor(options: ConstructorParameters<typeof UndiciConnection>[0]) {
+    super(options);
+    this.pool.on('connectionError', (_origin, _targets, error) => (this.#failure = error));
+  }
+
+  override async request(
+    params: ConnectionRequestParams,
+    options: ConnectionRequestOptions,
+  ): Promise<ConnectionRequestResponse>;
+  override async request(params: ConnectionRequestParams, options: never): Promise<never>;
+  override async request(params: ConnectionRequestParams, options: ConnectionRequestOptions) {
+    const response = await super.request(params, options).catch((error: unknown) => {
+      // Of a host with several addresses, the client keeps only the empty message.
+      if ((error as Error).message !== '' || this.#failure === undefined) throw error;
+      throw new errors.ConnectionError(messageOf(this.#failure));
+    });
+    const { statusCode, headers, body } = response;
+    const text = String(body);
+    if (isKeyLookupFailure(statusCode, text))
+      throw new errors.ConnectionError('it cannot look up API keys at the moment');
+    if (statusCode === TOO_LARGE || isFromElasticsearch(statusCode, headers, text)) return response;
+    throw new NotElasticsearchError(statusCode);
+  }
+}
+
+/** The client's own transport supports this, but the client has no option for it. */
+class TimeoutRetryingTransport extends SniffingTransport {
+  constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
+    super({ ...options, retryOnTimeout: true });
+  }
+}
+
+/**
+ * Uses the nodes in turn, and avoids one that has failed for a while, so that a retry reaches another one. The client's
+ * own pool only prefers others.
+ */
+class RoundRobinPool extends BaseConnectionPool {
+  #first = 0;
+  /** Ends of the backoffs, in milliseconds since the epoch. */
+  readonly #avoidUntil = new Map<Connection, number>();
+
+  override getConnection(): Connection | null {
+    this.#first = (this.#first + 1) % this.size;
+    const now = Date.now();
+    const inTurn = [...this.connections.slice(this.#first), ...this.connections.slice(0, this.#first)];
+    return inTurn.find((node) => (this.#avoidUntil.get(node) ?? 0) <= now) ?? inTurn[0] ?? null;
+  }
+
+  override markDead(node: Connection): this {
+    this.#avoidUntil.set(node, Date.now() + NODE_BACKOFF_MS);
+    return this;
+  }
+
+  override markAlive(node: Connection): this {
+    this.#avoidUntil.delete(node);
+    return this;
+  }
+}

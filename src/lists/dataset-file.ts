@@ -1,0 +1,197 @@
+import type { Stats } from 'node:fs';
+import { open, readlink, realpath, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { pathToFileURL } from 'node:url';
+import { constants, createGzip } from 'node:zlib';
+import type { PackageEntry } from '../snapshot/package-document.js';
+import type { DatasetConfig } from '../config/config.js';
+import { createLogger } from '../util/log.js';
+import { checkPackages } from '../rebuild/steps/check.js';
+import { downloadDataset, type DownloadedDataset } from '../rebuild/steps/download.js';
+import { BadRows, type SkippedRows } from './bad-rows.js';
+import { datasetHeader, datasetRows } from './dataset-csv.js';
+
+/** How an earlier dataset is read: any valid template, as its URLs do not matter. */
+const EARLIER = {
+  format: 'csv',
+  authorization: undefined,
+  jsonPaths: { items: [] },
+  isSample: false,
+  packageUrlTemplate: 'https://registry.example/{name}',
+  maxBadRows: 0,
+  downloadTimeoutSeconds: 3600,
+} as const;
+
+/** Rows that are written at once. */
+const BATCH = 1000;
+
+/** Positions in a gzip header (RFC 1952, section 2.3). */
+const DATE_OFFSET = 4;
+const SYSTEM_OFFSET = 9;
+/** Instead of the operating system, which zlib writes. */
+const UNKNOWN_SYSTEM = 255;
+
+interface List {
+  packages: PackageEntry[];
+  /** Whether the numbers are its own, instead of positions. */
+  isNumbered: boolean;
+  skipped: SkippedRows;
+  takenAt: Date;
+}
+
+interface Listener {
+  onBytes?: (bytes: number) => void;
+  onDownloaded?: () => void;
+}
+
+/** Reads and checks all packages of a list. They are held in memory: 1.1 GB for five million without versions. */
+export async function readList(
+  config: DatasetConfig,
+  signal: AbortSignal,
+  { onBytes, onDownloaded }: Listener = {},
+): Promise<List> {
+  const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
+  // Without the validators of an earlier one, it is never unchanged.
+  const { packages: file, takenAt } = (await downloadDataset(config, signal, {
+    badRows,
+    onBytes,
+  })) as DownloadedDataset;
+  try {
+    onDownloaded?.();
+    const { read } = await checkPackages(file, { badRows, signal });
+    const packages: PackageEntry[] = [];
+    for await (const entries of read()) packages.push(...entries);
+    return { packages, isNumbered: file.isNumbered, skipped: badRows.skipped, takenAt };
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Reads the package numbers of an earlier dataset.
+ * @param path of a CSV file, plain or gzip.
+ * @throws {Error} with the path and the reason.
+ */
+export async function readNumbers(path: string, signal: AbortSignal): Promise<Map<string, number>> {
+  try {
+    const list = await readList({ ...EARLIER, urls: [pathToFileURL(path).href] }, signal);
+    if (!list.isNumbered) throw new Error('the header has no column `package_no`');
+    return new Map(list.packages.map(({ no, name }) => [name, no]));
+  } catch (error) {
+    throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/**
+ * Numbers packages. Those in `earlier` keep their numbers, and the others get the next ones after its largest number, in
+ * the byte order of their names.
+ * @param packages are changed.
+ */
+export function assignNumbers(packages: PackageEntry[], earlier: ReadonlyMap<string, number>): void {
+  let last = 0;
+  for (const no of earlier.values()) last = Math.max(last, no);
+  packages.sort((a, b) => compareBytes(a.name, b.name));
+  for (const one of packages) one.no = earlier.get(one.name) ?? ++last;
+}
+
+interface WriteOptions {
+  /** Is written into the gzip header, in whole seconds. */
+  date: Date;
+  signal: AbortSignal;
+  /** Called with the number of packages written so far. */
+  onRows: (rows: number) => void;
+}
+
+/** The path that symbolic links lead to, also if nothing is there yet. */
+export async function throughLinks(path: string): Promise<string> {
+  const found = await ifExists(realpath(path));
+  if (found !== undefined) return found;
+  const target = await ifExists(readlink(path));
+  return target === undefined ? path : throughLinks(resolve(await realpath(dirname(path)), target));
+}
+
+/**
+ * Writes a dataset as gzip CSV, in the order of the numbers. It has its name only once it is complete. A file that it replaces keeps
+ * its mode and owner. Equal packages and dates give equal bytes with the same zlib.
+ * @param path of no symbolic link, which would be replaced.
+ * @param packages are sorted.
+ */
+export async function writeDataset(
+  path: string,
+  packages: PackageEntry[],
+  options: WriteOptions,
+): Promise<void> {
+  packages.sort((a, b) => a.no - b.no);
+  // Another run may write to the same path.
+  const partial = `${path}.${process.pid}.partial`;
+  const replaced = await ifExists(stat(path));
+  const file = await open(partial, 'w', replaced?.mode);
+  try {
+    await writeGzip(file, packages, options)
+      .then(() => replaced && keepAccess(file, replaced))
+      .finally(() => file.close());
+    await rename(partial, path);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw error;
+  }
+}
+
+async function writeGzip(
+  file: FileHandle,
+  packages: readonly PackageEntry[],
+  { date, signal, onRows }: WriteOptions,
+): Promise<void> {
+  const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
+  // The writer gets the error. As a part of the pipeline, it would report a full disk as an AbortError.
+  pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
+  await writeFile(file, gzip);
+  const seconds = Buffer.alloc(4);
+  seconds.writeUInt32LE(Math.floor(date.getTime() / 1000));
+  await file.write(seconds, 0, seconds.length, DATE_OFFSET);
+  await file.write(Buffer.of(UNKNOWN_SYSTEM), 0, 1, SYSTEM_OFFSET);
+}
+
+/** Gives a file the mode of another one and, if this process may do so, its owner. */
+async function keepAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+  if (process.getuid?.() === 0) await file.chown(uid, gid);
+  await file.chmod(mode);
+}
+
+/** @returns undefined if there is no such file. */
+async function ifExists<T>(found: Promise<T>): Promise<T | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => void): Generator<string> {
+  const columns = { has_package_no: true, has_weights: packages[0]?.weight !== undefined };
+  yield datasetHeader(columns);
+  for (let start = 0; start < packages.length; start += BATCH) {
+    const batch = packages.slice(start, start + BATCH);
+    yield datasetRows(batch, columns);
+    onRows(start + batch.length);
+  }
+}
+
+/** Compares two texts by their UTF-8 bytes: by their code points. */
+function compareBytes(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const difference = rankOf(a.charCodeAt(i)) - rankOf(b.charCodeAt(i));
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates, which stand for code points beyond U+FFFF, come after all other code units. */
+function rankOf(unit: number): number {
+  const isSurrogate = unit >= 0xd800 && unit <= 0xdfff;
+  return isSurrogate ? unit + 0x10000 : unit;
+}

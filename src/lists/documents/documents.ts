@@ -1,0 +1,277 @@
+import { createHash } from 'node:crypto';
+import { writeFile, type FileHandle } from 'node:fs/promises';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { quote } from '../../util/reason-text.js';
+import { DatasetError, describeFailure, UnavailableError } from '../dataset-error.js';
+import { firstPlausibleDate, gzipDate } from '../dates.js';
+import type { Authorization } from '../http-request.js';
+import { openFile, openHttp, type DatasetOrigin, type Validators } from '../origin.js';
+import { chunksOf, limitByFreeSpace, openTemporaryFile } from '../temporary-file.js';
+import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
+import { decompress, peek } from './decompress.js';
+
+/** How often a document is asked for. With the pauses between, a server has 7 s to restart. */
+const ATTEMPTS = 4;
+/** Pause before the second attempt, in milliseconds; it doubles. */
+const PAUSE_MS = 1000;
+/** An origin that asks for a longer pause, in seconds, is not waited for: the next refresh asks again. */
+const MAX_RETRY_AFTER_SECONDS = 300;
+
+/** Bytes of a gzip header up to the end of its date. */
+const GZIP_DATE_BYTES = 8;
+
+/** The only document is the known one, by its validators. */
+export class UnchangedError extends Error {
+  override readonly name = 'UnchangedError';
+}
+
+/** A document was not received to its end. */
+export class InterruptedError extends UnavailableError {}
+
+export interface DocumentsOptions {
+  transfer: Transfer;
+  /** Validators of the served dataset. */
+  known?: Validators | undefined;
+  authorization?: Authorization | undefined;
+  /** Maximum size of all documents together, and of their text, in bytes. */
+  maxBytes: number;
+  /** Free space reserved for others, in bytes. */
+  reservedBytes: number;
+  /** Pause before the second attempt, in milliseconds. */
+  pauseMs?: number | undefined;
+  /** What they are, for messages about a file; by default the dataset. */
+  what?: string | undefined;
+}
+
+/** Sizes of all documents of a list together, so far. */
+type Sizes = Record<'bytes' | 'textBytes', number>;
+
+type Limits = Pick<DocumentsOptions, 'transfer' | 'maxBytes'>;
+
+/** A document that is being transferred. It can be read once. */
+export class Document {
+  readonly #hash = createHash('sha256');
+  #gzipDate: Date | undefined;
+  /** The date that its text states. */
+  statedDate: Date | undefined;
+
+  constructor(
+    private readonly origin: DatasetOrigin,
+    private readonly options: Limits,
+    private readonly sizes: Sizes = { bytes: 0, textBytes: 0 },
+  ) {}
+
+  /** Its address, after redirects. */
+  get url(): string {
+    return this.origin.address;
+  }
+
+  /** The `Link` header of its response. */
+  get link(): string | undefined {
+    return this.origin.link;
+  }
+
+  /** When it was made; undefined if it is unknown. */
+  get takenAt(): Date | undefined {
+    const { lastModified, fileTime, date } = this.origin;
+    return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, fileTime, date);
+  }
+
+  /** SHA-256 of its bytes as they are sent, in hexadecimal, after they were read. */
+  get digest(): string {
+    return this.#hash.copy().digest('hex');
+  }
+
+  /** Its bytes as they are sent. @throws {InterruptedError} */
+  async *bytes(): AsyncGenerator<Buffer> {
+    const { transfer } = this.options;
+    const source = enforceMinimumRate(this.origin.body, transfer);
+    try {
+      const { start, chunks } = await peek(source, GZIP_DATE_BYTES);
+      this.#gzipDate = gzipDate(start);
+      for await (const chunk of limited(chunks, this.options, this.sizes, 'bytes')) {
+        this.#hash.update(chunk);
+        yield chunk;
+      }
+      await this.origin.assertUnchanged?.();
+    } catch (error) {
+      if (transfer.signal.aborted) throw error;
+      if (error instanceof DatasetError && !(error instanceof UnavailableError)) throw error;
+      const reason = error instanceof DatasetError ? error.message : describeFailure(error as Error);
+      throw new InterruptedError(reason, undefined, { cause: error });
+    }
+  }
+
+  /** Its text, decompressed. */
+  text(): AsyncGenerator<Buffer> {
+    return limited(decompress(this.bytes()), this.options, this.sizes, 'textBytes');
+  }
+}
+
+/** The documents of a list: one, or pages, or several files. They are opened one after the other. */
+export class Documents {
+  #opened = 0;
+  #origin: DatasetOrigin | undefined;
+  #document: Document | undefined;
+  #newest: Date | undefined;
+  #place = '';
+  readonly #sizes: Sizes = { bytes: 0, textBytes: 0 };
+
+  /** @param urls the configured addresses. */
+  constructor(
+    readonly urls: readonly [string, ...string[]],
+    private readonly options: DocumentsOptions,
+  ) {}
+
+  /** Where the last document is in the list, such as `page 3`; empty if it is the whole list. */
+  get place(): string {
+    return this.#place;
+  }
+
+  /** The time of the newest document; undefined if no document has one. */
+  get takenAt(): Date | undefined {
+    const dates = [this.#newest, this.#document?.takenAt].filter((date) => date !== undefined);
+    return dates.length === 0 ? undefined : new Date(Math.max(...dates.map((date) => date.getTime())));
+  }
+
+  /** SHA-256 of the only document; undefined if there were several. */
+  get digest(): string | undefined {
+    return this.#opened === 1 ? this.#document?.digest : undefined;
+  }
+
+  /** Undefined if the origin sent none, or there were several documents: any of them may change. */
+  get validators(): Validators | undefined {
+    return this.#opened === 1 ? this.#origin?.validators : undefined;
+  }
+
+  /**
+   * Opens the next document, and tries again while its origin is unavailable.
+   * @throws {UnchangedError} @throws {DatasetError}
+   */
+  async open(url = this.urls[0], place = '', headers?: OutgoingHttpHeaders): Promise<Document> {
+    this.#place = place;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#open(url, headers);
+      } catch (error) {
+        await this.#pauseAfter(error, attempt);
+      }
+    }
+  }
+
+  /**
+   * Reads a document, and again if its transfer is interrupted.
+   * @param read must not yield again what it has yielded before, unless that makes no difference.
+   */
+  async *reread<T>(read: () => AsyncIterable<T>): AsyncGenerator<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        yield* read();
+        return;
+      } catch (error) {
+        if (!(error instanceof InterruptedError)) throw error;
+        await this.#pauseAfter(error, attempt);
+      }
+    }
+  }
+
+  /** Stores a document, as it is sent, in a file that disappears when it is closed. */
+  async store(document: Document): Promise<FileHandle> {
+    const file = await openTemporaryFile();
+    try {
+      await writeFile(file, limitByFreeSpace(document.bytes(), this.options.reservedBytes));
+      return file;
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  /** The text of a stored document, decompressed. Can be read again. */
+  textOf(file: FileHandle): AsyncIterable<Buffer> {
+    return limited(decompress(chunksOf(file)), this.options);
+  }
+
+  /**
+   * Resolves an address in a document, and adds the user and password of the configured one.
+   * @throws {DatasetError} if it leads to another origin, or out of the folder of a file.
+   */
+  resolve(reference: string, { url: base }: Document): string {
+    if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);
+    const url = new URL(reference, base);
+    const configured = new URL(this.urls[0]);
+    if (configured.protocol === 'file:') {
+      // Clients of /rebuild see the message, so the address is only in the cause, for the log.
+      if (!url.href.startsWith(new URL('.', base).href))
+        throw new DatasetError('an address in it leads out of the folder', { cause: new Error(url.href) });
+      return url.href;
+    }
+    // `blob:` has the origin of the address in it.
+    const origin = /^https?:$/.test(url.protocol) ? url.origin : url.protocol;
+    const origins = [...new Set([configured.origin, new URL(base).origin])];
+    if (!origins.includes(origin))
+      throw new DatasetError(`an address in it leads to ${origin} instead of ${origins.join(' or ')}`);
+    if (url.origin === configured.origin && url.username === '') {
+      url.username = configured.username;
+      url.password = configured.password;
+    }
+    return url.href;
+  }
+
+  /** Ends the transfer of the last document. What is yielded from now on is the whole list. */
+  close(): void {
+    this.#place = '';
+    this.#origin?.body.destroy();
+  }
+
+  async #open(url: string, headers?: OutgoingHttpHeaders): Promise<Document> {
+    this.#origin?.body.destroy();
+    this.#newest = this.takenAt;
+    const { transfer, known, authorization, maxBytes, what } = this.options;
+    const isLocal = url.startsWith('file:');
+    try {
+      this.#origin = isLocal
+        ? await openFile(url, what)
+        : await openHttp(url, transfer, { known, authorization, headers });
+    } catch (error) {
+      if (isLocal || transfer.signal.aborted || error instanceof DatasetError) throw error;
+      throw new UnavailableError(describeFailure(error as Error), undefined, { cause: error });
+    }
+    if (this.#origin === undefined) throw new UnchangedError('the document has not changed');
+    if ((this.#origin.bytes ?? 0) > maxBytes) throw tooLarge(maxBytes);
+    this.#opened++;
+    this.#document = new Document(this.#origin, this.options, this.#sizes);
+    return this.#document;
+  }
+
+  /** @throws the error if another attempt is useless. */
+  async #pauseAfter(error: unknown, attempt: number): Promise<void> {
+    if (!(error instanceof UnavailableError) || attempt === ATTEMPTS) throw error;
+    const { retryAfterSeconds = 0 } = error;
+    if (retryAfterSeconds > MAX_RETRY_AFTER_SECONDS) throw error;
+    const { transfer, pauseMs = PAUSE_MS } = this.options;
+    const ms = Math.max(retryAfterSeconds * 1000, pauseMs * 2 ** (attempt - 1));
+    await pause(ms, undefined, { signal: transfer.signal });
+  }
+}
+
+/** Passes chunks on. @throws {DatasetError} if they are too large. @throws the reason of the signal if it aborts. */
+async function* limited(
+  chunks: AsyncIterable<Buffer>,
+  { maxBytes, transfer }: Limits,
+  sizes: Sizes = { bytes: 0, textBytes: 0 },
+  what: keyof Sizes = 'textBytes',
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    // Also if nothing has to be waited for.
+    transfer.signal.throwIfAborted();
+    sizes[what] += chunk.length;
+    if (sizes[what] > maxBytes) throw tooLarge(maxBytes);
+    yield chunk;
+  }
+}
+
+function tooLarge(maxBytes: number): DatasetError {
+  return new DatasetError(`the dataset is larger than ${maxBytes} bytes`);
+}

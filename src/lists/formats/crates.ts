@@ -1,0 +1,139 @@
+import { parseJson } from '../../util/json-text.js';
+import { DatasetError } from '../dataset-error.js';
+import { CopyReader } from '../documents/copy-csv.js';
+import type { Documents } from '../documents/documents.js';
+import { readTar, type FileReader } from '../documents/tar.js';
+import { Table } from '../table.js';
+import { isObject, type Format, type Item } from './format.js';
+
+/** The tables, and the columns of them that are read, in this order. */
+const TABLES = {
+  crates: ['id', 'name'],
+  default_versions: ['crate_id', 'version_id'],
+  crate_downloads: ['crate_id', 'downloads'],
+  versions: ['id', 'num'],
+} as const;
+
+type TableName = keyof typeof TABLES;
+
+/** Maximum length of `metadata.json`: it has two members. */
+const MAX_METADATA = 2 ** 16;
+
+/** `<date>/data/<table>.csv` and `<date>/metadata.json`. */
+const FILE =
+  /^(?:\.\/)?[^/]+\/(?:data\/(crates|default_versions|crate_downloads|versions)\.csv|(metadata)\.json)$/;
+
+/**
+ * The database dump of crates.io, `db-dump.tar.gz`: a tar of one CSV for each table, as PostgreSQL's `COPY` writes it; its
+ * `import.sql` and README list the columns. Files and columns have any order, and columns are added from time to time. The version
+ * of a crate is in two tables, of which the one with all versions is large: it is read in a second pass over the stored dump,
+ * when it is known which versions are wanted.
+ */
+export const crates: Format = {
+  place: (at) => (typeof at === 'number' ? `crates.csv: record ${at}` : at),
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open();
+    const dump = await documents.store(document);
+    try {
+      /**
+       * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (id of the version) or `d`
+       * (downloads).
+       */
+      const byId = await Table.create();
+      const add = (mark: string) => (id: string, value: string) => byId.push(byId.add(id), mark + value);
+      /** Versions by id, those that are the default of a crate. */
+      const versions = await Table.create();
+      const metadata = yield* readTables(documents.textOf(dump), {
+        crates: (id, name, at) => {
+          add('n')(id, name);
+          byId.setNumber(byId.find(id), at);
+        },
+        crate_downloads: add('d'),
+        default_versions: (crate, version) => {
+          add('v')(crate, version);
+          versions.add(version);
+        },
+      });
+      if (metadata !== '') document.statedDate = dateIn(metadata);
+      yield* readTables(documents.textOf(dump), {
+        versions: (id, num) => {
+          const version = versions.find(id);
+          if (version !== 0) versions.push(version, num);
+        },
+      });
+      yield* byId.map((crate) => {
+        const texts = [...byId.textsOf(crate)];
+        const find = (mark: string) => texts.find((text) => text.startsWith(mark))?.slice(1);
+        const [name, version] = [find('n'), find('v')];
+        if (name === undefined) return undefined;
+        const num = version === undefined ? undefined : versions.lastOf(versions.find(version));
+        return { at: byId.numberAt(crate), no: byId.nameAt(crate), name, version: num, weight: find('d') };
+      });
+    } finally {
+      await dump.close();
+    }
+  },
+};
+
+/** Called with the values of the two columns of a record, and its number. */
+type OnRecord = (id: string, value: string, at: number) => void;
+
+/**
+ * Reads some tables of a dump, and yields the records that are none.
+ * @returns the text of `metadata.json`.
+ */
+async function* readTables(
+  dump: AsyncIterable<Buffer>,
+  onRecord: Partial<Record<TableName, OnRecord>>,
+): AsyncGenerator<Item[], string> {
+  const missing = new Set(Object.keys(onRecord));
+  const bad: Item[] = [];
+  let metadata = '';
+  const readerOf = (name: string): FileReader | undefined => {
+    const [, table, isMetadata] = FILE.exec(name) ?? [];
+    if (isMetadata !== undefined) {
+      const read = (chunk: Buffer) => void (metadata = (metadata + chunk.toString()).slice(0, MAX_METADATA));
+      return { read, end: () => undefined };
+    }
+    const use = onRecord[table as TableName];
+    if (use === undefined) return undefined;
+    missing.delete(table as TableName);
+    return tableReader(table as TableName, use, bad);
+  };
+  const chunks = readTar(dump, readerOf);
+  while ((await chunks.next()).done !== true) yield bad.splice(0);
+  const [first] = missing;
+  if (first !== undefined)
+    throw new DatasetError(`expected a dump of crates.io, but it has no data/${first}.csv`);
+  return metadata;
+}
+
+function tableReader(table: TableName, onRecord: OnRecord, bad: Item[]): FileReader {
+  const reader = new CopyReader(TABLES[table]);
+  const located = (act: () => void) => {
+    try {
+      act();
+    } catch (error) {
+      throw error instanceof DatasetError
+        ? new DatasetError(`${table}.csv: ${error.message}`, { cause: error })
+        : error;
+    }
+  };
+  return {
+    read: (chunk) =>
+      located(() => {
+        for (const record of reader.read(chunk)) {
+          if ('reason' in record)
+            bad.push({ at: `${table}.csv: record ${record.at}`, reason: record.reason });
+          else onRecord(record.values[0] ?? '', record.values[1] ?? '', record.at);
+        }
+      }),
+    end: () => located(() => reader.end()),
+  };
+}
+
+/** @returns an invalid date if it has none. */
+function dateIn(metadata: string): Date {
+  const value = parseJson(metadata);
+  return new Date(isObject(value) ? String(value['timestamp']) : NaN);
+}

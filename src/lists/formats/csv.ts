@@ -1,0 +1,102 @@
+import { quote } from '../../util/reason-text.js';
+import { readCsv } from '../csv.js';
+import { DatasetError } from '../dataset-error.js';
+import { peek } from '../documents/decompress.js';
+import type { Documents } from '../documents/documents.js';
+import { line, type BadItem, type Format, type Item, type ReadOptions } from './format.js';
+
+const COLUMNS = ['package_no', 'name', 'version', 'url', 'weight'];
+
+const NO_URL =
+  'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}';
+
+/** How an object or an array with members begins, and no header does: without line breaks, it would be a header that is cut off. */
+const IS_JSON = /^[{[][\s"{[]/;
+
+/** What editors and spreadsheets add to a column without showing it. */
+const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
+
+/** A CSV (RFC 4180) with a header. Columns are matched by name, in any order; others are ignored. */
+export const csv: Format = {
+  place: line,
+  async *read(documents: Documents, { packageUrlTemplate }: ReadOptions): AsyncGenerator<Item[]> {
+    const document = await documents.open();
+    const { start, chunks } = await peek(document.text(), 2);
+    if (IS_JSON.test(start.toString('latin1', 0, 2)))
+      throw new DatasetError('this is JSON: set DATASET_FORMAT to the format of the list');
+    const found = { header: 0, rows: 0 };
+    const onHeader = (header: string[]) => {
+      found.header++;
+      const indexes = indexesIn(header);
+      if (!header.includes('url') && packageUrlTemplate === undefined) throw new DatasetError(NO_URL);
+      return indexes;
+    };
+    for await (const rows of readColumns(chunks, onHeader)) {
+      found.rows += rows.length;
+      yield rows.map((row) => {
+        if ('reason' in row) return row;
+        const [no, name, version, url, weight] = row.values;
+        return { at: row.at, no, name, version, url, weight };
+      });
+    }
+    if (found.header === 0) throw new DatasetError('the dataset is empty');
+    if (found.rows === 0) throw new DatasetError('the dataset has a header and no packages');
+  },
+};
+
+/** The values of some columns of a record; one is undefined if there is no such column. */
+interface Values {
+  at: number;
+  values: (string | undefined)[];
+}
+
+/**
+ * Reads some columns of a CSV.
+ * @param indexesOf the indexes of these columns in the header; -1 if there is no such column.
+ */
+export async function* readColumns(
+  source: AsyncIterable<Buffer>,
+  indexesOf: (header: string[]) => number[],
+): AsyncGenerator<(Values | BadItem)[]> {
+  let width = 0;
+  let indexes: number[] | undefined;
+  for await (const records of readCsv(source)) {
+    const rows: (Values | BadItem)[] = [];
+    for (const record of records) {
+      const { line: at } = record;
+      if (indexes === undefined) {
+        if ('reason' in record) throw new DatasetError(`line ${at} (the header): ${record.reason}`);
+        indexes = indexesOf(record.fields);
+        width = record.fields.length;
+      } else if ('reason' in record) rows.push({ at, reason: record.reason });
+      else if (record.fields.length !== width)
+        rows.push({ at, reason: `${record.fields.length} fields instead of ${width}` });
+      else rows.push({ at, values: indexes.map((index) => record.fields[index]) });
+    }
+    yield rows;
+  }
+}
+
+/** @throws {DatasetError} unless each known column is there once at most, in its spelling, and there are names. */
+function indexesIn(header: string[]): number[] {
+  for (const column of header) {
+    const known = COLUMNS.find((name) => name === column.replace(INVISIBLE, '').toLowerCase());
+    if (known !== undefined && !header.includes(known)) {
+      throw new DatasetError(`line 1: rename the column ${quote(column)} to \`${known}\``);
+    }
+  }
+  const repeated = COLUMNS.find((name) => header.indexOf(name) !== header.lastIndexOf(name));
+  if (repeated !== undefined) throw new DatasetError(`line 1: there are two columns \`${repeated}\``);
+  if (!header.includes('name')) {
+    throw new DatasetError(`line 1: the header has no column \`name\`: ${describeHeader(header)}`);
+  }
+  return COLUMNS.map((name) => header.indexOf(name));
+}
+
+/** What the file seems to be, or how to correct the header. */
+function describeHeader(header: string[]): string {
+  const text = header.join();
+  if (text.trimStart().startsWith('<')) return 'this is an HTML page';
+  if (/[;\t|]/.test(text)) return 'separate the fields with commas';
+  return 'this is not a package dataset, unless DATASET_FORMAT says what it is';
+}

@@ -1,0 +1,67 @@
+import { quote } from '../../util/reason-text.js';
+import { DatasetError } from '../dataset-error.js';
+import type { Document, Documents } from '../documents/documents.js';
+import { readWholeLines } from '../documents/lines.js';
+import { compareVersions } from './debian-version.js';
+import { line, type Format, type Item } from './format.js';
+
+/** The two fields that are needed. Names of fields have any case; the lines that continue a field begin with white space. */
+const FIELD = /^(package|version):[ \t]*(.*)$/i;
+
+/** A field, or a line that continues one. */
+const LINE = /^([^\s:]+:|[ \t])/;
+
+/**
+ * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed: stanzas
+ * (deb822) of fields, one a line, each ended by an empty line; one of white space continues a field, as for apt. Repositories list
+ * all versions of a package, and several architectures or components have the same one. CRAN's `PACKAGES` has the same form; its
+ * versions compare like those of dpkg.
+ */
+export const debian: Format = {
+  place: line,
+  replaces: (later, earlier) => compareVersions(later, earlier) > 0,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    /** An index of a component without packages is empty. */
+    let hasStanzas = false;
+    for (const [i, url] of documents.urls.entries()) {
+      const document = await documents.open(url, documents.urls.length === 1 ? '' : `file ${i + 1}`);
+      for await (const stanzas of readStanzas(document)) {
+        hasStanzas ||= stanzas.length > 0;
+        yield stanzas;
+      }
+    }
+    if (!hasStanzas) throw new DatasetError('expected a Packages index, but it has no stanza');
+  },
+};
+
+/** @throws {DatasetError} naming the line. */
+async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
+  let fields = new Map<string, string>();
+  /** The line that the stanza begins on; 0 between two stanzas. */
+  let start = 0;
+  for await (const { first, texts } of readWholeLines(document.text())) {
+    const stanzas: Item[] = [];
+    for (const [i, text] of texts.entries()) {
+      if (text === '' || text === '\r') {
+        if (start > 0) stanzas.push(toItem(fields, start));
+        fields = new Map();
+        start = 0;
+        continue;
+      }
+      if (!LINE.test(text))
+        throw new DatasetError(`line ${first + i}: expected a field of a Packages index: ${quote(text)}`);
+      if (start === 0 && text.trim() !== '') start = first + i;
+      const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
+      if (field !== undefined) fields.set(field.toLowerCase(), value);
+    }
+    yield stanzas;
+  }
+  if (start > 0) yield [toItem(fields, start)];
+}
+
+/** @param at the line that the stanza begins on. Fields that are not used may have any encoding, such as Latin-1. */
+function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
+  const [name, version] = [fields.get('package'), fields.get('version')];
+  if (name !== undefined && !version) return { at, reason: `the stanza of ${quote(name)} has no Version` };
+  return { at, name, version, isLossy: true };
+}

@@ -1,0 +1,117 @@
+import type { JsonPaths } from '../../config/json-paths.js';
+import { DatasetError } from '../dataset-error.js';
+import type { Document, Documents } from '../documents/documents.js';
+import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../documents/json.js';
+import { textOf } from '../package-check.js';
+import { Table } from '../table.js';
+import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './format.js';
+
+/** Maximum number of pages, by the contract. */
+const MAX_PAGES = 100_000;
+
+/** A token in `next` without a parameter is taken for an address. */
+const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
+
+/** One of the links in a `Link` header (RFC 8288), with its parameters. */
+const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
+const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
+
+/**
+ * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` says where things are. Further
+ * pages are named by a member, by a token in a member, or by `Link` (RFC 8288). If packages are published while the pages are
+ * read, one of them appears on two pages; the last one counts.
+ */
+export const json: Format = {
+  place: (at) => `item ${at}`,
+  replaces: () => true,
+  async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
+    const pages = await Table.create();
+    /** Paths that no item has had yet. */
+    const absent = new Set(['version', 'weight'].filter((key) => key in paths) as ('version' | 'weight')[]);
+    const following: { url: string | undefined } = { url: documents.urls[0] };
+    for (let page = 1; following.url !== undefined; page++) {
+      const { url } = following;
+      if (pages.find(url) !== 0) throw new DatasetError(REPEATED_PAGE);
+      pages.add(url);
+      if (page > MAX_PAGES) throw new DatasetError(`there are more than ${MAX_PAGES} pages`);
+      const read = () => readPage(documents, url, page, paths, (next) => (following.url = next));
+      for await (const items of documents.reread(read)) {
+        for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
+        yield items;
+      }
+    }
+    documents.close();
+    for (const key of absent) {
+      throw new DatasetError(`no item has \`${paths[key]?.join('.')}\` (DATASET_JSON)`);
+    }
+  },
+};
+
+/** Reads the items of a page. @param onEnd called with the address of the next page, if there is one. */
+async function* readPage(
+  documents: Documents,
+  url: string,
+  page: number,
+  paths: JsonPaths,
+  onEnd: (next: string | undefined) => void,
+): AsyncGenerator<ListedPackage[]> {
+  const document = await documents.open(url, `page ${page}`, JSON_HEADERS);
+  const parent = paths.items.join('.');
+  const nextPath = paths.next?.path.join('.');
+  const wanted = [...paths.items, '*'].join('.');
+  const containers: Containers = new Map();
+  let next: unknown;
+  for await (const members of readJson(
+    document.text(),
+    nextPath === undefined ? [wanted] : [wanted, nextPath],
+    containers,
+  )) {
+    const items: ListedPackage[] = [];
+    for (const member of members) {
+      const path = [member.parent, member.key].filter((part) => part !== '').join('.');
+      if (path === nextPath) next = member.value;
+      else if (member.parent === parent) items.push(toPackage(member, paths));
+    }
+    yield items;
+  }
+  if (!containers.has(parent))
+    throw new DatasetError(`expected an array or map at \`${parent}\` (DATASET_JSON)`);
+  onEnd(nextPage(documents, document, url, paths, next));
+}
+
+/** @throws {DatasetError} if the items of a list are objects, which need a path. */
+function toPackage({ key: at, value, isLossy = false }: JsonMember, paths: JsonPaths): ListedPackage {
+  const isInMap = typeof at === 'string';
+  if (paths.name === undefined && !isInMap && isObject(value)) {
+    throw new DatasetError(`item ${at} is not a string: say where its name is (DATASET_JSON=name=…)`);
+  }
+  const find = (path: readonly string[] | undefined) => path && memberAt(value, path);
+  const own = isInMap ? at : value;
+  const name = paths.name === undefined ? own : find(paths.name);
+  return { at, name, version: find(paths.version), weight: find(paths.weight), isLossy };
+}
+
+function memberAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((object, name) => (isObject(object) ? object[name] : undefined), value);
+}
+
+/** @param member the value at the path of `next`. */
+function nextPage(
+  documents: Documents,
+  document: Document,
+  url: string,
+  { next }: JsonPaths,
+  member: unknown,
+): string | undefined {
+  const text = member === false ? '' : textOf(member, next?.path.join('.') ?? '');
+  if (text !== '') {
+    if (next?.parameter === undefined) return documents.resolve(text, document);
+    const page = new URL(url);
+    page.searchParams.set(next.parameter, text);
+    return page.href;
+  }
+  for (const [, reference = '', parameters = ''] of document.link?.matchAll(LINK) ?? []) {
+    if (IS_NEXT.test(parameters)) return documents.resolve(reference, document);
+  }
+  return undefined;
+}

@@ -1,0 +1,57 @@
+import { parseJson } from '../../util/json-text.js';
+import { quote } from '../../util/reason-text.js';
+import { DatasetError } from '../dataset-error.js';
+import type { Documents } from '../documents/documents.js';
+import { readLines } from '../documents/lines.js';
+import { isObject, line, type BadItem, type Format, type Item } from './format.js';
+
+/**
+ * One JSON object a line (https://jsonlines.org, also called NDJSON), with members that are called like the columns of the CSV;
+ * others are ignored. Real lists have a byte order mark, blank lines, or no line end after the last object.
+ */
+export const jsonl: Format = {
+  place: line,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open();
+    for await (const rows of readObjects(document.text())) {
+      yield rows.map((row) => {
+        if ('reason' in row) return row;
+        const { name, package_no: no, version, url, weight } = row.object;
+        return { at: row.at, name, no, version, url, weight, isLossy: row.isLossy };
+      });
+    }
+  },
+};
+
+/** The object in a line. */
+interface LineObject {
+  at: number;
+  object: Record<string, unknown>;
+  text: string;
+  isLossy: boolean;
+}
+
+/** Reads the objects of JSON lines. @throws {DatasetError} if the first line is that of another format. */
+export async function* readObjects(source: AsyncIterable<Buffer>): AsyncGenerator<(LineObject | BadItem)[]> {
+  let isFirst = true;
+  for await (const { first, texts, invalid } of readLines(source)) {
+    const rows: (LineObject | BadItem)[] = [];
+    for (const [i, text] of texts.entries()) {
+      if (text.trim() === '') continue;
+      const at = first + i;
+      const object = parseJson(text);
+      if (isObject(object)) rows.push({ at, object, text, isLossy: invalid.has(i) });
+      else if (isFirst && !text.trimStart().startsWith('{'))
+        throw new DatasetError(`line ${at}: ${NO_OBJECT}: ${describe(text)}`);
+      else rows.push({ at, reason: `${NO_OBJECT}: ${quote(text)}` });
+      isFirst = false;
+    }
+    yield rows;
+  }
+}
+
+const NO_OBJECT = 'expected one JSON object a line';
+
+function describe(text: string): string {
+  return text.trimStart().startsWith('<') ? 'this is an HTML or XML page' : quote(text);
+}

@@ -1,0 +1,160 @@
+import { quote } from '../../util/reason-text.js';
+import { DatasetError } from '../dataset-error.js';
+import { peek } from '../documents/decompress.js';
+import { InterruptedError, type Documents } from '../documents/documents.js';
+import { readJson, type Containers } from '../documents/json.js';
+import { Table } from '../table.js';
+import { isObject, type Format, type Item, type ListedPackage } from './format.js';
+
+/** What pip asks for, so every server has an answer to it. */
+const HEADERS = {
+  Accept: 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01',
+  'Accept-Encoding': 'gzip',
+};
+
+/** Maximum nesting of elements: the time of the parser grows with its square. */
+const MAX_DEPTH = 1000;
+/** Maximum length of a tag, and of the text of a link without its last piece: more than any name. */
+const MAX_TAG = 2 ** 20;
+const MAX_TEXT = 1024;
+
+/** How many bytes are searched for the first character. */
+const START_BYTES = 1024;
+
+/**
+ * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are equal after
+ * normalisation (PEP 503) are one project, in its first spelling. Real servers reject requests for JSON alone with any status, or
+ * send HTML with any type. Their pages also have links that lead to no project. Mirrors are often plain folders of a web server, with
+ * its listing as the index.
+ */
+export const pypi: Format = {
+  place: (at) => (typeof at === 'number' ? `projects[${at}]` : at),
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open(documents.urls[0], '', HEADERS);
+    const { start, chunks } = await peek(document.text(), START_BYTES);
+    const projects = await Table.create();
+    const isNew = ({ name }: ListedPackage) => {
+      const { size } = projects;
+      if (typeof name === 'string') projects.add(normalise(name));
+      return typeof name !== 'string' || projects.size > size;
+    };
+    const first = /[^\s\uFEFF]/.exec(start.toString())?.[0];
+    for await (const items of first === '<' ? readHtml(chunks, document.url) : readProjects(chunks))
+      yield items.filter(isNew);
+  },
+};
+
+async function* readProjects(source: AsyncIterable<Buffer>): AsyncGenerator<ListedPackage[]> {
+  const containers: Containers = new Map();
+  let version: unknown;
+  for await (const members of readJson(source, ['meta.api-version', 'projects.*'], containers)) {
+    const projects = members.filter(({ parent }) => parent === 'projects');
+    version ??= members.find(({ parent }) => parent === 'meta')?.value;
+    yield projects.map(({ key: at, value, isLossy = false }) => {
+      return { at, name: isObject(value) ? value['name'] : undefined, isLossy };
+    });
+  }
+  if (typeof version !== 'string' || !/^1\.\d+$/.test(version) || containers.get('projects') !== 'array') {
+    throw new DatasetError('expected a Simple index: `meta.api-version` 1.x and an array `projects`');
+  }
+}
+
+/** @param address of the page. */
+async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncGenerator<ListedPackage[]> {
+  const page = new URL(address);
+  let folders: ListedPackage[] = [];
+  let hasFolders = false;
+  /** The names of links that are projects if none leads to a folder; beside folders they are files. */
+  const others = await Table.create();
+  /** The first folder whose name is not in its link. */
+  let unnamed: string | undefined;
+  let link: { path: string; text: string } | undefined;
+  let links = 0;
+  let depth = 0;
+  const toItem = (at: number, name: string) => ({ at: `link ${at}`, name, isLossy: true });
+  const use = ({ path, text }: { path: string; text: string }) => {
+    links++;
+    const isFolder = path.endsWith('/');
+    const isAbove = isFolder && [page.href, page.pathname].some((above) => above.startsWith(path));
+    if (isAbove) return;
+    const name = nameOf(text.trim(), lastSegment(path));
+    if (name === undefined) {
+      if (isFolder && isIn(page, path)) unnamed ??= `${quote(path)} is ${quote(text.trim())}`;
+    } else if (isFolder) folders.push(toItem(links, name));
+    else if (!hasFolders) others.add(name, links);
+  };
+  const { Parser } = await import('htmlparser2');
+  const parser = new Parser({
+    onopentag: (tag, { href = '' }) => {
+      if (++depth > MAX_DEPTH) throw new DatasetError(`the page nests more than ${MAX_DEPTH} elements`);
+      if (tag === 'a') link = { path: href.replace(/[?#].*$/s, ''), text: '' };
+    },
+    ontext: (text) => {
+      if (link !== undefined && link.text.length < MAX_TEXT) link.text += text;
+    },
+    onclosetag: (tag) => {
+      depth--;
+      if (tag !== 'a' || link === undefined) return;
+      use(link);
+      link = undefined;
+    },
+  });
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let characters = 0;
+  for await (const chunk of source) {
+    const html = decoder.decode(chunk, { stream: true });
+    characters += html.length;
+    parser.write(html);
+    bytes += chunk.length;
+    if (characters - parser.endIndex > MAX_TAG)
+      throw new DatasetError(`the page has a tag of more than ${MAX_TAG} characters before byte ${bytes}`);
+    hasFolders ||= folders.length > 0;
+    yield folders;
+    folders = [];
+  }
+  const isInLink = link !== undefined;
+  parser.end();
+  if (isInLink || parser.endIndex < characters)
+    throw new InterruptedError(`the page is cut off after byte ${bytes}, within a tag or a link`);
+  if (hasFolders) return;
+  if (unnamed !== undefined)
+    throw new DatasetError(`the text of no link to a folder is the name of the folder: that of ${unnamed}`);
+  if (others.size === 0)
+    throw new DatasetError('expected a Simple index, but the page has no link to a project');
+  yield* others.map((address) => toItem(others.numberAt(address), others.nameAt(address)));
+}
+
+/** What listings add to the names of folders and symbolic links, and what nginx and Apache put in place of the end of long ones. */
+const MARK = /[/@]$/;
+const SHORTENED = /^(.+)\.\.>$/;
+
+/** @returns the name of a project, if the text of a link to its page is that. */
+function nameOf(text: string, segment: string): string | undefined {
+  const name = text.replace(MARK, '');
+  if (name !== '' && normalise(name) === normalise(segment)) return name;
+  const [, start] = SHORTENED.exec(text) ?? [];
+  return start !== undefined && segment.startsWith(start) ? segment : undefined;
+}
+
+/** Whether a path leads to a folder in that of a page. */
+function isIn(page: URL, path: string): boolean {
+  const { href: folder } = new URL('.', page);
+  const href = URL.canParse(path, folder) ? new URL(path, folder).href : '';
+  return href.startsWith(folder) && /^[^/]+\/$/.test(href.slice(folder.length));
+}
+
+/** The last segment of the path of a link, decoded. The parent folder has none. */
+function lastSegment(path: string): string {
+  const segment = /([^/]*)\/*$/.exec(path.replace(/(^|\/)\.\.?\/*$/, ''))?.[1] ?? '';
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+/** The form in which names are compared (PEP 503). */
+export function normalise(name: string): string {
+  return name.replace(/[-_.]+/g, '-').toLowerCase();
+}

@@ -1,0 +1,95 @@
+import { quote } from '../../util/reason-text.js';
+import { DatasetError } from '../dataset-error.js';
+import type { Documents } from '../documents/documents.js';
+import { peek } from '../documents/decompress.js';
+import { NOT_UTF8, readWholeLines } from '../documents/lines.js';
+import { Table } from '../table.js';
+import { line, type Format, type Item } from './format.js';
+import { compareVersions, isPrerelease } from './rubygems-version.js';
+
+/** `version[-platform]`, withdrawn if it begins with a hyphen. A version begins with a digit. */
+const VERSION = /^-?\d[^\s,]{0,300}$/;
+
+/** Such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
+const METADATA = /^[^\s:]+:/;
+
+/** The lines before `---`, which are ignored; there may be none. */
+const HEAD_BYTES = 1024;
+const HEAD_END = /^---\s*$/m;
+
+/** Maximum size of the versions of a gem, a hundred times those of any, and what a line takes in addition. */
+const MAX_BYTES = 4 * 2 ** 20;
+const LINE_BYTES = 32;
+
+/**
+ * `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/): lines are appended to it for a
+ * month, so names repeat, and `-version` withdraws an earlier one of the same platform. Real servers (Geminabox, Gemstash,
+ * Artifactory, mirrors) leave out the lines before `---`, or it alone, or the checksums.
+ */
+export const rubygems: Format = {
+  place: line,
+  async *read(documents: Documents): AsyncGenerator<Item[]> {
+    const document = await documents.open(documents.urls[0], '', { 'Accept-Encoding': 'gzip' });
+    const { start, chunks } = await peek(document.text(), HEAD_BYTES);
+    const hasHead = HEAD_END.test(start.toString());
+    let isHead = hasHead;
+    const gems = await Table.create();
+    for await (const { first, texts, invalid } of readWholeLines(chunks)) {
+      const bad: Item[] = [];
+      for (const [i, text] of texts.entries()) {
+        const at = first + i;
+        if (isHead) isHead = text.trimEnd() !== '---';
+        else if (!hasHead && METADATA.test(text)) continue;
+        else if (invalid.has(i)) bad.push({ at, reason: NOT_UTF8 });
+        else if (!readGem(at, text, gems))
+          bad.push({ at, reason: `expected a name, versions and a checksum: ${quote(text)}` });
+      }
+      yield bad;
+    }
+    yield* gems.map((gem) => {
+      const name = gems.nameAt(gem);
+      const version = highest(versionsOf(gems, gem));
+      return version === undefined ? undefined : { at: gems.numberAt(gem), name, version };
+    });
+  },
+};
+
+/** Adds the versions of a line to its gem. @returns whether it is such a line. */
+function readGem(at: number, text: string, gems: Table): boolean {
+  const [name = '', versions = ''] = text.trimEnd().split(' ', 2);
+  if (name === '') return true;
+  if (METADATA.test(name) || versions.length > MAX_BYTES) return false;
+  if (versions !== '' && !versions.split(',').every((version) => VERSION.test(version))) return false;
+  const gem = gems.add(name, at);
+  if (versions !== '') gems.push(gem, versions);
+  return true;
+}
+
+/** The versions in each line of a gem, in order. @throws {DatasetError} if there are too many for the memory. */
+function versionsOf(gems: Table, gem: number): string[] {
+  const lines: string[] = [];
+  let bytes = 0;
+  for (const versions of gems.textsOf(gem)) {
+    lines.push(versions);
+    bytes += versions.length + LINE_BYTES;
+    if (bytes > MAX_BYTES) {
+      throw new DatasetError(`the versions of ${quote(gems.nameAt(gem))} are larger than ${MAX_BYTES} bytes`);
+    }
+  }
+  return lines.reverse();
+}
+
+/** @param lines the versions of each line, in order. @returns the highest without its platform; undefined if all are withdrawn. */
+function highest(lines: readonly string[]): string | undefined {
+  const left = new Set<string>();
+  for (const version of lines.flatMap((line) => line.split(','))) {
+    if (version.startsWith('-')) left.delete(version.slice(1));
+    else left.add(version);
+  }
+  const versions = [...left].map((version) => version.replace(/-.*$/, ''));
+  const releases = versions.filter((version) => !isPrerelease(version));
+  return (releases.length > 0 ? releases : versions).reduce<string | undefined>(
+    (best, version) => (best === undefined || compareVersions(version, best) > 0 ? version : best),
+    undefined,
+  );
+}

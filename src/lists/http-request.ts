@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import {
+  request as requestHttp,
+  type Agent,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { HttpProxyAgent } from 'http-proxy-agent';
+import { HttpsProxyAgent } from 'https-proxy-agent';
+import { PROJECT_FOLDER } from '../util/project-folder.js';
+import { ProxyError, proxyOf } from '../util/proxy.js';
+import { DatasetError, UnavailableError } from './dataset-error.js';
+import { withTimeout, type Transfer } from './transfer-limits.js';
+
+/** Maximum number of redirects: enough for the chains of download sites. */
+const MAX_REDIRECTS = 5;
+const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
+
+/**
+ * Addresses of a host that are tried one after the other, IPv6 and IPv4 in turn, within the time for its response. The last one
+ * has what others have left.
+ */
+const ADDRESSES = 3;
+
+const { name, version } = JSON.parse(readFileSync(new URL('package.json', PROJECT_FOLDER), 'utf8')) as {
+  name: string;
+  version: string;
+};
+
+/** Some servers reject requests without them. */
+const HEADERS = { 'User-Agent': `${name}/${version}`, Accept: '*/*' };
+
+/** A secret for one origin, which no other one may see. */
+export interface Authorization {
+  /** Such as `https://registry.example`. */
+  origin: string;
+  /** Value of the header `Authorization`. */
+  value: string;
+}
+
+/**
+ * Requests `url` and follows redirects, without reading their bodies.
+ * @returns the first response that is not a redirect, and its address. @throws {DatasetError} if there are too many.
+ */
+export async function requestWithRedirects(
+  url: URL,
+  headers: OutgoingHttpHeaders,
+  transfer: Transfer,
+  authorization: Authorization | undefined,
+): Promise<{ body: IncomingMessage; address: URL }> {
+  let address = url;
+  for (let redirects = 0; ; redirects++) {
+    const secret = authorization?.origin === address.origin ? { Authorization: authorization.value } : {};
+    const response = await get(address, { ...headers, ...secret }, transfer);
+    const { statusCode = 0 } = response;
+    const { location } = response.headers;
+    const isRedirect = REDIRECT_STATUSES.includes(statusCode) && location !== undefined;
+    if (!isRedirect) return { body: response, address };
+    response.destroy();
+    if (redirects === MAX_REDIRECTS) {
+      throw new DatasetError(`the dataset's server redirects more than ${MAX_REDIRECTS} times`);
+    }
+    const next = URL.canParse(location, address.href) ? new URL(location, address) : undefined;
+    if (next === undefined || !/^https?:$/.test(next.protocol)) {
+      throw new DatasetError("the dataset's server redirects to something that is not an http(s) address");
+    }
+    address = next;
+  }
+}
+
+/**
+ * Sends a request on its own connection, or that of its proxy. Not with undici 7: under backpressure it treats the end of the
+ * connection as a failure, even after a complete response, or ends the process with an assertion
+ * (nodejs/undici#5360).
+ * @returns the response, whose body fails if the connection does.
+ */
+async function get(
+  address: URL,
+  headers: OutgoingHttpHeaders,
+  { windowMs, signal }: Transfer,
+): Promise<IncomingMessage> {
+  const send = address.protocol === 'https:' ? requestHttps : requestHttp;
+  const failed = new AbortController();
+  const options = {
+    headers: { ...HEADERS, ...headers },
+    agent: agentFor(address, failed.signal),
+    // Node would give up on each address of a host after 250 ms.
+    autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
+  };
+  const request = send(address, options);
+  const responded = new Promise<IncomingMessage>((resolve, reject) => {
+    let response: IncomingMessage | undefined;
+    request.on('response', (message) => {
+      response = message;
+      // The consumer gets the error when it reads; an earlier one must not end the process.
+      message.on('error', () => undefined);
+      resolve(message);
+    });
+    request.on('error', (error) => {
+      response?.destroy(error);
+      reject(error);
+    });
+    request.on('close', () => reject(new Error('the connection was closed without a response')));
+  });
+  request.end();
+  const tooLate = () =>
+    new UnavailableError(
+      `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
+    );
+  try {
+    return await withTimeout(responded, windowMs, signal, tooLate);
+  } catch (error) {
+    request.destroy();
+    // The request does not have the connection to a proxy before that has opened a tunnel.
+    failed.abort();
+    throw error;
+  }
+}
+
+/**
+ * The agent for the proxy of an address; false without a proxy.
+ * @param signal closes its connection when it aborts.
+ */
+function agentFor(address: URL, signal: AbortSignal): Agent | false {
+  const proxy = proxyFor(address);
+  if (proxy === undefined) return false;
+  const ProxyAgent = address.protocol === 'https:' ? HttpsProxyAgent : HttpProxyAgent;
+  return new ProxyAgent(proxy, { signal });
+}
+
+/** A proxy that cannot be used is a wrong setting: another attempt would fail, too. */
+function proxyFor(address: URL): URL | undefined {
+  try {
+    return proxyOf(address);
+  } catch (error) {
+    throw error instanceof ProxyError ? new DatasetError(error.message) : error;
+  }
+}

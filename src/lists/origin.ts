@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { open, stat } from 'node:fs/promises';
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { DatasetError, UnavailableError } from './dataset-error.js';
+import { parseHttpDate } from './dates.js';
+import { requestWithRedirects, type Authorization } from './http-request.js';
+import { RETRYABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
+import { secondsOf } from '../util/retry-after.js';
+import { quote } from '../util/reason-text.js';
+import type { Transfer } from './transfer-limits.js';
+
+/**
+ * Values of `Content-Encoding` that change the bytes and cannot be read. gzip is recognised by its first bytes, whatever the
+ * server says, and some servers send values that change nothing, such as `utf-8` or `aws-chunked`.
+ */
+const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
+
+/** Statuses of servers that are overloaded or restarting. */
+const TEMPORARY_STATUSES = [408, 429, 500, ...RETRYABLE_STATUSES];
+
+/** Validators of a downloaded dataset, for conditional requests. */
+export interface Validators {
+  /** SHA-256 of the address, which may contain a secret. */
+  origin: string;
+  etag?: string | undefined;
+  lastModified?: string | undefined;
+}
+
+/** What is sent in addition to the usual headers. */
+export interface HttpOptions {
+  known?: Validators | undefined;
+  authorization?: Authorization | undefined;
+  headers?: OutgoingHttpHeaders | undefined;
+}
+
+/** A dataset that is being transferred. */
+export interface DatasetOrigin {
+  /** The consumer must destroy it, which ends the transfer. */
+  body: Readable;
+  /** `Last-Modified` of an HTTP response; invalid if it is missing or malformed. */
+  lastModified?: Date;
+  /** Modification time of a local file. */
+  fileTime?: Date;
+  /** `Date` of an HTTP response; invalid if it is missing or malformed. */
+  date?: Date;
+  /** The address that responded, after redirects. */
+  address: string;
+  /** `Link` of an HTTP response. */
+  link?: string | undefined;
+  /** Announced size; undefined if the origin sent none, or is a device. */
+  bytes: number | undefined;
+  /** Undefined if the origin sent none. */
+  validators: Validators | undefined;
+  /** For a local file, after it was read. @throws {DatasetError} if somebody has written to it meanwhile. */
+  assertUnchanged?: () => Promise<void>;
+}
+
+/**
+ * Opens a local dataset.
+ * @param what it is, for messages.
+ * @throws {DatasetError} unless the path leads to a file.
+ */
+export async function openFile(url: string, what = 'the dataset'): Promise<DatasetOrigin> {
+  const path = fileURLToPath(url);
+  // Clients of /rebuild see these messages, so the path is only in the cause, for the log.
+  const found = await stat(path).catch((cause: unknown) => {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
+    throw new DatasetError(`there is no file at the path of ${what}`, { cause });
+  });
+  if (found.isDirectory()) {
+    const cause = new Error(path);
+    throw new DatasetError(`the path of ${what} is a folder: name the file in it`, {
+      cause,
+    });
+  }
+  // Opening a pipe that has no writer blocks a thread of the process forever.
+  if (found.isFIFO()) {
+    throw new DatasetError(`the path of ${what} is a pipe: name a file`, {
+      cause: new Error(path),
+    });
+  }
+  const file = await open(path);
+  const { mtime: fileTime, mtimeMs, size } = await file.stat();
+  const body = file.createReadStream({ autoClose: false });
+  // The consumer gets the error when it reads; an earlier one must not end the process.
+  body.on('error', () => undefined);
+  body.on('close', () => void file.close());
+  // The file that was opened: another one may have its name by now.
+  const assertUnchanged = async () => {
+    const now = await file.stat();
+    if (now.mtimeMs !== mtimeMs || now.size !== size) {
+      throw new DatasetError(`the file at the path of ${what} changed while it was read`);
+    }
+  };
+  return {
+    body,
+    address: url,
+    fileTime,
+    bytes: found.isFile() ? size : undefined,
+    validators: undefined,
+    assertUnchanged,
+  };
+}
+
+/**
+ * Requests a dataset and follows redirects.
+ * @returns undefined if the dataset is still the known one.
+ * @throws {UnavailableError} if the server is overloaded, or its headers arrive late.
+ * @throws {DatasetError} if the response is not a dataset.
+ */
+export async function openHttp(
+  url: string,
+  transfer: Transfer,
+  { known, authorization, headers }: HttpOptions,
+): Promise<DatasetOrigin | undefined> {
+  const origin = createHash('sha256').update(url).digest('hex');
+  const condition = known?.origin === origin ? conditions(known) : {};
+  const { body, address } = await requestWithRedirects(
+    new URL(url),
+    { ...headers, ...condition },
+    transfer,
+    authorization,
+  );
+  try {
+    const { statusCode } = body;
+    if (statusCode === 304 && Object.keys(condition).length > 0) {
+      body.destroy();
+      return undefined;
+    }
+    assertOk(body);
+    const { date, etag, 'last-modified': lastModified, 'content-length': length, link } = body.headers;
+    assertReadableEncoding(body.headers['content-encoding']);
+    return {
+      body,
+      address: address.href,
+      link: typeof link === 'string' ? link : undefined,
+      lastModified: parseHttpDate(lastModified),
+      date: parseHttpDate(date),
+      bytes: length === undefined ? undefined : Number(length),
+      validators:
+        etag === undefined && lastModified === undefined ? undefined : { origin, etag, lastModified },
+    };
+  } catch (error) {
+    body.destroy();
+    throw error;
+  }
+}
+
+function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
+  if (statusCode === 200) return;
+  const reason = `the dataset's server responded with ${statusCode} instead of 200`;
+  if (TEMPORARY_STATUSES.includes(statusCode)) {
+    throw new UnavailableError(reason, secondsOf(headers['retry-after']));
+  }
+  throw new DatasetError(reason);
+}
+
+function conditions({ etag, lastModified }: Validators): Record<string, string> {
+  if (etag !== undefined) return { 'if-none-match': etag };
+  return lastModified === undefined ? {} : { 'if-modified-since': lastModified };
+}
+
+function assertReadableEncoding(encoding = ''): void {
+  const codings = encoding.split(',').map((coding) => coding.trim().toLowerCase());
+  if (!codings.some((coding) => UNREADABLE_ENCODINGS.includes(coding))) return;
+  throw new DatasetError(
+    `the dataset's server uses the content encoding ${quote(encoding)}: only gzip is supported`,
+  );
+}

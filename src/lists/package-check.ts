@@ -1,0 +1,194 @@
+import { MAX_NAME_BYTES, type PackageEntry } from '../snapshot/package-document.js';
+import { quote } from '../util/reason-text.js';
+import { DatasetError } from './dataset-error.js';
+import { NOT_UTF8 } from './documents/lines.js';
+import type { Item, ListedPackage } from './formats/format.js';
+
+/** Version of a package without one. */
+const DEFAULT_VERSION = 'latest';
+
+/** Maximum length of a version in UTF-8 bytes, by the contract. */
+const MAX_VERSION_BYTES = 256;
+
+/** Maximum length of a URL in UTF-8 bytes, by the contract, also of one made from the template: a response holds up to 500 URLs. */
+const MAX_URL_BYTES = 2048;
+
+/** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
+const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
+
+/** In a CSV, a stray quote makes a value of all lines up to the next one. */
+const HAS_LINE_BREAK = /[\n\r]/;
+
+/** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
+const IS_HTTP = /^https?:\/\//i;
+
+/** Characters of names that `encodeURIComponent` encodes although a path may contain them (RFC 3986, section 3.3): `/`, `@`, `+`. */
+const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
+
+/** URL parsers resolve these segments, even written as `%2E`: the link would lead to another page. */
+const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
+
+/** What is wrong with a package or a weight. */
+class BadRowError extends DatasetError {}
+
+/** Checks each package by itself (not against the others), and numbers it. */
+export class PackageCheck {
+  /** Items seen so far: the number of a package if the list has no numbers. */
+  #position = 0;
+  #isNumbered: boolean | undefined;
+  #hasWeights = false;
+
+  /** The template, and its places for names. */
+  readonly #template: readonly string[] | undefined;
+
+  /** @param urlTemplate `https://…/{name}`, for packages without a URL. */
+  constructor(urlTemplate: string | undefined) {
+    this.#template = urlTemplate?.split(/(\{\+?name\})/);
+  }
+
+  /** Whether the numbers are those of the list, instead of positions. */
+  get isNumbered(): boolean {
+    return this.#isNumbered === true;
+  }
+
+  /** Whether the list has weights; packages without one have 0. */
+  get hasWeights(): boolean {
+    return this.#hasWeights;
+  }
+
+  /** @returns the package, or why it cannot be used. It counts as a position anyway. */
+  read(item: Item): PackageEntry | string {
+    this.#position++;
+    if ('reason' in item) return item.reason;
+    return orReason(() => this.#toEntry(item));
+  }
+
+  #toEntry(item: ListedPackage): PackageEntry {
+    const no = this.#numberOf(item.no);
+    const name = nameOf(item.name, 'name');
+    assertOneLine(name, 'name');
+    const version = textOf(item.version, 'version') || DEFAULT_VERSION;
+    assertOneLine(version, 'version');
+    assertLength(version, 'version', MAX_VERSION_BYTES);
+    const url = this.urlOf(name, textOf(item.url, 'url'));
+    if (item.isLossy === true && `${name}${version}${url}`.includes('\uFFFD'))
+      throw new BadRowError(NOT_UTF8);
+    const { weight } = item;
+    if (weight === undefined || weight === null) return { no, name, version, url };
+    this.#hasWeights = true;
+    return { no, name, version, url, weight: weightOf(weight, 'weight') };
+  }
+
+  /** The first package decides whether the list has numbers. */
+  #numberOf(value: unknown): number {
+    const hasNumber = value !== undefined && value !== null;
+    this.#isNumbered ??= hasNumber;
+    if (!this.#isNumbered && hasNumber)
+      throw new BadRowError('there is a package_no, but the first package has none');
+    return this.#isNumbered ? wholeNumber(textOf(value, 'package_no'), 'package_no', 1) : this.#position;
+  }
+
+  /** The URL of a package. @param given what the list says. @throws {BadRowError} */
+  urlOf(name: string, given = ''): string {
+    if (given === '') return this.#fromTemplate(name);
+    assertLength(given, 'url', MAX_URL_BYTES);
+    if (!URL.canParse(given)) throw new BadRowError(`url ${quote(given)} is not absolute`);
+    if (!IS_HTTP.test(given.trimStart())) throw new BadRowError(`url ${quote(given)} is not http(s)`);
+    if (HAS_CONTROL_CHARACTER.test(given)) {
+      throw new BadRowError(`url ${quote(given)} has a control character`);
+    }
+    if (given !== given.trim()) throw new BadRowError(`url ${quote(given)} has white space around it`);
+    return given;
+  }
+
+  /** The template is the address of a page: with an encoded name, it stays one. */
+  #fromTemplate(name: string): string {
+    if (this.#template === undefined) {
+      throw new BadRowError('url is empty, and PACKAGE_URL_TEMPLATE is not set');
+    }
+    const encoded = encodeURIComponent(name);
+    let url = '';
+    for (const part of this.#template) {
+      if (part === '{name}') url += encoded;
+      else if (part === '{+name}') url += encoded.replaceAll(ALLOWED_IN_PATH, decodeURIComponent);
+      else url += part;
+    }
+    assertLength(url, 'url made from PACKAGE_URL_TEMPLATE', MAX_URL_BYTES);
+    if (HAS_DOT_SEGMENT.test(url)) {
+      throw new BadRowError(
+        `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(url)}`,
+      );
+    }
+    return url;
+  }
+}
+
+/** Calls `read`. @returns the reason if it finds a bad row. */
+export function orReason<T>(read: () => T): T | string {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof BadRowError) return error.message;
+    throw error;
+  }
+}
+
+/** @throws {BadRowError} unless a value is a name. */
+export function nameOf(value: unknown, column: string): string {
+  if (typeof value !== 'string') {
+    const found = value === undefined ? 'it is missing' : describe(value);
+    throw new BadRowError(`${column} is not a string: ${found}`);
+  }
+  const name = textOf(value, column);
+  if (name === '') throw new BadRowError(`${column} is empty`);
+  assertLength(name, column, MAX_NAME_BYTES);
+  return name;
+}
+
+/** A number from 0 to 2^53 − 1; 0 if it is empty. @throws {BadRowError} if it is anything else. */
+export function weightOf(value: unknown, column: string): number {
+  return wholeNumber(textOf(value, column) || '0', column, 0);
+}
+
+/**
+ * The text of an optional value: a version may be written as a number, a number as text.
+ * @throws {BadRowError} if it is neither.
+ */
+export function textOf(value: unknown, column: string): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'number') return String(value);
+  if (typeof value !== 'string') {
+    throw new BadRowError(`${column} is neither a string nor a number: ${describe(value)}`);
+  }
+  // JSON can have half a surrogate pair, escaped; UTF-8 cannot.
+  if (!value.isWellFormed()) throw new BadRowError(`${column} has half a surrogate pair: ${quote(value)}`);
+  return value;
+}
+
+/** JSON, to a depth of one: any depth could exceed the stack. */
+function describe(value: unknown): string {
+  const member = (key: string, one: unknown) =>
+    key !== '' && typeof one === 'object' && one !== null ? '…' : one;
+  return quote(JSON.stringify(value, member));
+}
+
+function assertOneLine(text: string, column: string): void {
+  if (!HAS_LINE_BREAK.test(text)) return;
+  throw new BadRowError(`${column} has a line break: there may be a stray quote in this line`);
+}
+
+/** A code unit has three bytes at most. */
+function assertLength(text: string, column: string, bytes: number): void {
+  if (text.length * 3 > bytes && Buffer.byteLength(text) > bytes) {
+    throw new BadRowError(`${column} is longer than ${bytes} bytes`);
+  }
+}
+
+/** A number from `min` in digits without leading zeros, if it is exact. */
+function wholeNumber(text: string, column: string, min: number): number {
+  const value = Number(text);
+  if (/^(0|[1-9]\d*)$/.test(text) && Number.isSafeInteger(value) && value >= min) return value;
+  throw new BadRowError(
+    `${column} ${quote(text)} is not a number from ${min} to ${Number.MAX_SAFE_INTEGER} in digits without leading zeros`,
+  );
+}

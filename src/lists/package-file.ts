@@ -1,0 +1,191 @@
+import { createHash, type Hash } from 'node:crypto';
+import { writeFile, type FileHandle } from 'node:fs/promises';
+import xxhash from 'xxhash-wasm';
+import type { PackageEntry } from '../snapshot/package-document.js';
+import type { BadRows } from './bad-rows.js';
+import { DatasetError } from './dataset-error.js';
+import type { Documents } from './documents/documents.js';
+import { readLines } from './documents/lines.js';
+import type { Format, Place, ReadOptions } from './formats/format.js';
+import { NumberList } from './number-list.js';
+import { PackageCheck } from './package-check.js';
+import { Table } from './table.js';
+import { chunksOf, limitByFreeSpace, openTemporaryFile } from './temporary-file.js';
+
+/** Maximum number of packages of a list, bad and repeated ones included, by the contract. */
+const MAX_PACKAGES = 10_000_000;
+
+/** Maximum number of packages in a line of the file. */
+const BATCH = 1000;
+
+/** A package in the file. */
+type Written = [no: number, name: string, version: string, url: string, weight?: number];
+
+/** The end of a line, and of the array in it. */
+const END = Buffer.from(']\n');
+
+/** Packages that follow each other in a list. */
+interface Batch {
+  /** The document that has them, such as `page 3`; empty if it is the whole list. */
+  document: string;
+  /** Where each of them is in it; empty for names that may repeat. */
+  places: Place[];
+  entries: PackageEntry[];
+}
+
+/** Hashes a name to 53 bits, which a number holds exactly: in ten million names, two share a hash once in 180 datasets. */
+export async function createNameHash(): Promise<(name: string) => number> {
+  const hashes = await xxhash();
+  return (name) => Number(hashes.h64(name) >> 11n);
+}
+
+/**
+ * The packages of a list, each of them checked by itself and numbered, in a temporary file that disappears when it is closed: one
+ * JSON array a line. Beside it, outside the heap, are 16 bytes for each package: a hash of its name, and its number.
+ */
+export class PackageFile {
+  readonly nameHashes = new NumberList();
+  readonly numbers = new NumberList();
+  /** SHA-256 of the packages in their order, in hexadecimal. */
+  digest = '';
+  readonly #check: PackageCheck;
+
+  private constructor(
+    private readonly file: FileHandle,
+    private readonly format: Format,
+    private readonly options: ReadOptions,
+    readonly hashOf: (name: string) => number,
+  ) {
+    this.#check = new PackageCheck(options.packageUrlTemplate);
+  }
+
+  /** The caller must close it. */
+  static async create(format: Format, options: ReadOptions): Promise<PackageFile> {
+    return new PackageFile(await openTemporaryFile(), format, options, await createNameHash());
+  }
+
+  /** Whether the numbers are those of the list, instead of positions. */
+  get isNumbered(): boolean {
+    return this.#check.isNumbered;
+  }
+
+  get hasWeights(): boolean {
+    return this.#check.hasWeights;
+  }
+
+  /**
+   * Reads a list while it is transferred.
+   * @param reservedBytes free space reserved for others.
+   * @throws {DatasetError} if it is not a complete list, or has too many bad rows.
+   */
+  async fill(documents: Documents, badRows: BadRows, reservedBytes: number): Promise<void> {
+    const hash = createHash('sha256');
+    const packages =
+      this.format.replaces === undefined
+        ? this.#checked(documents, badRows)
+        : this.#merged(documents, badRows, this.format.replaces);
+    await writeFile(this.file, limitByFreeSpace(this.#lines(packages, hash), reservedBytes));
+    this.digest = hash.update(JSON.stringify([this.isNumbered, this.hasWeights])).digest('hex');
+  }
+
+  /** Reads the packages from the beginning. Can be called more than once. */
+  async *read(): AsyncGenerator<Batch> {
+    for await (const { texts } of readLines(chunksOf(this.file))) {
+      for (const text of texts) {
+        const [document, places, written] = JSON.parse(text) as [string, Place[], Written[]];
+        yield { document, places, entries: written.map((one) => toEntry(one, this.hasWeights)) };
+      }
+    }
+  }
+
+  /** Where a package of a batch is, for people. */
+  placeOf({ document, places }: Pick<Batch, 'document' | 'places'>, index: number): string {
+    const place = this.format.place(places[index] ?? '');
+    return document === '' ? place : `${document}: ${place}`;
+  }
+
+  /** Closes the file, which frees its space. */
+  close(): Promise<void> {
+    return this.file.close();
+  }
+
+  async *#lines(batches: AsyncIterable<Batch>, hash: Hash): AsyncGenerator<Buffer> {
+    for await (const { document, places, entries } of batches) {
+      for (let start = 0; start < entries.length; start += BATCH) {
+        const some = entries.slice(start, start + BATCH);
+        for (const { no, name } of some) {
+          this.numbers.push(no);
+          this.nameHashes.push(this.hashOf(name));
+        }
+        const json = Buffer.from(JSON.stringify(some.map(toWritten)));
+        // Without the brackets, so that batches of other sizes make no difference.
+        hash.update(json.subarray(1, -1)).update(',');
+        const where = JSON.stringify([document, places.slice(start, start + BATCH)]).slice(0, -1);
+        yield Buffer.concat([Buffer.from(`${where},`), json, END]);
+      }
+    }
+  }
+
+  /** The packages of a list, without the bad ones. */
+  async *#checked(documents: Documents, badRows: BadRows): AsyncGenerator<Batch> {
+    let count = 0;
+    for await (const items of located(documents, this.format.read(documents, this.options))) {
+      const batch: Batch = { document: documents.place, places: [], entries: [] };
+      if ((count += items.length) > MAX_PACKAGES)
+        throw new DatasetError(`the list has more than ${MAX_PACKAGES} packages`);
+      for (const item of items) {
+        const entry = this.#check.read(item);
+        if (typeof entry === 'string') badRows.skip(this.placeOf({ ...batch, places: [item.at] }, 0), entry);
+        else {
+          batch.places.push(item.at);
+          batch.entries.push(entry);
+        }
+      }
+      yield batch;
+    }
+  }
+
+  /** The same for names that may repeat, each at the position of its first occurrence. */
+  async *#merged(
+    documents: Documents,
+    badRows: BadRows,
+    replaces: (later: string, earlier: string) => boolean,
+  ): AsyncGenerator<Batch> {
+    const names = await Table.create();
+    for await (const { entries } of this.#checked(documents, badRows)) {
+      for (const { name, version, weight } of entries) {
+        const address = names.add(name);
+        const earlier = names.lastOf(address);
+        if (earlier !== undefined && !replaces(version, earlier)) continue;
+        names.push(address, version);
+        names.setNumber(address, weight ?? NaN);
+      }
+    }
+    let no = 0;
+    const toEntry = (address: number): PackageEntry => {
+      const [name, version] = [names.nameAt(address), names.lastOf(address) as string];
+      const entry = { no: ++no, name, version, url: this.#check.urlOf(name) };
+      const weight = names.numberAt(address);
+      return Number.isNaN(weight) ? entry : { ...entry, weight };
+    };
+    for (const entries of names.map(toEntry)) yield { document: '', places: [], entries };
+  }
+}
+
+function toWritten({ no, name, version, url, weight }: PackageEntry): Written {
+  return weight === undefined ? [no, name, version, url] : [no, name, version, url, weight];
+}
+
+function toEntry([no, name, version, url, weight = 0]: Written, hasWeight: boolean): PackageEntry {
+  return hasWeight ? { no, name, version, url, weight } : { no, name, version, url };
+}
+
+/** Adds the document to an error. */
+async function* located<T>(documents: Documents, source: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* source;
+  } catch (error) {
+    if (!(error instanceof DatasetError) || documents.place === '') throw error;
+    throw new DatasetError(`${documents.place}: ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,158 @@
+import { Redis } from 'ioredis';
+import type { Logger } from '../util/log.js';
+
+/** An error of a connection, or an error reply (`ReplyError`) to a command. */
+type RedisError = NodeJS.ErrnoException & { command?: { name: string } };
+
+/** Why connections that are not ready were refused: their commands fail without the reason. */
+const refusals = new WeakMap<Redis, Error>();
+
+/** The message without any error reply. */
+export const NO_RESPONSE = 'Redis does not respond';
+
+/** Errors that reject one command, in Redis and in proxies. */
+const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
+
+/** What error replies mean; `COMMAND` stands for the rejected one. Older releases name the script that failed first. */
+const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
+  [/WRONGPASS/, 'Redis does not accept the user or the password in REDIS_URL'],
+  [/NOAUTH/, 'Redis requires a password in REDIS_URL'],
+  [/NOPERM.* to access/, 'Redis does not allow its user the keys of the service'],
+  [/user executing the script/, 'Redis does not allow its user a command in the scripts of the service'],
+  [/NOPERM/, 'Redis does not allow its user the command COMMAND'],
+  [COMMAND_REFUSED, 'Redis does not know the command COMMAND'],
+  [/max number of clients/, 'Redis has as many clients as its maxclients allows'],
+  [/DENIED/, 'Redis is in protected mode: it accepts only local clients'],
+  [/MASTERDOWN/, 'Redis is a replica without a connection to its master'],
+  [/DB index/, 'Redis does not have the database in REDIS_URL'],
+  [/READONLY/, 'Redis is a read-only replica'],
+  [/OOM/, 'Redis is full, and its maxmemory-policy evicts nothing'],
+  [/MISCONF|NOREPLICAS/, 'Redis refuses writes'],
+  [/LOADING/, 'Redis is still loading its data'],
+  [/MOVED|CLUSTERDOWN/, 'Redis is a cluster instead of one server'],
+];
+
+/**
+ * Options of every connection: without commands of ioredis itself, for which a user would need rights, or which proxies refuse,
+ * such as HELLO of protocol 3.
+ */
+export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
+
+/** Describes in one line why a command of a connection failed, without any address. */
+export function describeRedisError(error: unknown, redis: Redis): string {
+  const refusal = refusals.get(redis);
+  return meaningOf(error as RedisError) ?? (refusal && meaningOf(refusal)) ?? NO_RESPONSE;
+}
+
+/** Undefined for a connection that failed, unless TLS is the reason. */
+function meaningOf(error: RedisError): string | undefined {
+  const { message, code = '', command } = error;
+  if (/^(EPROTO|ERR_SSL)/.test(code))
+    return `Redis does not respond in TLS, which rediss:// requires (${code})`;
+  if (/CERT|SIGNATURE|INVALID_CA|PURPOSE|HOSTNAME/.test(code))
+    return `the certificate of Redis is not valid here (${code}): NODE_EXTRA_CA_CERTS adds a private CA`;
+  if (!isReply(error)) return undefined;
+  const [, meaning] = MEANINGS.find(([pattern]) => pattern.test(message)) ?? [];
+  if (meaning === undefined) return `Redis responds with an error: ${message.split(' ')[0]}`;
+  return meaning.replace('COMMAND', command?.name.toUpperCase() ?? '');
+}
+
+function isReply({ name }: Error): boolean {
+  return name === 'ReplyError';
+}
+
+/** Writes a key if it exists, which it never does. @throws what Redis says if it accepts no writes, as a replica or a full one. */
+export async function probeWrites(redis: Redis, slug: string): Promise<void> {
+  await redis.set(`${slug}:probe`, 1, 'PX', 1000, 'XX');
+}
+
+/**
+ * Timeout of a connection without a reply to a command, in milliseconds: a NAT gateway or a balancer may have dropped it
+ * silently. It is then replaced, early enough for a rebuild to renew its lock.
+ */
+const SILENCE_MS = 3000;
+
+/** Added to the pause before each further attempt to connect, in milliseconds. It is at most ten times as long. */
+export const RETRY_STEP_MS = 100;
+
+/**
+ * Connects to Redis. A command on a lost connection fails at once instead of being queued; the connection is
+ * restored automatically.
+ * @param consequence what happens while Redis cannot be used, for the log.
+ * @returns after the first attempt to connect, whether or not it succeeded.
+ */
+export async function createRedis(
+  url: string,
+  log: Logger,
+  consequence: string,
+  retryStepMs = RETRY_STEP_MS,
+): Promise<Redis> {
+  const redis: Redis = new Redis(url, {
+    ...UNPRIVILEGED,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    autoResendUnfulfilledCommands: false,
+    connectTimeout: 1000,
+    // A process that was suspended for a second still reads the responses to what it sent before.
+    commandTimeout: 2000,
+    socketTimeout: SILENCE_MS,
+    retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
+    // After a failover, the address may lead to another server only for new connections.
+    reconnectOnError: (error) => {
+      if (!error.message.includes('READONLY')) return false;
+      refusals.set(redis, error);
+      return true;
+    },
+  });
+  /** Logged once each, until Redis responds: a wrong password also after a broken connection. */
+  const reasons = new Set<string>();
+  const report = (error: Error) => {
+    refusals.set(redis, error);
+    if (reasons.has(error.message)) return;
+    reasons.add(error.message);
+    log.warn({ err: error }, `${describeRedisError(error, redis)}: ${consequence}`);
+  };
+  redis.on('error', (error: Error) => {
+    report(error);
+    // If the database in the address does not exist, ioredis would use the first one, which may belong to
+    // others.
+    if (isSelectRefused(error)) redis.disconnect(true);
+  });
+  let attempts = 0;
+  redis.on('reconnecting', () => {
+    // A proxy in front of a Redis that is down closes connections without an error.
+    if (++attempts > 1 && reasons.size === 0) report(new Error('the connection is closed at once'));
+  });
+  redis.on('ready', () => {
+    firstReply(redis).then(
+      () => {
+        if (reasons.size > 0) log.info('Redis responds again');
+        reasons.clear();
+        refusals.delete(redis);
+        attempts = 0;
+      },
+      // If the connection has failed, that is reported as such.
+      (error: unknown) => {
+        if (isReply(error as Error)) report(error as Error);
+      },
+    );
+  });
+  await new Promise<void>((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('close', resolve);
+  });
+  return redis;
+}
+
+/** Resolves once Redis has responded on this connection, which ioredis ensures only if it sends a password. @throws its refusal. */
+async function firstReply(redis: Redis): Promise<void> {
+  if (redis.options.password) return;
+  await redis.ping().catch((error: unknown) => {
+    if (!COMMAND_REFUSED.test((error as Error).message)) throw error;
+  });
+}
+
+/** Whether the server does not have the database in the address. */
+function isSelectRefused(error: RedisError): boolean {
+  return error.command?.name === 'select';
+}

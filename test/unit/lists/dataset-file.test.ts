@@ -1,0 +1,199 @@
+import { rejects } from 'node:assert/strict';
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { assignNumbers, readNumbers, throughLinks, writeDataset } from '../../../src/lists/dataset-file.js';
+import { bundledPackages, packagesNamed, toCsv } from '../../support/datasets.js';
+
+const NEVER = new AbortController().signal;
+const MARCH = new Date('2024-03-02T03:04:05.678Z');
+
+describe('A dataset file', () => {
+  let folder: string;
+  let path: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'package-registry-search-file-'));
+    path = join(folder, 'dataset.csv.gz');
+  });
+
+  afterEach(() => rm(folder, { recursive: true }));
+
+  async function write(packages = packagesNamed(['a', 'b']), signal = new AbortController().signal) {
+    const counts: number[] = [];
+    const onRows = (rows: number) => void counts.push(rows);
+    await writeDataset(path, packages, { date: MARCH, signal, onRows });
+    return { bytes: await readFile(path), counts };
+  }
+
+  it('has all packages in the order of their numbers, and counts them while it is written', async () => {
+    const packages = packagesNamed(Array.from({ length: 2500 }, (_, i) => `name ${i}, "${i}"`));
+    const { bytes, counts } = await write(packages.toReversed());
+    expect(gunzipSync(bytes).toString()).to.equal(toCsv(packages));
+    expect(counts).to.deep.equal([1000, 2000, 2500]);
+    const weighted = packages.map((one, i) => ({ ...one, weight: i * 2 ** 40 }));
+    expect(gunzipSync((await write(weighted)).bytes).toString()).to.equal(toCsv(weighted));
+  });
+
+  it('has the same bytes for the same packages and date', async () => {
+    const first = await write(bundledPackages());
+    expect((await write(bundledPackages().toReversed())).bytes).to.deep.equal(first.bytes);
+    // Magic number, deflate, no flags, date, best compression, unknown operating system.
+    expect(first.bytes.subarray(0, 10).toString('hex')).to.equal('1f8b08002597e26502ff');
+  });
+
+  it('keeps the mode and the owner of the file that it replaces', async () => {
+    await writeFile(path, 'old');
+    if (process.getuid?.() === 0) await chown(path, 12_345, 23_456);
+    const { uid, gid } = await stat(path);
+    for (const mode of [0o600, 0o664, 0o440]) {
+      await chmod(path, mode);
+      await write();
+      const now = await stat(path);
+      expect([now.mode & 0o7777, now.uid, now.gid]).to.deep.equal([mode, uid, gid]);
+    }
+  });
+
+  it('is written where symbolic links lead to, also if nothing is there yet', async () => {
+    await mkdir(join(folder, 'real', 'deep'), { recursive: true });
+    await symlink('real/deep', join(folder, 'folder'));
+    await symlink('../new.gz', join(folder, 'real/deep/last.gz'));
+    await symlink('folder/last.gz', join(folder, 'first.gz'));
+    await symlink('loop.gz', join(folder, 'loop.gz'));
+    const target = join(await realpath(folder), 'real', 'new.gz');
+    const links = ['first.gz', 'folder/last.gz', 'real/deep/last.gz'].map((name) => join(folder, name));
+    for (const link of links) expect(await throughLinks(link)).to.equal(target);
+    await writeFile(target, '');
+    for (const link of [...links, target]) expect(await throughLinks(link)).to.equal(target);
+    for (const name of [path, join(folder, 'missing', 'x.gz')])
+      expect(await throughLinks(name)).to.equal(name);
+    await rejects(throughLinks(join(folder, 'loop.gz')), { code: 'ELOOP' });
+  });
+
+  it('says that the disk is full, and stays as it was', async () => {
+    await writeFile(path, 'old');
+    for (const count of [1, 100_000]) {
+      await symlink('/dev/full', `${path}.${process.pid}.partial`);
+      await rejects(write(packagesNamed(Array.from({ length: count }, (_, i) => `name ${i * 7919}`))), {
+        message: 'ENOSPC: no space left on device, write',
+      });
+    }
+    expect(await readFile(path, 'utf8')).to.equal('old');
+    expect(await readdir(folder)).to.deep.equal(['dataset.csv.gz']);
+  });
+
+  it('stays as it was, and leaves nothing, if writing is stopped or fails', async () => {
+    await writeFile(path, 'old');
+    await rejects(write(undefined, AbortSignal.abort()), { name: 'AbortError' });
+    const onRows = () => {
+      throw new Error('failed while writing');
+    };
+    const { signal } = new AbortController();
+    const failing = writeDataset(path, packagesNamed(['a']), { date: MARCH, signal, onRows });
+    await rejects(failing, { message: 'failed while writing' });
+    expect(await readFile(path, 'utf8')).to.equal('old');
+    expect(await readdir(folder)).to.deep.equal(['dataset.csv.gz']);
+  });
+});
+
+describe('Numbers of packages', () => {
+  let folder: string;
+  before(async () => (folder = await mkdtemp(join(tmpdir(), 'package-registry-search-numbers-'))));
+  after(() => rm(folder, { recursive: true }));
+
+  function numbered(names: readonly string[], earlier: Record<string, number> = {}): string[] {
+    const packages = packagesNamed(names);
+    assignNumbers(packages, new Map(Object.entries(earlier)));
+    return packages.map(({ no, name }) => `${no} ${name}`);
+  }
+
+  it('are those of the byte order of the names', () => {
+    const sorted = [
+      'B',
+      'a',
+      'a+',
+      'a-b',
+      'a.b',
+      'a1',
+      'b',
+      'é',
+      '\ud7ff',
+      '\uff5e',
+      '\u{1f680}',
+      '\u{1f681}',
+    ];
+    const expected = sorted.map((name, i) => `${i + 1} ${name}`);
+    expect(numbered(sorted.toReversed())).to.deep.equal(expected);
+    const bytes = (name: string) => Buffer.from(name);
+    expect([...sorted].sort((a, b) => bytes(a).compare(bytes(b)))).to.deep.equal(sorted);
+  });
+
+  it('stay, and new names get the next ones after the largest', () => {
+    const earlier = { c: 7, gone: 9, d: 2 };
+    expect(numbered(['d', 'c', 'b', 'a'], earlier)).to.have.members(['2 d', '7 c', '10 a', '11 b']);
+  });
+
+  it('are read from an earlier dataset, plain or gzip', async () => {
+    const text = 'package_no,name,version,url\n7,c,1,https://a.example/\n2,"d,e",1,\n';
+    for (const content of [text, gzipSync(text)]) {
+      await writeFile(join(folder, 'earlier'), content);
+      expect([...(await readNumbers(join(folder, 'earlier'), NEVER))]).to.deep.equal([
+        ['c', 7],
+        ['d,e', 2],
+      ]);
+    }
+  });
+
+  for (const [what, content, reason] of [
+    ['without numbers', 'name,version,url\na,1,\n', 'the header has no column `package_no`'],
+    [
+      'with a bad row',
+      'package_no,name\n1,a\nx,b\n',
+      'line 3: package_no "x" is not a number from 1 to 9007199254740991 in digits without leading zeros',
+    ],
+    ['with a duplicate name', 'package_no,name\n1,a\n2,a\n', 'line 3: name "a" is already on line 2'],
+    ['with a duplicate number', 'package_no,name\n1,a\n1,b\n', 'line 3: package_no 1 is already on line 2'],
+  ] as const) {
+    it(`are not read from a dataset ${what}`, async () => {
+      const path = join(folder, 'bad.csv');
+      await writeFile(path, content);
+      await rejects(readNumbers(path, NEVER), { message: `${path}: ${reason}` });
+    });
+  }
+
+  it('are not read from a file that is missing', async () => {
+    const path = join(folder, 'missing');
+    await rejects(readNumbers(path, NEVER), {
+      message: `${path}: there is no file at the path of the dataset`,
+    });
+  });
+});
+
+describe('The bundled dataset', () => {
+  const path = new URL('../../../data/debian-bookworm.csv.gz', import.meta.url);
+
+  it('has its date in the gzip header', async () => {
+    const header = (await readFile(path)).subarray(0, 10);
+    expect(new Date(header.readUInt32LE(4) * 1000).toISOString()).to.equal('2026-11-21T02:10:46.000Z');
+  });
+
+  it('has unique names, in the order of unique numbers', () => {
+    const packages = bundledPackages();
+    expect(new Set(packages.map(({ name }) => name)).size).to.equal(packages.length);
+    expect(packages.every(({ no }, i) => no > (packages[i - 1]?.no ?? 0))).to.equal(true);
+  });
+});

@@ -1,0 +1,185 @@
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import type { JsonPaths } from '../../../../src/config/json-paths.js';
+import { Document, Documents } from '../../../../src/lists/documents/documents.js';
+import { json } from '../../../../src/lists/formats/json.js';
+import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
+
+describe('The format json', () => {
+  const serve = useListServer();
+  const convertFrom = async (paths: JsonPaths, ...answers: Answer[]) => {
+    const server = await serve(inTurn(...answers.map((answer) => () => answer)));
+    const outcome = await convert('json', `${server.origin}/api/list?a=1`, { paths });
+    return { outcome, requests: server.requests.map(({ url }) => url), origin: server.origin };
+  };
+  const root = { items: [] };
+  const byName = { items: [], name: ['n'] };
+
+  it('takes strings of an array, and keys of a map', async () => {
+    expect((await convertFrom(root, '["b", "a", "b"]')).outcome).to.deep.equal([
+      { name: 'b' },
+      { name: 'a' },
+    ]);
+    const map = { items: ['all'], version: ['v'] };
+    const { outcome } = await convertFrom(map, '{"x":[1],"all":{"b":{"v":1},"a":{"v":"2.0"},"c":{}}}');
+    expect(outcome).to.deep.equal([
+      { name: 'b', version: '1' },
+      { name: 'a', version: '2.0' },
+      { name: 'c', version: '' },
+    ]);
+  });
+
+  it('of a repeated name, takes the last entry, at the place of the first one', async () => {
+    const paths = { ...byName, version: ['v'], weight: ['w'] };
+    const { outcome } = await convertFrom(
+      paths,
+      '[{"n":"a","v":"1","w":5},{"n":"b","w":7},{"n":"a","v":"2"}]',
+    );
+    expect(outcome).to.deep.equal([
+      { name: 'a', version: '2', weight: '0' },
+      { name: 'b', version: '', weight: '7' },
+    ]);
+  });
+
+  it('follows addresses, also relative ones, and tokens, which replace the one before', async () => {
+    const next = { path: ['next'], parameter: undefined };
+    const pages = ['{"i":["a"],"next":"?p=2"}', '{"next":"/other","i":["b"]}', '{"i":["c"],"next":false}'];
+    const followed = await convertFrom({ items: ['i'], next }, ...pages);
+    expect(followed.outcome).to.deep.equal([{ name: 'a' }, { name: 'b' }, { name: 'c' }]);
+    expect(followed.requests).to.deep.equal(['/api/list?a=1', '/api/list?p=2', '/other']);
+    const tokens = { items: ['i'], next: { path: ['m', 't'], parameter: 'from' } };
+    const sent = await convertFrom(
+      tokens,
+      '{"m":{"t":"x&y"},"i":["a"]}',
+      '{"m":{"t":7},"i":[]}',
+      '{"m":{},"i":["b"]}',
+    );
+    expect(sent.outcome).to.deep.equal([{ name: 'a' }, { name: 'b' }]);
+    expect(sent.requests).to.deep.equal([
+      '/api/list?a=1',
+      '/api/list?a=1&from=x%26y',
+      '/api/list?a=1&from=7',
+    ]);
+  });
+
+  it('follows Link, whatever else the header has', async () => {
+    const linked = (link: string, body: string) => (response: ServerResponse) =>
+      void response.setHeader('Link', link).end(body);
+    for (const link of [
+      '</2>; rel="next"',
+      '</1>; rel=prev, </2>; title="a, </3>; rel=next"; rel=next',
+      '</2>;rel="last NEXT"',
+    ]) {
+      const { outcome, requests } = await convertFrom(
+        root,
+        linked(link, '["a"]'),
+        linked('</1>; rel="prev"', '["b"]'),
+      );
+      expect(outcome, link).to.deep.equal([{ name: 'a' }, { name: 'b' }]);
+      expect(requests[1]).to.equal('/2');
+    }
+    for (const link of ['</2>; rel="nextish"', '</2>; anchor="rel=next"', '</2>; xrel=next', 'next']) {
+      expect((await convertFrom(root, linked(link, '["a"]'))).requests, link).to.have.length(1);
+    }
+  });
+
+  it('reads an interrupted page again, without a difference', async () => {
+    const long = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => `name-${i}`));
+    const { outcome, requests } = await convertFrom(root, cutOff(long)(), long);
+    expect(outcome).to.have.length(20_000);
+    expect(requests).to.have.length(2);
+  });
+
+  const next = { items: ['i'], next: { path: ['next'], parameter: undefined } };
+
+  it('may have 100,000 pages, and is rejected at the next one', async function () {
+    this.timeout(60_000);
+    const transfer = { windowMs: 60_000, signal: new AbortController().signal };
+    let opened = 0;
+    /** Pages without a server, whose requests would take a minute. */
+    class Pages extends Documents {
+      override open(url: string): Promise<Document> {
+        const body = Readable.from([Buffer.from(`{"i":["${++opened}"],"next":"?${opened}"}`)]);
+        const origin = { body, address: url, bytes: undefined, validators: undefined };
+        return Promise.resolve(new Document(origin, { transfer, maxBytes: 1000 }));
+      }
+    }
+    const pages = new Pages(['http://127.0.0.1/list'], { transfer, maxBytes: 1000, reservedBytes: 0 });
+    const read = async () => {
+      const items = json.read(pages, { jsonPaths: next, packageUrlTemplate: undefined });
+      for await (const batch of items) expect(batch.length).to.be.at.most(1);
+    };
+    const failure = await read().catch((error: unknown) => error);
+    expect(failure).to.include({ name: 'DatasetError', message: 'there are more than 100000 pages' });
+    expect(opened).to.equal(100_000);
+  });
+
+  it('is rejected at an address that is not of its origin, which is named without secrets', async () => {
+    for (const [address, place] of [
+      ['http://a:hush@127.0.0.2:1/x?token=hush', 'http://127.0.0.2:1'],
+      ['https://HOST/x', 'https://HOST'],
+      ['blob:http://HOST/x', 'blob:'],
+      ['BLOB:http://HOST/x', 'blob:'],
+      ['filesystem:http://HOST/x', 'filesystem:'],
+      ['file:///x', 'file:'],
+      ['data:,["b"]', 'data:'],
+    ] as const) {
+      const server = await serve((_url, { host = '' }) =>
+        JSON.stringify({ i: ['a'], next: address.replace('HOST', host) }),
+      );
+      const expected = place.replace('HOST', new URL(server.url).host);
+      const outcome = await convert('json', `${server.origin}/list?token=hush`, { paths: next });
+      expect(outcome).to.equal(`page 1: an address in it leads to ${expected} instead of ${server.origin}`);
+      expect(server.requests).to.have.length(1);
+    }
+  });
+
+  for (const [what, paths, body, reason] of [
+    [
+      'names itself as the next one',
+      next,
+      '{"i":["a"],"next":"?a=1"}',
+      'page 1: the next page is one that was read before: check `next` in DATASET_JSON',
+    ],
+    ['has no address', next, '{"i":["a"],"next":"http://["}', 'page 1: "http://[" is not an address'],
+    [
+      'has an object as address',
+      next,
+      '{"i":["a"],"next":{}}',
+      'page 1: next is neither a string nor a number: "{}"',
+    ],
+    ['has no items', next, '{"items":["a"]}', 'page 1: expected an array or map at `i` (DATASET_JSON)'],
+    [
+      'has items of another kind',
+      next,
+      '{"i":"a"}',
+      'page 1: expected an array or map at `i` (DATASET_JSON)',
+    ],
+    ['is a text', root, '"a"', 'page 1: expected a JSON object or array'],
+    [
+      'has an item without a name',
+      byName,
+      '[{"n":"a"},{"m":"b"}]',
+      'page 1: item 1: name is not a string: it is missing',
+    ],
+    ['has a number as name', byName, '[{"n":1}]', 'page 1: item 0: name is not a string: "1"'],
+    [
+      'has objects without DATASET_JSON',
+      root,
+      '[{"n":"a"}]',
+      'page 1: item 0 is not a string: say where its name is (DATASET_JSON=name=…)',
+    ],
+    [
+      'has half a surrogate pair',
+      root,
+      '["\\ud800"]',
+      'page 1: item 0: name has half a surrogate pair: "\\ud800"',
+    ],
+    ['has two documents', root, '["a"]["b"]', 'page 1: expected JSON, but it is malformed after byte 4'],
+  ] as const) {
+    it(`is rejected if it ${what}`, async () => {
+      expect((await convertFrom(paths, body)).outcome).to.equal(reason);
+    });
+  }
+});

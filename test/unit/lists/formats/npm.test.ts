@@ -1,0 +1,116 @@
+import { expect } from 'chai';
+import {
+  convert,
+  cutOff,
+  inTurn,
+  LOGIN_PAGE,
+  useListServer,
+  type Answer,
+} from '../../../support/list-server.js';
+
+const page = (...ids: string[]) => pageOf(9, ...ids);
+const pageOf = (total: number | undefined, ...ids: string[]) =>
+  JSON.stringify({
+    total_rows: total,
+    offset: 0,
+    rows: ids.map((id) => ({ id, key: id, value: { rev: '1-a' } })),
+  });
+const named = (...names: string[]) => names.map((name) => ({ name }));
+
+describe('The format npm', () => {
+  const serve = useListServer();
+  const convertFrom = async (...answers: Answer[]) => {
+    const server = await serve(inTurn(...answers.map((answer) => () => answer)));
+    const outcome = await convert('npm', `${server.origin}/registry/_all_docs?conflicts=false`);
+    const searches = server.requests.map(({ url }) => new URL(url, 'http://any').searchParams);
+    return { outcome, starts: searches.map((search) => search.get('startkey')), searches };
+  };
+
+  it('asks for pages by the last name, in JSON, and keeps the query of the address', async () => {
+    const { outcome, starts, searches } = await convertFrom(
+      page('"a', 'b&c'),
+      page('b&c', 'd é'),
+      page('d é'),
+    );
+    expect(outcome).to.deep.equal(named('"a', 'b&c', 'd é'));
+    expect(starts).to.deep.equal([null, '"b&c"', '"d é"']);
+    for (const search of searches) expect(search.toString()).to.match(/^conflicts=false&limit=10000/);
+  });
+
+  it('misses no name if the last one was deleted meanwhile, and ends with a page that has nothing after it', async () => {
+    const { outcome } = await convertFrom(page('a', 'b'), page('c'), page());
+    expect(outcome).to.deep.equal(named('a', 'b', 'c'));
+    expect((await convertFrom(pageOf(1, 'a'), pageOf(1, 'a'))).outcome).to.deep.equal(named('a'));
+    expect((await convertFrom(page('a'), page())).outcome).to.deep.equal(named('a'));
+  });
+
+  it('is rejected if the server sends one row a page, also if some were deleted meanwhile', async () => {
+    const reason = 'the server sends one row a page: expected more, to get beyond the first name';
+    for (const total of [2, 9, undefined]) {
+      const { outcome } = await convertFrom(pageOf(total, 'a'), pageOf(total, 'a'));
+      expect(outcome, String(total)).to.equal(`page 2: ${reason}`);
+    }
+    expect((await convertFrom(page('a'), page('b'), page('b'))).outcome).to.equal(`page 3: ${reason}`);
+  });
+
+  it('has all names of a server that sends two rows a page', async () => {
+    const { outcome } = await convertFrom(page('a', 'b'), page('b', 'c'), page('c', 'd'), page('d'));
+    expect(outcome).to.deep.equal(named('a', 'b', 'c', 'd'));
+  });
+
+  it('leaves out design documents, also at the end of a page', async () => {
+    const { outcome, starts } = await convertFrom(
+      page('_design/a'),
+      page('_design/a', 'b', '_z'),
+      page('_z'),
+    );
+    expect(outcome).to.deep.equal(named('b'));
+    expect(starts).to.deep.equal([null, '"_design/a"', '"_z"']);
+  });
+
+  it('does not depend on an order', async () => {
+    const { outcome } = await convertFrom(page('b', 'B', 'a'), page('a', 'C', 'c'), page('c'));
+    expect(outcome).to.deep.equal(named('b', 'B', 'a', 'C', 'c'));
+  });
+
+  it('reads the rest of a page that is interrupted', async () => {
+    const whole = page(...Array.from({ length: 5000 }, (_, i) => `name-${i}`));
+    const { outcome, starts } = await convertFrom(cutOff(whole)(), page('name-4999', 'z'), page('z'));
+    expect(starts[1]).to.match(/^"name-\d+"$/);
+    const read = Number(starts[1]?.slice(6, -1));
+    expect(outcome).to.deep.equal(
+      named(...Array.from({ length: read + 1 }, (_, i) => `name-${i}`), 'name-4999', 'z'),
+    );
+  });
+
+  for (const [what, second, reason] of [
+    [
+      'has the names of the page before',
+      page('a', 'b'),
+      'page 2: rows[1].id is the name that the page begins with',
+    ],
+    [
+      'has names of an earlier page',
+      page('b', 'a'),
+      'page 3: its names are those of an earlier page: expected later ones',
+    ],
+    [
+      'is an error with status 200',
+      '{"error":"x","reason":"y"}',
+      'page 2: expected a page of _all_docs: it has no array `rows`',
+    ],
+    ['has rows without id', '{"rows":[{"key":"c"}]}', 'page 2: rows[0]: name is not a string: it is missing'],
+    [
+      'has a map of rows',
+      '{"rows":{"c":{"id":"c"}}}',
+      'page 2: expected a page of _all_docs: it has no array `rows`',
+    ],
+    ['is a login page', LOGIN_PAGE, 'page 2: expected JSON, but this is an HTML or XML page'],
+    ['is malformed', '{"rows":[{"id":"c"},}', 'page 2: expected JSON, but it is malformed after byte 20'],
+  ] as const) {
+    it(`is rejected if a page ${what}`, async () => {
+      const { outcome } = await convertFrom(page('a', 'b'), second, page('a', 'b'));
+      expect(outcome).to.equal(reason);
+    });
+  }
+});

@@ -1,0 +1,191 @@
+import { rejects } from 'node:assert/strict';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { BadRows } from '../../../src/lists/bad-rows.js';
+import { ofWeights, Weights } from '../../../src/lists/weights.js';
+import { streamOf } from '../../support/batches.js';
+import { readRows } from '../../support/rows.js';
+
+/** The weight of a row with this field, or the reason why it is bad. */
+async function weightOf(field: string, header = 'name,url,weight'): Promise<number | string | undefined> {
+  const csv = `${header}\na,https://registry.example/a,${field}\n`;
+  const [row] = await readRows([Buffer.from(csv)]);
+  if (row === undefined) throw new Error('there is no row');
+  return 'entry' in row ? row.entry.weight : row.reason;
+}
+
+describe('The column weight', () => {
+  it('is a whole number, 0 if it is empty', async () => {
+    for (const [field, weight] of [
+      ['0', 0],
+      ['', 0],
+      ['1', 1],
+      ['9007199254740991', 2 ** 53 - 1],
+    ] as const)
+      // prettier-ignore
+      expect(await weightOf(field)).to.equal(weight);
+  });
+
+  it('makes a row invalid if it is anything else', async () => {
+    for (const field of ['-1', '1.5', '01', '00', '1e3', ' 1', 'many', '9007199254740992', '١'])
+      expect(await weightOf(field), field).to.equal(
+        `weight "${field}" is not a number from 0 to 9007199254740991 in digits without leading zeros`,
+      );
+  });
+
+  it('is optional, and an error if it is misspelled or repeated', async () => {
+    expect(await weightOf('7', 'name,url,downloads')).to.equal(undefined);
+    await rejects(weightOf('7', 'name,url,Weight'), /line 1: rename the column "Weight" to `weight`/);
+    await rejects(weightOf('7,8', 'name,url,weight,weight'), /there are two columns `weight`/);
+  });
+});
+
+describe('A document of weights', () => {
+  const COLUMNS = { name: 'name', weight: 'weight' };
+
+  /** The weights of packages with these names, and the bad rows of the document. */
+  async function join(
+    document: string,
+    names: readonly string[],
+    options: { max?: number; format?: 'pypi'; columns?: typeof COLUMNS } = {},
+  ) {
+    const { max = 0, format = 'csv', columns = COLUMNS } = options;
+    const badRows = new BadRows(max, pino({ level: 'silent' }));
+    const chunks = Array.from(Buffer.from(document), (byte) => Buffer.of(byte));
+    const weights = await Weights.read(streamOf(chunks), columns, format, badRows).catch((error: unknown) => {
+      throw ofWeights(error);
+    });
+    const entries = names.map((name, i) => ({
+      no: i + 1,
+      name,
+      version: '1',
+      url: 'https://registry.example/',
+      weight: 9,
+    }));
+    weights.join(entries);
+    const found = entries.map(({ weight }) => weight);
+    return { found, counts: weights.counts, bad: badRows.skipped.first, warning: weights.warning };
+  }
+
+  for (const [what, document] of [
+    ['CSV', 'name,weight\na,1\nb,\na,3\na,2\nunknown,4\nzero,0\n'],
+    [
+      'CSV with other columns, a byte order mark and CRLF',
+      '\uFEFFweight,x,name\r\n3,,a\r\n4,,"unknown"\r\n,,b\r\n,,zero\r\n',
+    ],
+    [
+      'JSON lines',
+      '{"name":"a","weight":"3"}\n\n{"name":"unknown"}\r\n {"name":"b","weight":null}\n{"weight":0,"name":"zero"}',
+    ],
+    [
+      'JSON lines with a byte order mark',
+      '\uFEFF \n{"name":"a","weight":3}\n{"name":"b"}\n{"name":"zero"}\n{"name":"u"}\n',
+    ],
+  ] as const) {
+    it(`is read: ${what}`, async () => {
+      const { found, counts, bad } = await join(document, ['zero', 'a', 'A', 'b', 'c']);
+      expect(found).to.deep.equal([0, 3, 0, 0, 0]);
+      expect(counts).to.deep.equal({ names: 4, unknown: 1 });
+      expect(bad).to.deep.equal([]);
+    });
+  }
+
+  it('warns if no package has one of its names', async () => {
+    const warning = (names: number) =>
+      `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
+    for (const [document, names, format, expected] of [
+      ['name,weight\nA,1\nB,2\n', ['a', 'b'], undefined, warning(2)],
+      ['{"name":"1","weight":5}\n{"name":"2","weight":6}', ['a'], undefined, warning(2)],
+      ['name,weight\nfoo/bar,1\n', ['foo-bar'], 'pypi', warning(1)],
+      ['name,weight\nA,1\nB,2\n', ['a', 'B'], undefined, undefined],
+      ['name,weight\nFoo_Bar,1\n', ['foo-bar'], 'pypi', undefined],
+    ] as const) {
+      const outcome = await join(document, names, format === undefined ? {} : { format });
+      expect(outcome.warning, document).to.equal(expected);
+    }
+  });
+
+  it('is joined by the names that PEP 503 normalises, only for pypi', async () => {
+    const document = 'name,weight\nFoo.-_bar,1\nfoo_bar,2\n';
+    const names = ['foo-bar', 'FOO.BAR', 'foobar'];
+    expect((await join(document, names, { format: 'pypi' })).found).to.deep.equal([2, 2, 0]);
+    expect((await join(document, names)).found).to.deep.equal([0, 0, 0]);
+  });
+
+  const BAD_ROWS: [document: string, ...reasons: string[]][] = [
+    ['name,weight\nok,1\n,1\n', 'line 3: name is empty'],
+    ['name,weight\nok,1\na\na,1,2\n', 'line 3: 1 fields instead of 2', 'line 4: 3 fields instead of 2'],
+    [`name,weight\nok,1\n${'é'.repeat(257)},1\n`, 'line 3: name is longer than 512 bytes'],
+    ['name,weight\nok,1\n"a,1\n', 'line 3: a quote is opened and never closed'],
+    [
+      'name,weight\nok,1\na,1',
+      'line 3: the last record does not end with a line end, so the file may be cut off',
+    ],
+    ...['-1', '1.5', '01', '1e3', '9007199254740992', 'many'].map((text): [string, string] => [
+      `name,weight\nok,1\na,${text}\n`,
+      `line 3: weight "${text}" is not a number from 0 to 9007199254740991 in digits without leading zeros`,
+    ]),
+    [
+      '{"name":"ok","weight":1}\n{"name":"a"\n[1]\n{"name":3}\n{"name":"a","weight":{}}\n{"name":"\\ud800"}\n{"name":"a","weight":1e21}\n',
+      'line 2: expected one JSON object a line: "{\\"name\\":\\"a\\""',
+      'line 3: expected one JSON object a line: "[1]"',
+      'line 4: name is not a string: "3"',
+      'line 5: weight is neither a string nor a number: "{}"',
+      'line 6: name has half a surrogate pair: "\\ud800"',
+      'line 7: weight "1e+21" is not a number from 0 to 9007199254740991 in digits without leading zeros',
+    ],
+  ];
+  for (const [document, ...reasons] of BAD_ROWS) {
+    it(`has bad rows, which may be skipped: ${reasons[0]}`, async () => {
+      const named = reasons.map((reason) => `WEIGHTS_URL: ${reason}`);
+      const { found, bad } = await join(document, ['ok', 'a'], { max: reasons.length });
+      expect(found).to.deep.equal([1, 0]);
+      expect(bad).to.deep.equal(named);
+      await rejects(join(document, []), { name: 'DatasetError', message: named[0] });
+    });
+  }
+
+  it('is rejected if no line of JSON has the member of the weight, which may be null in all', async () => {
+    const lines = '{"name":"a","downloads":1}\n{"name":"b","n":{"weight":2}}\n';
+    const message = 'WEIGHTS_URL: no line has a member "weight" (WEIGHTS_COLUMNS)';
+    for (const document of [lines, lines.replace('downloads', 'Weight'), `${lines}{}\n`])
+      await rejects(join(document, ['a'], { max: 9 }), { name: 'DatasetError', message });
+    const columns = { name: 'name', weight: 'downloads' };
+    expect((await join(lines, ['b', 'a'], { columns })).found).to.deep.equal([0, 1]);
+    expect((await join('{"name":"a","weight":null}', ['a'])).found).to.deep.equal([0]);
+  });
+
+  it('is rejected if it is one JSON document, with what the first line has', async () => {
+    const rows = [{ name: 'a', weight: 1 }];
+    const object = 'expected one JSON object a line';
+    const member = 'no member "name" (WEIGHTS_COLUMNS)';
+    for (const [document, reason] of [
+      [JSON.stringify(rows), `${object}: "[{\\"name\\":\\"a\\",\\"weight\\":1}]"`],
+      [JSON.stringify(rows, null, 2), `${object}: "["`],
+      [`\uFEFF\n${JSON.stringify({ rows }, null, '\t')}`, `${object}: "{"`],
+      ['{"rows":[]}\n', `${member}: "{\\"rows\\":[]}"`],
+      ['{"a":1,"b":2}', `${member}: "{\\"a\\":1,\\"b\\":2}"`],
+    ] as const) {
+      const line = document.startsWith('\uFEFF') ? 2 : 1;
+      const message = `WEIGHTS_URL: line ${line}: ${reason}`;
+      await rejects(join(document, []), { name: 'DatasetError', message });
+    }
+  });
+
+  for (const [document, reason] of [
+    ['', 'the document has no weights'],
+    ['name,weight\n', 'the document has no weights'],
+    ['name,"weight\na,1\n', 'line 1 (the header): a quote is opened and never closed'],
+    ['Name,weight\na,1\n', 'line 1: the header has no column "name" (WEIGHTS_COLUMNS): "Name,weight"'],
+    ['name\na\n', 'line 1: the header has no column "weight" (WEIGHTS_COLUMNS): "name"'],
+    [
+      'name,weight,name\na,1,b\n',
+      'line 1: the header has two columns "name" (WEIGHTS_COLUMNS): "name,weight,name"',
+    ],
+  ] as const) {
+    it(`is rejected with a reason that names it: ${reason}`, async () => {
+      const message = `WEIGHTS_URL: ${reason}`;
+      await rejects(join(document, [], { max: 9 }), { name: 'DatasetError', message });
+    });
+  }
+});

@@ -1,0 +1,202 @@
+import { rejects } from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { expect } from 'chai';
+import type { Redis } from 'ioredis';
+import { checkRedis } from '../../../src/elasticsearch/connection-check.js';
+import { createRedis, describeRedisError, RETRY_STEP_MS } from '../../../src/redis/redis.js';
+import { createLogger } from '../../../src/util/log.js';
+import { RedisWindows } from '../../../src/http/limits/redis-windows.js';
+import { SELF_SIGNED } from '../../support/certificate.js';
+import { waitFor } from '../../support/wait-for.js';
+
+/** Connects to a server that handles connections like this, until there have been several, and returns the log. */
+async function logOf(handle: (socket: Socket, connection: number) => void) {
+  let connections = 0;
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    handle(socket, ++connections);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const lines: { msg: string; err?: { message: string } }[] = [];
+  const write = (line: string) => lines.push(JSON.parse(line) as (typeof lines)[number]);
+  const log = createLogger('info', false, { destination: { write } });
+  const redis = await createRedis(`redis://u:change-me@127.0.0.1:${port}`, log, 'counting locally', 10);
+  try {
+    await waitFor(() => connections > 5, 'further attempts');
+    return lines;
+  } finally {
+    redis.disconnect();
+    server.close();
+  }
+}
+
+describe('A Redis that does not respond', () => {
+  it('is tried again after a tenth of a second at first', () => {
+    expect(RETRY_STEP_MS).to.equal(100);
+  });
+
+  it('is logged once for each reason', async () => {
+    const lines = await logOf((socket, connection) => {
+      socket.on('data', (data) => {
+        const commands = String(data).match(/^\*\d/gm) ?? [];
+        socket.write(commands.map(() => `-WRONGPASS ${connection < 3 ? 'first' : 'second'}\r\n`).join(''));
+        setTimeout(() => socket.end(), 20);
+      });
+    });
+    const reasons = lines.map(({ err }) => err?.message).filter((reason) => reason?.startsWith('WRONGPASS'));
+    expect(reasons).to.deep.equal(['WRONGPASS first', 'WRONGPASS second']);
+    expect(lines[0]?.msg).to.equal(
+      'Redis does not accept the user or the password in REDIS_URL: counting locally',
+    );
+  });
+
+  it('is logged if connections are closed without an error', async () => {
+    const lines = await logOf((socket) => socket.on('data', () => socket.end()));
+    expect(lines.map(({ err }) => err?.message)).to.deep.equal(['the connection is closed at once']);
+  });
+});
+
+/** The response to a command, such as `+OK`; undefined closes the connection. */
+type Reply = (command: string) => string | undefined;
+
+/** A server on which commands are answered like this. @param greeting is sent on each connection, which is then closed. */
+function speaking(reply: Reply, greeting?: string): Server {
+  return createServer((socket) => {
+    socket.on('error', () => undefined);
+    if (greeting !== undefined) socket.end(`${greeting}\r\n`);
+    socket.on('data', (data) => {
+      for (const [, command = ''] of String(data).matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g)) {
+        const text = reply(command.toUpperCase());
+        if (text === undefined) socket.end();
+        else if (!socket.writableEnded) socket.write(`${text}\r\n`);
+      }
+    });
+  });
+}
+
+/** Connects to a server. @param address of it, with `PORT`. */
+async function withServer<T>(
+  server: Server,
+  address: string,
+  use: (redis: Redis, lines: { msg: string }[], url: string) => Promise<T>,
+): Promise<T> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const lines: { msg: string }[] = [];
+  const write = (line: string) => lines.push(JSON.parse(line) as { msg: string });
+  const log = createLogger('info', false, { destination: { write } });
+  const url = address.replace('PORT', String((server.address() as AddressInfo).port));
+  const redis = await createRedis(url, log, 'counting locally', 10);
+  try {
+    return await use(redis, lines, url);
+  } finally {
+    redis.disconnect();
+    server.close();
+  }
+}
+
+describe('A proxy of Redis', () => {
+  const closes: Reply = (command) => (command === 'HELLO' ? undefined : '+OK');
+  const refuses: Reply = (command) => (command === 'HELLO' ? '-ERR unsupported command' : '+OK');
+  const knowsLittle: Reply = (command) =>
+    ['SET', 'AUTH', 'SELECT'].includes(command) ? '+OK' : `-ERR unsupported command '${command}'`;
+  for (const [what, reply] of Object.entries({ closes, refuses, knowsLittle })) {
+    it(`is used by RESP2 if it does not know HELLO: ${what}`, async () => {
+      for (const address of [
+        'redis://127.0.0.1:PORT',
+        'redis://:change-me@127.0.0.1:PORT',
+        'redis://127.0.0.1:PORT/2',
+      ]) {
+        await withServer(speaking(reply), address, async (redis, lines, url) => {
+          expect(await redis.set('key', 1), address).to.equal('OK');
+          await checkRedis(url, 'registry');
+          expect(lines, address).to.deep.equal([]);
+        });
+      }
+    });
+  }
+});
+
+describe('A Redis that refuses', () => {
+  const failing = (commands: string[], text: string): Server =>
+    speaking((command) => (commands.includes(command) ? text : '+OK'));
+  const ok: Reply = () => '+OK';
+  const refusals: [what: string, server: () => Server, described: string, address?: string][] = [
+    [
+      'connections beyond maxclients',
+      () => speaking(ok, '-ERR max number of clients reached'),
+      'Redis has as many clients as its maxclients allows',
+    ],
+    [
+      'connections beyond maxclients, with a password',
+      () => speaking(ok, '-ERR max number of clients reached'),
+      'Redis has as many clients as its maxclients allows',
+      'redis://:change-me@127.0.0.1:PORT',
+    ],
+    [
+      'clients of other hosts',
+      () => speaking(ok, '-DENIED Redis is running in protected mode because protected mode is enabled'),
+      'Redis is in protected mode: it accepts only local clients',
+    ],
+    [
+      'everything without its master',
+      () =>
+        speaking(() => "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+      'Redis is a replica without a connection to its master',
+    ],
+    [
+      'a command of the user',
+      () => failing(['EVAL'], "-NOPERM this user has no permissions to run the 'eval' command"),
+      'Redis does not allow its user the command EVAL',
+    ],
+    [
+      'keys of the user',
+      () =>
+        failing(['EVAL'], '-NOPERM this user has no permissions to access one of the keys used as arguments'),
+      'Redis does not allow its user the keys of the service',
+    ],
+    [
+      'a renamed EVAL',
+      () => failing(['EVAL'], "-ERR unknown command 'eval'"),
+      'Redis does not know the command EVAL',
+    ],
+    [
+      'a command, as a proxy',
+      () => failing(['EVAL'], "-ERR unsupported command 'eval'"),
+      'Redis does not know the command EVAL',
+    ],
+    [
+      'TLS',
+      () => createServer((socket) => socket.on('data', () => socket.end('-ERR Protocol error\r\n'))),
+      'Redis does not respond in TLS, which rediss:// requires (ERR_SSL_WRONG_VERSION_NUMBER)',
+      'rediss://127.0.0.1:PORT',
+    ],
+    [
+      'no client, but has a certificate of its own',
+      () => createTlsServer(SELF_SIGNED).on('tlsClientError', () => undefined),
+      'the certificate of Redis is not valid here (DEPTH_ZERO_SELF_SIGNED_CERT): NODE_EXTRA_CA_CERTS adds a private CA',
+      'rediss://127.0.0.1:PORT',
+    ],
+  ];
+  for (const [what, server, described, address = 'redis://127.0.0.1:PORT'] of refusals) {
+    it(`is described by the reason: ${what}`, async () => {
+      await withServer(server(), address, async (redis, lines, url) => {
+        const windows = new RedisWindows(redis, 'registry', { name: 'x', points: 1, windowSeconds: 1 });
+        const reason = async () => {
+          const error = await windows.take('client', 1).catch((error: unknown) => error);
+          return describeRedisError(error, redis);
+        };
+        await waitFor(async () => (await reason()) === described, described);
+        if (!described.includes('EVAL') && !described.includes('keys'))
+          await rejects(checkRedis(url, 'registry'), { message: described });
+        await waitFor(() => redis.status !== 'connecting', 'an attempt');
+        const logged = lines.map(({ msg }) => msg);
+        expect(logged.filter((msg) => msg !== `${described}: counting locally`)).to.deep.equal([]);
+        expect(logged.length).to.be.at.most(1);
+      });
+    });
+  }
+});
