@@ -1,5 +1,46 @@
 import tseslint from 'typescript-eslint';
 
+/** The folders of `src`: each may use the ones before it, and the types of all. The root and `dev` may use all. */
+const LAYERS = [
+  'util',
+  'redis',
+  'elasticsearch',
+  'snapshot',
+  'lists',
+  'config',
+  'registry',
+  'search',
+  'rebuild',
+  'http/problems',
+  'http/limits',
+  'http/request',
+  'http/response',
+  'http/middleware',
+  'http/auth',
+  'http/openapi',
+  'http/server',
+  'read',
+  'routes',
+  'metrics',
+  'cli',
+];
+
+/** Imports of `layer` that would point the other way. */
+function forbidden(layer) {
+  const later = LAYERS.slice(LAYERS.indexOf(layer) + 1).map((other) => other.split('/').at(-1));
+  const regex = `^\\.\\./(?:.*/)?(?:${[...later, 'dev', 'mcp', 'web'].join('|')})/|^(?:\\.\\./)+(?:app|main|server|server-process)\\.js$`;
+  const message = `${layer} comes before it in LAYERS: import its types only, or move what both need.`;
+  return {
+    files: [`src/${layer}/**/*.ts`],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        { patterns: [{ regex, message, allowTypeImports: true }] },
+      ],
+    },
+  };
+}
+
 export default tseslint.config(
   { ignores: ['dist/', 'coverage/', 'node_modules/', 'test/clients/reader.ts'] },
   tseslint.configs.strictTypeChecked,
@@ -39,6 +80,19 @@ export default tseslint.config(
       ],
     },
   },
+  ...LAYERS.map(forbidden),
+  // Clients of the HTTP API: they share only helpers with the service.
+  ...['mcp', 'web'].map((client) => ({
+    files: [`src/${client}/**/*.ts`],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [{ regex: '^\\.\\./(?!util/|\\.\\./package\\.json$)', message: 'Only util is shared.' }],
+        },
+      ],
+    },
+  })),
   {
     files: ['test/**/*.ts'],
     rules: {

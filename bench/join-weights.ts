@@ -2,8 +2,8 @@ import { pathToFileURL } from 'node:url';
 import { readConfig } from '../src/config/config.js';
 import { createLogger } from '../src/util/log.js';
 import { BadRows } from '../src/lists/bad-rows.js';
-import { checkPackages } from '../src/rebuild/steps/check.js';
-import { downloadInputs, type Inputs } from '../src/rebuild/steps/download.js';
+import { checkPackages } from '../src/lists/check.js';
+import { downloadInputs, type Inputs } from '../src/lists/download.js';
 
 /**
  * Reads a dataset, checks it and reads its packages, as a rebuild does, with the weights of another file if there is one. Prints the

@@ -1,8 +1,8 @@
 import Koa from 'koa';
 import type { Config } from './config/config.js';
-import { accessLog, type OnResponse } from './http/request/access-log.js';
-import { clientIpReader } from './http/request/client-ip.js';
-import { respond, uncaughtErrorHandler } from './http/response/error-handler.js';
+import { accessLog, type OnResponse } from './http/middleware/access-log.js';
+import { clientIpReader } from './http/middleware/client-address.js';
+import { respond, uncaughtErrorHandler } from './http/middleware/errors.js';
 import type { RequestState } from './http/request/request-context.js';
 import type { Logger } from './util/log.js';
 import { createRouter, exactRoutes, unmatched, type RouteDeps } from './routes/index.js';

@@ -1,4 +1,4 @@
-import { endOnStopSignal, firstStopSignal, ignoreHangup, ignoreUserSignals } from './cli/signals.js';
+import { endOnStopSignal, firstStopSignal, ignoreHangup, ignoreUserSignals } from './util/signals.js';
 
 // The server process. Handles signals before it loads everything else, which takes half a second.
 endOnStopSignal(0);

@@ -12,10 +12,10 @@ import { CONNECTIONS_PER_NODE, SearchPool } from './elasticsearch/search-pool.js
 import { lacksPrivilege } from './elasticsearch/lacks-privilege.js';
 import { readConfig } from './config/config.js';
 import { changesIndexOf } from './snapshot/index-names.js';
-import { ResponseCache } from './http/response/response-cache.js';
+import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
 import type { ServerTimeouts } from './http/server/timeouts.js';
-import { BypassTokens } from './http/request/bypass-token.js';
+import { BypassTokens } from './http/auth/bypass-token.js';
 import type { RateLimiterDeps } from './http/limits/failover-limiter.js';
 import type { Logger } from './util/log.js';
 import { describeOpenFiles } from './util/open-files.js';
@@ -27,7 +27,7 @@ import type { ProgressReport } from './rebuild/process/progress.js';
 import { RebuildScheduler } from './rebuild/process/rebuild-scheduler.js';
 import { RebuildService } from './rebuild/process/rebuild-service.js';
 import { reportWrongVersion } from './elasticsearch/connection-check.js';
-import { createServiceContext, type ServiceContext } from './service-context.js';
+import { createServiceContext, type ServiceContext } from './registry/service-context.js';
 
 /** Maximum number of queued searches: about half a second of work. */
 const MAX_WAITING_SEARCHES = 256;

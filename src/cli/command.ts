@@ -6,7 +6,7 @@ import { createLogger } from '../util/log.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../util/redact.js';
-import { endOnStopSignal, ignoreUserSignals, onStopSignal } from './signals.js';
+import { endOnStopSignal, ignoreUserSignals, onStopSignal } from '../util/signals.js';
 
 /** Exit codes. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;

@@ -8,7 +8,7 @@ import { firstPlausibleDate } from '../lists/dates.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { pathOf, printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
-import { onStopSignal } from './signals.js';
+import { onStopSignal } from '../util/signals.js';
 
 /**
  * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without Elasticsearch.

@@ -15,7 +15,7 @@ import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
 import { readArguments } from '../cli/command.js';
 import { ProgressBar } from '../cli/progress-bar.js';
-import { ignoreUserSignals, onStopSignal } from '../cli/signals.js';
+import { ignoreUserSignals, onStopSignal } from '../util/signals.js';
 import { lockFolder } from './lock-folder.js';
 import { serveAndWatch } from './watch.js';
 import { describeFileError, findPaths } from './paths.js';

@@ -8,8 +8,8 @@ import { constants, createGzip } from 'node:zlib';
 import type { PackageEntry } from '../snapshot/package-document.js';
 import type { DatasetConfig } from '../config/config.js';
 import { createLogger } from '../util/log.js';
-import { checkPackages } from '../rebuild/steps/check.js';
-import { downloadDataset, type DownloadedDataset } from '../rebuild/steps/download.js';
+import { checkPackages } from './check.js';
+import { downloadDataset, type DownloadedDataset } from './download.js';
 import { BadRows, type SkippedRows } from './bad-rows.js';
 import { datasetHeader, datasetRows } from './dataset-csv.js';
 

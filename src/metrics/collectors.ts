@@ -4,7 +4,7 @@ import { probeWrites } from '../redis/redis.js';
 import type { SnapshotExports } from '../search/export.js';
 import type { SearchLimiters } from '../search/search-runner.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import type { ResponseCache } from '../http/response/response-cache.js';
+import type { ResponseCache } from '../read/response-cache.js';
 import type { HttpServer } from '../http/server/http-server.js';
 import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';

@@ -4,7 +4,7 @@ import { SearchPool } from '../elasticsearch/search-pool.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../util/log.js';
 import { EXPORT_TIMEOUT_MS } from '../snapshot/name-order.js';
-import { createServiceContext, type ServiceContext } from '../service-context.js';
+import { createServiceContext, type ServiceContext } from '../registry/service-context.js';
 import { RebuildLock } from './process/lock.js';
 import { StatusStore } from './process/status-store.js';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Feed } from 'feed';
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
+import type { Operation } from '../http/openapi/document.js';
 import { bodyResponse } from '../http/response/response.js';
-import type { SnapshotRead } from '../http/response/snapshot-read.js';
+import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';

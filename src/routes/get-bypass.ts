@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
-import { component } from '../http/response/openapi-components.js';
-import { BYPASS_SECONDS, type BypassTokens } from '../http/request/bypass-token.js';
-import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
+import type { Operation } from '../http/openapi/document.js';
+import { component } from '../http/openapi/components.js';
+import { BYPASS_SECONDS, type BypassTokens } from '../http/auth/bypass-token.js';
+import { secretParams, type SecretAuth } from '../http/auth/secret-auth.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 

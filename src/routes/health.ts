@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
-import { component } from '../http/response/openapi-components.js';
+import type { Operation } from '../http/openapi/document.js';
+import { component } from '../http/openapi/components.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import { retryAfter } from '../http/response/problem.js';
+import { retryAfter } from '../http/problems/problem.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 

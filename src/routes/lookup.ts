@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
-import { component } from '../http/response/openapi-components.js';
-import type { Cost } from '../http/limits/rate-limit.js';
+import type { Operation } from '../http/openapi/document.js';
+import { component } from '../http/openapi/components.js';
+import type { Cost } from '../http/middleware/rate-limit.js';
 import { parseParams } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
-import type { SnapshotRead } from '../http/response/snapshot-read.js';
+import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam } from './schemas.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
+import type { Operation } from '../http/openapi/document.js';
 import { constantResponse } from '../http/response/constant-response.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse } from '../http/response/response.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
+import type { Operation } from '../http/openapi/document.js';
 import type { Handler } from '../http/request/request-context.js';
 import type { PublicUrlReader } from '../http/request/public-url.js';
 import { bodyResponse } from '../http/response/response.js';

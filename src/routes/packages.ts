@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
-import { Problem } from '../http/response/problem.js';
+import type { Operation } from '../http/openapi/document.js';
+import { Problem } from '../http/problems/problem.js';
 import { problemResponse } from '../http/response/problem-response.js';
 import { memoizedParser, parsePathParam } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
-import type { SnapshotRead } from '../http/response/snapshot-read.js';
+import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { exactName, PACKAGE_EXAMPLE, packageSchema, READ_PROBLEMS, snapshotParam } from './schemas.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { component } from '../http/response/openapi-components.js';
+import { component } from '../http/openapi/components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
-import { component } from '../http/response/openapi-components.js';
+import type { Operation } from '../http/openapi/document.js';
+import { component } from '../http/openapi/components.js';
 import { CHANGES } from '../snapshot/change-record.js';
 import { changeCounts, type SnapshotMeta } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
+import type { Operation } from '../http/openapi/document.js';
 import { memoizedParser } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
-import type { SnapshotRead } from '../http/response/snapshot-read.js';
+import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeEntry } from '../snapshot/package-document.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';

@@ -3,7 +3,7 @@ import { getPriority, setPriority } from 'node:os';
 import { expect } from 'chai';
 import { readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/util/log.js';
-import { DOWNLOAD_LIMITS } from '../../src/rebuild/steps/download.js';
+import { DOWNLOAD_LIMITS } from '../../src/lists/download.js';
 import { createRebuildContext, type RebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { RebuildService } from '../../src/rebuild/process/rebuild-service.js';
 import { PROCESS_LIMITS } from '../../src/rebuild/process/rebuild-process.js';

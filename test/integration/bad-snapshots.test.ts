@@ -5,7 +5,7 @@ import { DEFAULT_SLUG, readConfig } from '../../src/config/config.js';
 import { createLogger } from '../../src/util/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
-import { NO_DATASET, rebuild } from '../../src/rebuild/rebuild.js';
+import { NO_DATASET, rebuild } from '../../src/rebuild/pipeline.js';
 import { datasetServer, trickled, type DatasetServer } from '../support/dataset-server.js';
 import { bundledPackages, packagesNamed, toCsv } from '../support/datasets.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
@@ -22,7 +22,7 @@ const answer =
 
 const NINES = '9'.repeat(800_000);
 
-// All that is rejected: test/unit/rebuild/steps/download.test.ts, check.test.ts, ../dataset/package-check.test.ts.
+// All that is rejected: test/unit/lists/download.test.ts, check.test.ts, package-check.test.ts.
 const bad: [what: string, listener: RequestListener, reason: string][] = [
   [
     'with a row that has 800,000 digits',

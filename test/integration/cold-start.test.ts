@@ -3,7 +3,7 @@ import { datasetServer, heldBack } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { REBUILD, startService } from '../support/service.js';
-import { NO_DATASET } from '../../src/rebuild/rebuild.js';
+import { NO_DATASET } from '../../src/rebuild/pipeline.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe('A cold start', function () {

@@ -24,7 +24,7 @@ describe('A dataset with an impossible date', () => {
   );
   after(() => origin.close());
 
-  // Other dates: test/unit/rebuild/steps/download.test.ts.
+  // Other dates: test/unit/lists/download.test.ts.
   it('is dated with the current time, and can be read', async () => {
     expect((await suite.service.get('/health')).status).to.equal(200);
     const { note } = (await suite.service.get('/stats')).body as { note: string };

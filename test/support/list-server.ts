@@ -4,8 +4,8 @@ import type { DatasetFormat } from '../../src/config/dataset-format.js';
 import type { JsonPaths } from '../../src/config/json-paths.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { BadRows } from '../../src/lists/bad-rows.js';
-import { checkPackages } from '../../src/rebuild/steps/check.js';
-import { downloadDataset, type DownloadedDataset } from '../../src/rebuild/steps/download.js';
+import { checkPackages } from '../../src/lists/check.js';
+import { downloadDataset, type DownloadedDataset } from '../../src/lists/download.js';
 import { datasetServer, type DatasetServer } from './dataset-server.js';
 
 /** A document of a list: its body, or everything about its response. */

@@ -9,7 +9,7 @@ import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { createLogger } from '../../src/util/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
-import { rebuild } from '../../src/rebuild/rebuild.js';
+import { rebuild } from '../../src/rebuild/pipeline.js';
 import { aliasOf, isSnapshotOf, isChangesOf } from '../../src/snapshot/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { Problem } from '../response/problem.js';
+import { Problem } from '../problems/problem.js';
 
 const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ParameterizedContext } from 'koa';
-import type { BypassTokens } from './bypass-token.js';
-import type { ClientIp, ReadClientIp } from './client-ip.js';
+import type { BypassTokens } from '../auth/bypass-token.js';
+import type { ClientIp, ReadClientIp } from '../middleware/client-address.js';
 import type { HttpResponse } from '../response/response.js';
 
 export type Context = ParameterizedContext<RequestState>;

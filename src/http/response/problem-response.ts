@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import { policyFields } from './browser-policy.js';
-import type { Problem } from './problem.js';
+import type { Problem } from '../problems/problem.js';
 import { REQUEST_ID, requestIdOf } from '../request/request-context.js';
 import { fieldsOf, jsonResponse, NO_STORE, type BodyResponse } from './response.js';
 

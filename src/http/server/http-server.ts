@@ -13,7 +13,7 @@ import {
   expectationFailed,
   problemOfClientError,
 } from './malformed-request.js';
-import { MAX_HEADER_BYTES, type Problem } from '../response/problem.js';
+import { MAX_HEADER_BYTES, type Problem } from '../problems/problem.js';
 import { rawProblem } from '../response/problem-response.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Problem } from '../response/problem.js';
+import { Problem } from '../problems/problem.js';
 
 /** A target in absolute form, as sent to a proxy. Captures the authority and the rest. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]+)(.*)$/is;

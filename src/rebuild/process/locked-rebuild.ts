@@ -5,7 +5,7 @@ import type { StatusStore } from './status-store.js';
 import { LockLostError, UNSHARED_LOCK, type HeldLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from '../rebuild-context.js';
-import { rebuild, type RebuildDeps, type RebuildOptions } from '../rebuild.js';
+import { rebuild, type RebuildDeps, type RebuildOptions } from '../pipeline.js';
 
 /** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
 const STOP_MS = 8_500;

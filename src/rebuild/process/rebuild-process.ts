@@ -6,8 +6,8 @@ import { PROJECT_FOLDER } from '../../util/project-folder.js';
 import { LockUnavailableError } from './lock.js';
 import type { Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
-import type { RebuildOptions } from '../rebuild.js';
-import type { SeenDataset } from '../steps/download.js';
+import type { RebuildOptions } from '../pipeline.js';
+import type { SeenDataset } from '../../lists/download.js';
 
 /** `npm run rebuild`, bundled into one file by `npm run build:rebuild`: it starts twice as fast. */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));

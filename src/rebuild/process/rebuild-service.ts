@@ -3,7 +3,7 @@ import { cleanUpAfterCrash } from './crash-cleanup.js';
 import { LockUnavailableError } from './lock.js';
 import type { Failure, Outcome } from './outcome.js';
 import { Progress, type ProgressReport } from './progress.js';
-import type { SeenDataset } from '../steps/download.js';
+import type { SeenDataset } from '../../lists/download.js';
 import type { RebuildContext } from '../rebuild-context.js';
 import {
   ProcessFailedError,

@@ -1,4 +1,4 @@
-import { ignoreUserSignals } from '../../cli/signals.js';
+import { ignoreUserSignals } from '../../util/signals.js';
 import { secretsIn } from '../../config/secrets.js';
 import { readConfig } from '../../config/config.js';
 import { createLogger } from '../../util/log.js';

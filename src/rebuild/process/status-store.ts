@@ -6,7 +6,7 @@ import { FAILURE_KINDS } from './failure-reason.js';
 import type { Failure } from './outcome.js';
 import { MAX_REASON_LENGTH } from '../../util/reason-text.js';
 import { PHASES, type ProgressReport } from './progress.js';
-import type { SeenDataset } from '../steps/download.js';
+import type { SeenDataset } from '../../lists/download.js';
 import { validators } from '../../snapshot/snapshot.js';
 
 /** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */

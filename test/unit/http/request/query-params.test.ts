@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { memoizedParser, parseParams, parsePathParam } from '../../../../src/http/request/query-params.js';
 import { browseParams } from '../../../../src/routes/browse.js';
-import { rebuildParams } from '../../../../src/routes/rebuild.js';
+import { rebuildParams } from '../../../../src/routes/start-rebuild.js';
 import { searchParams } from '../../../../src/routes/search.js';
-import { secretParams } from '../../../../src/http/request/secret-auth.js';
-import { Problem } from '../../../../src/http/response/problem.js';
+import { secretParams } from '../../../../src/http/auth/secret-auth.js';
+import { Problem } from '../../../../src/http/problems/problem.js';
 
 type Schema = Parameters<typeof parseParams>[0];
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { Operation } from '../http/response/openapi.js';
-import { component } from '../http/response/openapi-components.js';
+import type { Operation } from '../http/openapi/document.js';
+import { component } from '../http/openapi/components.js';
 import { PHASES } from '../rebuild/process/progress.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import { secretParams, type SecretAuth } from '../http/request/secret-auth.js';
-import { Problem } from '../http/response/problem.js';
+import { secretParams, type SecretAuth } from '../http/auth/secret-auth.js';
+import { Problem } from '../http/problems/problem.js';
 import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
 import type { RebuildService, StartResponse } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';

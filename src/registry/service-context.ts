@@ -1,11 +1,11 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { Redis } from 'ioredis';
-import { createReadClient } from './elasticsearch/elasticsearch.js';
-import { createRedis } from './redis/redis.js';
-import type { Config } from './config/config.js';
-import type { Logger } from './util/log.js';
-import { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
-import { aliasOf } from './snapshot/index-names.js';
+import { createReadClient } from '../elasticsearch/elasticsearch.js';
+import { createRedis } from '../redis/redis.js';
+import type { Config } from '../config/config.js';
+import type { Logger } from '../util/log.js';
+import { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
+import { aliasOf } from '../snapshot/index-names.js';
 
 /** What reading a registry needs. */
 export interface ServiceContext {

@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { Problem } from '../response/problem.js';
-import { invalidParameter, parseParams } from './query-params.js';
+import { Problem } from '../problems/problem.js';
+import { invalidParameter, parseParams } from '../request/query-params.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
 import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
-import { rateLimited } from '../limits/rate-limit.js';
-import type { Context } from './request-context.js';
+import { rateLimited } from '../middleware/rate-limit.js';
+import type { Context } from '../request/request-context.js';
 import { trimWhiteSpace } from '../../util/unicode.js';
 
 /** The query parameters of every endpoint that has a secret. */

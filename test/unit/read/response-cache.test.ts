@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { ResponseCache } from '../../../../src/http/response/response-cache.js';
-import { bodyResponse, type BodyResponse } from '../../../../src/http/response/response.js';
+import { ResponseCache } from '../../../src/read/response-cache.js';
+import { bodyResponse, type BodyResponse } from '../../../src/http/response/response.js';
 
 const response = (text: string) => bodyResponse(Buffer.from(text));
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { compress, exactCopy, type Encoding } from './compression.js';
-import { shared, type BodyResponse } from './response.js';
+import { compress, exactCopy, type Encoding } from '../http/response/compression.js';
+import { shared, type BodyResponse } from '../http/response/response.js';
 
 /** Heap overhead of a cached response beyond its key, header values and body, measured on 20,000 of them. */
 const OVERHEAD_BYTES = 1600;

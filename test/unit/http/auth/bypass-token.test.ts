@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { BYPASS_SECONDS, BypassTokens } from '../../../../src/http/request/bypass-token.js';
+import { BYPASS_SECONDS, BypassTokens } from '../../../../src/http/auth/bypass-token.js';
 
 const ISSUED_AT = 1_700_000_000;
 

@@ -1,12 +1,12 @@
-import type { Config, DatasetConfig } from '../../config/config.js';
-import type { BadRows } from '../../lists/bad-rows.js';
-import { DatasetError, describeFailure } from '../../lists/dataset-error.js';
-import { Documents, UnchangedError, type DocumentsOptions } from '../../lists/documents/documents.js';
-import { FORMATS } from '../../lists/formats/index.js';
-import type { Validators } from '../../lists/origin.js';
-import { PackageFile } from '../../lists/package-file.js';
-import type { Transfer } from '../../lists/transfer-limits.js';
-import { ofWeights, Weights } from '../../lists/weights.js';
+import type { Config, DatasetConfig } from '../config/config.js';
+import type { BadRows } from './bad-rows.js';
+import { DatasetError, describeFailure } from './dataset-error.js';
+import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
+import { FORMATS } from './formats/index.js';
+import type { Validators } from './origin.js';
+import { PackageFile } from './package-file.js';
+import type { Transfer } from './transfer-limits.js';
+import { ofWeights, Weights } from './weights.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
 export const DOWNLOAD_LIMITS = {

@@ -1,7 +1,7 @@
-import { Problem, retryAfter } from '../response/problem.js';
+import { Problem, retryAfter } from '../problems/problem.js';
 import type { Context } from '../request/request-context.js';
-import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from './windows.js';
+import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
+import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 
 /** Points of a request: a number, or one for every `perNames` names in its query, rounded up. */
 export type Cost = number | { perNames: number; of: (querystring: string) => number };

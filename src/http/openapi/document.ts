@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { OpenApiComponents, type HeaderName, type Json, type ProblemMembers } from './openapi-components.js';
-import { PROBLEMS, type ProblemCode } from './problem.js';
+import { OpenApiComponents, type HeaderName, type Json, type ProblemMembers } from './components.js';
+import { PROBLEMS, type ProblemCode } from '../problems/problem.js';
 
 /** A response other than a problem. */
 export interface ResponseDescription {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { secretsEqual } from '../../../../src/http/request/secret-auth.js';
+import { secretsEqual } from '../../../../src/http/auth/secret-auth.js';
 
 describe('secretsEqual', () => {
   it('accepts the configured secret', () => {

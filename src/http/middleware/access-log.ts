@@ -1,7 +1,7 @@
 import type Router from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Logger } from '../../util/log.js';
-import type { RequestState } from './request-context.js';
+import type { RequestState } from '../request/request-context.js';
 
 /** Called for every response; the route is a path of the OpenAPI document. */
 export type OnResponse = (route: string, status: number, seconds: number) => void;

@@ -1,10 +1,10 @@
-import { etagOf, matches } from './etag.js';
-import { encodingFor } from './compression.js';
-import type { Context, Handler } from '../request/request-context.js';
-import { notModified, type BodyResponse, type HttpResponse } from './response.js';
+import { etagOf, matches } from '../http/response/etag.js';
+import { encodingFor } from '../http/response/compression.js';
+import type { Context, Handler } from '../http/request/request-context.js';
+import { notModified, type BodyResponse, type HttpResponse } from '../http/response/response.js';
 import type { ResponseCache } from './response-cache.js';
-import type { Catalog } from '../../search/catalog.js';
-import type { Snapshot } from '../../snapshot/snapshot.js';
+import type { Catalog } from '../search/catalog.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 
 /**
  * Shared caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it: a

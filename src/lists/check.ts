@@ -1,9 +1,9 @@
-import type { PackageEntry } from '../../snapshot/package-document.js';
-import type { BadRows } from '../../lists/bad-rows.js';
-import { DatasetError } from '../../lists/dataset-error.js';
-import type { PackageFile } from '../../lists/package-file.js';
-import type { Weights } from '../../lists/weights.js';
-import { quote } from '../../util/reason-text.js';
+import type { PackageEntry } from '../snapshot/package-document.js';
+import type { BadRows } from './bad-rows.js';
+import { DatasetError } from './dataset-error.js';
+import type { PackageFile } from './package-file.js';
+import type { Weights } from './weights.js';
+import { quote } from '../util/reason-text.js';
 
 /** Packages that have been checked against each other. */
 export interface CheckedPackages {

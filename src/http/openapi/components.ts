@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Problem, PROBLEMS, type ProblemCode } from './problem.js';
+import { Problem, PROBLEMS, type ProblemCode } from '../problems/problem.js';
 import { REQUEST_ID } from '../request/request-context.js';
 
 export type Json = Record<string, unknown>;

@@ -12,15 +12,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { DatasetError } from '../../../../src/lists/dataset-error.js';
-import type { DownloadedDataset } from '../../../../src/rebuild/steps/download.js';
-import { publicReason } from '../../../../src/rebuild/process/failure-reason.js';
-import { BadRows } from '../../../../src/lists/bad-rows.js';
-import { checkPackages } from '../../../../src/rebuild/steps/check.js';
-import { withAddresses } from '../../../support/addresses.js';
-import { datasetServer, trickled, type DatasetServer } from '../../../support/dataset-server.js';
-import { downloadList, type ListOptions } from '../../../support/list-server.js';
-import { STEP } from '../../../support/step.js';
+import { DatasetError } from '../../../src/lists/dataset-error.js';
+import type { DownloadedDataset } from '../../../src/lists/download.js';
+import { publicReason } from '../../../src/rebuild/process/failure-reason.js';
+import { BadRows } from '../../../src/lists/bad-rows.js';
+import { checkPackages } from '../../../src/lists/check.js';
+import { withAddresses } from '../../support/addresses.js';
+import { datasetServer, trickled, type DatasetServer } from '../../support/dataset-server.js';
+import { downloadList, type ListOptions } from '../../support/list-server.js';
+import { STEP } from '../../support/step.js';
 
 const CSV = 'name,url\né日本🚀,https://registry.example/a\n';
 /** Longer than any buffer on the way. */

@@ -1,8 +1,8 @@
 import type { Middleware } from 'koa';
 import type { Logger } from '../../util/log.js';
 import { toProblem } from './error-to-problem.js';
-import { Problem } from './problem.js';
-import { problemResponse, sendProblem } from './problem-response.js';
+import { Problem } from '../problems/problem.js';
+import { problemResponse, sendProblem } from '../response/problem-response.js';
 import {
   requestIdOf,
   RequestState,
@@ -10,8 +10,8 @@ import {
   type Handler,
   type RequestServices,
 } from '../request/request-context.js';
-import type { HttpResponse } from './response.js';
-import { send } from './send.js';
+import type { HttpResponse } from '../response/response.js';
+import { send } from '../response/send.js';
 
 /**
  * Sends the response of the handler of a request, or of the middleware after it. An error becomes `application/problem+json`

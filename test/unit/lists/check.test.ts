@@ -1,14 +1,14 @@
 import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
-import { BadRows } from '../../../../src/lists/bad-rows.js';
-import type { Documents } from '../../../../src/lists/documents/documents.js';
-import { line, type Item } from '../../../../src/lists/formats/format.js';
-import { PackageFile } from '../../../../src/lists/package-file.js';
-import { checkPackages } from '../../../../src/rebuild/steps/check.js';
-import { streamOf } from '../../../support/batches.js';
-import { integer, pick, seededRandom } from '../../../fixtures/random.js';
+import type { PackageEntry } from '../../../src/snapshot/package-document.js';
+import { BadRows } from '../../../src/lists/bad-rows.js';
+import type { Documents } from '../../../src/lists/documents/documents.js';
+import { line, type Item } from '../../../src/lists/formats/format.js';
+import { PackageFile } from '../../../src/lists/package-file.js';
+import { checkPackages } from '../../../src/lists/check.js';
+import { streamOf } from '../../support/batches.js';
+import { integer, pick, seededRandom } from '../../fixtures/random.js';
 
 /** The number and name of a package. */
 type Short = [no: number, name: string];
