@@ -96,6 +96,9 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
+/** Labels of the name of a policy: the current one, and that of 0.3.0, which the next release drops. */
+const POLICY_LABELS = ['policy', 'budget'];
+
 function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
   const connected =
     redis &&
@@ -109,17 +112,17 @@ function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
       'limit_requests_total',
       'Requests to which a rate limit applies, by outcome',
       () =>
-        [...stats].flatMap(([budget, { outcomes }]) =>
-          Object.entries(outcomes).map(([outcome, n]): Sample => [n, budget, outcome]),
+        [...stats].flatMap(([policy, { outcomes }]) =>
+          Object.entries(outcomes).map(([outcome, n]): Sample => [n, policy, policy, outcome]),
         ),
-      'budget',
+      ...POLICY_LABELS,
       'outcome',
     ),
     counter(
       'limit_fallbacks_total',
       'Rate-limit checks that this process counted because Redis failed or timed out',
-      () => [...stats].map(([budget, { fallbacks }]): Sample => [fallbacks, budget]),
-      'budget',
+      () => [...stats].map(([policy, { fallbacks }]): Sample => [fallbacks, policy, policy]),
+      ...POLICY_LABELS,
     ),
     gauge(
       'redis_connected',

@@ -6,6 +6,9 @@ import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
+/** Prefixes of the metrics of the served snapshot: the current one, and that of 0.3.0, which the next release drops. */
+const PREFIXES = ['snapshot', 'generation'];
+
 /** Metrics of the snapshot that is served. */
 export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   const meta = () => snapshots.current?.meta;
@@ -16,7 +19,6 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
       () => oneOf(SNAPSHOT_STATES, snapshots.state),
       'state',
     ),
-    gauge('generation_packages', 'Packages of the snapshot that is served', () => meta()?.total),
     gauge(
       'dataset_info',
       'Format of the dataset that is served',
@@ -26,21 +28,24 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
       },
       'format',
     ),
-    gauge('generation_taken_timestamp_seconds', 'When the snapshot that is served was taken', () =>
-      toSeconds(meta()?.taken_at),
-    ),
-    gauge('generation_built_timestamp_seconds', 'When the index that is served was created', () =>
-      toSeconds(snapshots.current && builtAt(snapshots.current.index)),
-    ),
-    gauge(
-      'generation_changes',
-      'Packages that differ from the previous snapshot; absent if it was not compared with one',
-      () => {
-        const counts = snapshots.current && changeCounts(snapshots.current.meta);
-        return counts && CHANGES.map((change): Sample => [counts[change], change]);
-      },
-      'change',
-    ),
+    ...PREFIXES.flatMap((prefix) => [
+      gauge(`${prefix}_packages`, 'Packages of the snapshot that is served', () => meta()?.total),
+      gauge(`${prefix}_taken_timestamp_seconds`, 'When the snapshot that is served was taken', () =>
+        toSeconds(meta()?.taken_at),
+      ),
+      gauge(`${prefix}_built_timestamp_seconds`, 'When the index that is served was created', () =>
+        toSeconds(snapshots.current && builtAt(snapshots.current.index)),
+      ),
+      gauge(
+        `${prefix}_changes`,
+        'Packages that differ from the previous snapshot; absent if it was not compared with one',
+        () => {
+          const counts = snapshots.current && changeCounts(snapshots.current.meta);
+          return counts && CHANGES.map((change): Sample => [counts[change], change]);
+        },
+        'change',
+      ),
+    ]),
     gauge(
       'changes_snapshots',
       'Snapshots that /changes can start from',

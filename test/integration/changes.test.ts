@@ -288,7 +288,7 @@ describe('The chain of snapshots', function () {
     expect(await recorded()).to.equal(false);
     expect((await replica.get('/stats')).headers.get('X-Snapshot-Changes')).to.equal(null);
     const metrics = await scrape(replica.server.metricsUrl);
-    for (const name of ['generation_changes', 'changes_snapshots'])
+    for (const name of ['snapshot_changes', 'changes_snapshots'])
       expect(metrics.all(name), name).to.deep.equal([]);
   });
 });

@@ -13,7 +13,7 @@ const ENV = { METRICS_PORT: '0', RATE_LIMIT_POINTS: '1000' };
 const TIMEOUT_MS = 30_000;
 
 /** Labels whose values are all present from the start, unlike those of `status` or `node`. */
-const FIXED_LABELS = ['budget', 'job', 'le', 'phase', 'state'];
+const FIXED_LABELS = ['job', 'le', 'phase', 'policy', 'state'];
 
 /** A metric that this Elasticsearch, which has no security, does not have: test/faults/security.test.ts reads it. */
 const OF_KEYS = 'registry_search_api_key_expiration_timestamp_seconds';
@@ -132,7 +132,7 @@ describe('Prometheus with two replicas', function () {
     for (const [expr, expected] of [
       [`sum(registry_search_http_request_duration_seconds_count{${registry}, route="/search"})`, 6],
       [`sum(registry_search_rebuilds_total{${registry}, outcome="rebuilt"})`, 2],
-      [`count(registry_search_generation_packages{${registry}} == 3)`, 2],
+      [`count(registry_search_snapshot_packages{${registry}} == 3)`, 2],
       ['count(count by (registry) ({__name__=~"registry_search_.*"}))', 1],
     ] as const) {
       await waitFor(async () => (await valueOf(expr)) === expected, `${expected} = ${expr}`, TIMEOUT_MS);

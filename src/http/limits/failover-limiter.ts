@@ -76,7 +76,7 @@ export class FailoverLimiter {
       } catch (error) {
         const { redis, log } = this.deps;
         const reason = `${describeRedisError(error, redis as Redis)}: counting locally`;
-        if (this.#localUntil === 0) log.warn({ err: error, budget: this.policy.name }, reason);
+        if (this.#localUntil === 0) log.warn({ err: error, policy: this.policy.name }, reason);
         // Other errors occur at once, so the next command can ask again.
         this.#localUntil = performance.now() + (error instanceof RedisTimeoutError ? RETRY_PAUSE_MS : 0);
       }
