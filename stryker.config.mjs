@@ -1,4 +1,4 @@
-// Mutation tests: `npm run test:mutation`. No kind of change is left out, not even that of texts.
+// Mutation tests: `npm test -- mutation`. No kind of change is left out, not even that of texts.
 export default {
   // Rules that unit tests reach.
   mutate: [

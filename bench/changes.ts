@@ -9,7 +9,7 @@ import { exitByGoals, report } from './goals.js';
 import { load, uncachedEnv } from './load.js';
 
 /**
- * `npm run bench:changes` measures how much comparing two snapshots costs a rebuild when one name in a
+ * `npm run bench -- changes` measures how much comparing two snapshots costs a rebuild when one name in a
  * hundred changed, and how long reading the changes takes, relative to cold searches of the same run. The
  * exit code is 1 if a goal was missed.
  */

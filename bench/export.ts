@@ -15,7 +15,7 @@ import type { ServerProcess } from './processes.js';
 import { searchP99 } from './search-p99.js';
 
 /**
- * `npm run bench:export` measures `/export`: memory of the server with fast and slow readers, searches beside it, and that the
+ * `npm run bench -- export` measures `/export`: memory of the server with fast and slow readers, searches beside it, and that the
  * file is a dataset without changes. The exit code is 1 if a goal was missed.
  */
 

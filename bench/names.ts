@@ -15,7 +15,7 @@ import { searchP99 } from './search-p99.js';
 import { typo } from './typos.js';
 
 /**
- * `npm run bench:names` measures look-alikes, exact names and walks by `next`, relative to cold searches of
+ * `npm run bench -- names` measures look-alikes, exact names and walks by `next`, relative to cold searches of
  * the same run. The exit code is 1 if a goal was missed.
  */
 

@@ -8,7 +8,7 @@ import { ServerProcess } from './processes.js';
 import { makeQueries } from '../test/fixtures/queries.js';
 
 /**
- * `npm run bench:sizing` measures the bytes per name and the processor time per search, and computes the
+ * `npm run bench -- sizing` measures the bytes per name and the processor time per search, and computes the
  * hardware for a number of names and searches. Processor time counts, not elapsed time, so other load matters
  * little.
  */

@@ -9,7 +9,7 @@ import { uncachedEnv } from './load.js';
 import { ServerProcess } from './processes.js';
 
 /**
- * `npm run bench:squats` makes a thousand names that could be mistaken for one of the bundled snapshot, of several kinds, and
+ * `npm run bench -- squats` makes a thousand names that could be mistaken for one of the bundled snapshot, of several kinds, and
  * counts how often `similar_packages` of the MCP server finds the original: within its ten results, or at all.
  */
 

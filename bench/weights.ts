@@ -17,7 +17,7 @@ import { BaselineClient, interleaveRounds, medianRatio } from './measure.js';
 import type { ServerProcess } from './processes.js';
 
 /**
- * `npm run bench:weights` measures what a document of weights costs: joining it, searches by weight relative to those in name
+ * `npm run bench -- weights` measures what a document of weights costs: joining it, searches by weight relative to those in name
  * order, and comparing two snapshots in which every weight differs. The exit code is 1 if a goal was missed.
  */
 

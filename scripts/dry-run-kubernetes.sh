@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `npm run test:kubernetes:server`: applies deploy/kubernetes to a real API server with --dry-run=server. Unlike the
-# schemas of `npm run test:kubernetes`, it knows the custom resources and runs admission. No node and no
+# `npm test -- kubernetes-server`: applies deploy/kubernetes to a real API server with --dry-run=server. Unlike the
+# schemas of `npm test -- kubernetes`, it knows the custom resources and runs admission. No node and no
 # controller runs. It builds the API server and kubectl from their Go module, once, which takes half an hour on
 # two processors and 4 GB of disk, so it is not part of `npm run check`. It needs Go 1.26 and etcd (Debian:
 # `etcd-server`). The last line is `N passed, N failed`, counted in resources.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `npm run test:faults`: two files at a time, and then those that need both processors. Arguments are passed to mocha.
+# `npm test -- faults`: two files at a time, and then those that need both processors. Arguments are passed to mocha.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then

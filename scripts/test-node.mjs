@@ -1,27 +1,28 @@
-// Runs an npm script on another version of Node: `npm run test:node -- 24`, or `npm run test:node -- 24 test:unit --bail`.
+// Runs tests on another version of Node: `npm test -- node 24`, or `npm test -- node 24 unit --bail`. After `--`, any command.
 // That version comes from the npm package `node`, which npm fetches once into its own cache.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { delimiter, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const [version, script = 'test', ...args] = process.argv.slice(2);
+const [version, ...args] = process.argv.slice(2);
+const [command, ...rest] = args[0] === '--' ? args.slice(1) : ['npm', 'test', '--', ...args];
 
 if (!/^\d+(\.\d+){0,2}$/.test(version ?? '')) {
-  console.error('usage: npm run test:node -- VERSION [SCRIPT [ARGUMENT…]], such as 20.19, 22 or 26');
+  console.error('usage: npm test -- node VERSION [GROUP [ARGUMENT…]], such as 20.19, 22 or 26');
   process.exit(2);
 }
 
 const { path, running } = obtain(version);
-console.log(`Node ${running}, ${path}: npm run ${[script, ...args].join(' ')}`);
+console.log(`Node ${running}, ${path}: ${[command, ...rest].join(' ')}`);
 
 // This version comes first on the PATH, so that it also runs what the tests start as `node` or by a shebang.
-const { status, signal } = spawnSync('npm', ['run', script, '--', ...args], {
+const { status, signal } = spawnSync(command, rest, {
   cwd: root,
   stdio: 'inherit',
   env: { ...process.env, PATH: `${dirname(path)}${delimiter}${process.env.PATH}` },
 });
-if (signal !== null) console.error(`npm run ${script} was ended by ${signal}`);
+if (signal !== null) console.error(`${command} was ended by ${signal}`);
 process.exit(status ?? 1);
 
 /** Finds the newest Node of a version: its path and its exact version. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `npm run test:kubernetes`: renders deploy/kubernetes with Kustomize and validates every resource against the
+# `npm test -- kubernetes`: renders deploy/kubernetes with Kustomize and validates every resource against the
 # schemas of the Kubernetes API, without a cluster. Both tools are installed once. Resources of operators have no
 # schema there; test/unit/kubernetes.test.ts checks what the service needs of them. The last line is
 # `N passed, N failed`, counted in resources.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `npm run test:workflows`: validates .github/workflows with actionlint. The last line is `N passed, N failed`, counted
+# `npm test -- workflows`: validates .github/workflows with actionlint. The last line is `N passed, N failed`, counted
 # in workflows.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -16,7 +16,7 @@ import { elasticsearchAsPeer, serviceAsPeer } from './service.js';
 import { createSqlite, openSqlite } from './sqlite.js';
 
 /**
- * `npm run bench:peers` runs the same searches on the service and on databases, each with the best schema that was
+ * `npm run bench -- peers` runs the same searches on the service and on databases, each with the best schema that was
  * found for it, and without the service. All results must be equal. Nothing is cached.
  */
 

@@ -9,7 +9,7 @@ import { findPaths } from '../../src/dev/paths.js';
 import { run } from '../../src/dev/run.js';
 
 /**
- * `npm run images:offline` provides the images of this project's containers on a machine that cannot pull
+ * `npm test -- images` provides the images of this project's containers on a machine that cannot pull
  * them. An image that is missing and cannot be pulled is built under the same name from packages of Debian,
  * npm and Maven Central. It behaves like the real one as far as this project uses it, and has a label with
  * its origin.
@@ -20,7 +20,7 @@ const DEBIAN = 'trixie';
 const PACKAGES = ['ca-certificates', 'curl', 'haproxy', 'redis-server', 'tcc', 'tini', 'wget'];
 const BASE_IMAGE = `package-registry-search-offline-base:${DEBIAN}`;
 
-const LABEL = 'package-registry-search.origin=npm run images:offline; not the official image';
+const LABEL = 'package-registry-search.origin=npm test -- images; not the official image';
 /** A build that takes longer is considered stuck. In milliseconds. */
 const BUILD_TIMEOUT_MS = 10 * 60_000;
 

@@ -13,7 +13,7 @@ import { pythonWith } from '../support/toolchains.js';
 import { waitFor } from '../support/wait-for.js';
 
 /**
- * `npm run test:schemathesis` tests a running service against its own `/openapi.json` with schemathesis,
+ * `npm test -- schemathesis` tests a running service against its own `/openapi.json` with schemathesis,
  * which generates valid and invalid requests from the document and checks every response against it. The last
  * line is `N passed, N failed`, counted in requests.
  */

@@ -10,7 +10,7 @@ export const ENGINES_TIMEOUT_MS = 20 * 60_000;
 
 const HEAP = '1g';
 
-/** Set by `npm run test:containers`, which accepts only containers. */
+/** Set by `npm test -- containers`, which accepts only containers. */
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
 /** A real engine that this process started. */
@@ -21,7 +21,7 @@ export interface StartedEngine extends Service {
 
 /**
  * Starts an Elasticsearch or a Redis of its own: a container if a Docker engine responds, otherwise the local one of
- * `npm start` (`npm run test:containers` fails instead).
+ * `npm start` (`npm test -- containers` fails instead).
  * @throws if it is not available: no test runs without real engines.
  */
 async function startEngine(kind: Kind): Promise<StartedEngine> {
@@ -54,7 +54,7 @@ const started: StartedEngine[] = [];
 
 /**
  * Before the tests of a run: starts the engines that all of its processes share, and sets the variables with their
- * addresses. Engines whose address is given are used as they are, except by `npm run test:containers`.
+ * addresses. Engines whose address is given are used as they are, except by `npm test -- containers`.
  */
 export async function provideEngines(): Promise<void> {
   for (const kind of KINDS) {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # With ES_DISTRIBUTION_TYPE=docker, Elasticsearch reads its settings from the environment.
 set -euo pipefail
-echo 'This Elasticsearch was assembled by `npm run images:offline`; it is not the official image.'
+echo 'This Elasticsearch was assembled by `npm test -- images`; it is not the official image.'
 
 cd /usr/share/elasticsearch
 export JAVA="$PWD/jdk/bin/java" ES_JAVA_HOME="$PWD/jdk" JAVA_TYPE=ES_JAVA_HOME ES_DISTRIBUTION_TYPE=docker
