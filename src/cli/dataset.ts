@@ -26,7 +26,7 @@ interface Options {
   output: string;
   /** Path of an earlier dataset, whose names keep their numbers. */
   earlier: string | undefined;
-  /** Date of the dataset; by default that of the list. */
+  /** Date of the dataset; by default the date of the list. */
   date: Date | undefined;
 }
 

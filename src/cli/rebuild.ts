@@ -23,7 +23,7 @@ const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
 interface Arguments {
   env: NodeJS.ProcessEnv;
-  /** Whether another dataset than that of the variables is given. */
+  /** Whether the arguments name another dataset than the variables. */
   isOther: boolean;
   options: StartOptions;
 }

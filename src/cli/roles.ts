@@ -10,7 +10,7 @@ import {
 /**
  * The privileges of the two keys of a registry: none on the cluster, and none on other indices. A privilege
  * on an alias does not apply to its index by name, so each role lists both. The patterns match the whole form
- * of the indices' names, because those of another registry may have the same prefix.
+ * of the indices' names, because another registry's indices may have the same prefix.
  */
 type Role = estypes.SecurityRoleDescriptor;
 

@@ -49,7 +49,7 @@ const SECRET_MUST = `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, w
 
 /**
  * A secret that clients send in a query string. A line end usually comes from a file or a manifest; U+FFFD
- * stands for bytes that are not UTF-8. Everybody knows how those of the example files begin.
+ * stands for bytes that are not UTF-8. The secrets of the example files begin with it, which everybody knows.
  */
 const secret = z
   .string()

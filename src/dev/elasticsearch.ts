@@ -48,7 +48,7 @@ rootLogger.appenderRef.console.ref = console
 interface NodeOptions extends StartOptions {
   /** Such as `1g`. */
   heap: string;
-  /** Settings that extend or override the usual ones, which are those of a single-node cluster. */
+  /** Settings that extend or override the defaults of a single-node cluster. */
   settings?: Record<string, unknown>;
   /** Headers of the requests that check whether it is ready. */
   headers?: Record<string, string>;
@@ -101,7 +101,7 @@ function launchCommand(jdk: string, home: string): string[] {
   return [join(jdk, 'bin', 'java'), ...options, 'org.elasticsearch.server.launcher.ServerLauncher'];
 }
 
-/** Options of Elasticsearch's JVM: its heap size, such as `1g`, and those of `ES_JAVA_OPTS`, which win. */
+/** Options of Elasticsearch's JVM: its heap size, such as `1g`, and the options in `ES_JAVA_OPTS`, which win. */
 export function javaOptions(heap: string, env: NodeJS.ProcessEnv): string {
   return `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`;
 }

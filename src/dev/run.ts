@@ -4,7 +4,7 @@ import type { Identity } from './paths.js';
 
 interface RunOptions {
   cwd?: string;
-  /** The whole environment; by default that of this process. */
+  /** The whole environment; by default this process's. */
   env?: NodeJS.ProcessEnv;
   runAs?: Identity | undefined;
   signal?: AbortSignal;

@@ -42,7 +42,7 @@ export const KINDS = Object.keys(SERVICES) as ServiceKind[];
 
 /**
  * Starts a real Elasticsearch or Redis: in Docker if available, otherwise from Maven Central.
- * @param options its `folder` is that of the data of both services.
+ * @param options its `folder` holds the data of both services.
  */
 export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
   const { name, variable, port, inDocker, asProcess } = SERVICES[kind];

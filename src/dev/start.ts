@@ -29,7 +29,7 @@ const HEAP = '1g';
 /** How long the first load may take to begin. The load itself fails if it makes no progress. */
 const LOAD_START_TIMEOUT_MS = 15 * 60_000;
 
-/** Variables that Node and downloads read, in addition to those of the service. */
+/** Variables that Node and downloads read, beside the service's own. */
 const READ_BY_OTHERS = [...PROXIES, 'NO_PROXY', 'no_proxy', 'NODE_EXTRA_CA_CERTS'];
 
 const print = (line: string) => console.log(line);

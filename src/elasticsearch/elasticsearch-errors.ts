@@ -52,7 +52,7 @@ const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
 
 /**
  * Whether a response comes from Elasticsearch, and not from a proxy: by a header that its responses have, except some errors,
- * such as those of a cluster that is read-only. That an index is missing needs the header: it ends a snapshot's service.
+ * for example of a read-only cluster. Trusts a missing-index error only with the header: it ends a snapshot's service.
  */
 export function isFromElasticsearch(
   status: number,

@@ -82,7 +82,7 @@ export function describeConnectionError(error: unknown): string | undefined {
   return `Elasticsearch does not respond at ELASTICSEARCH_URL (${error.message.trim()}): start it, or correct the address`;
 }
 
-/** The error that a response of Elasticsearch describes; empty if its body has none, as that of a HEAD request. */
+/** The error that a response of Elasticsearch describes; empty if the body has none, for example after a HEAD request. */
 export function errorIn({ body }: errors.ResponseError): { type?: unknown; reason?: string } {
   return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
 }
@@ -115,8 +115,8 @@ export class NotElasticsearchError extends errors.ConnectionError {
 const TOO_LARGE = 413;
 
 /**
- * Counts two kinds of responses as failures of the node: those of anything but Elasticsearch, because a proxy's 404 does not mean
- * that an index is absent, and those of a node that cannot look up API keys.
+ * Counts two kinds of responses as failures of the node: from anything but Elasticsearch, because a proxy's 404 does not mean
+ * that an index is absent, and from a node that cannot look up API keys.
  */
 class ElasticsearchConnection extends UndiciConnection {
   /** Why the last connection could not be opened. */

@@ -79,8 +79,8 @@ export function parseResponse(text: string, searches: number, index: string): Hi
 }
 
 /**
- * Replaces each entry by its number, which makes parsing three times as fast: base64 has no escapes. Half of the service's
- * time of an uncached search was that of `JSON.parse`.
+ * Replaces each entry by its number, which makes parsing three times as fast: base64 has no escapes. `JSON.parse` took half of the
+ * service's time of an uncached search.
  */
 function cutOutEntries(text: string): { entries: string[]; rest: string } {
   const [start = '', ...parts] = text.split(BEFORE_ENTRY);

@@ -22,7 +22,7 @@ export const CONNECTIONS_PER_NODE = 16;
  * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
  * seconds. If a node hangs, another one without a copy of the index may forward the search to it, so that two attempts can
  * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow. The last
- * attempt also gets what earlier ones have left of their time, and one that may not be retried the time of the others.
+ * attempt gets all remaining time; so does one that cannot be retried.
  */
 export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
 
@@ -123,7 +123,7 @@ export class SearchPool {
         pool: new Pool(origin, {
           connections: CONNECTIONS_PER_NODE,
           connect: { timeout: CONNECT_TIMEOUT_MS },
-          // `exchange` has its own timeout: those of undici have a resolution of half a second.
+          // `exchange` has its own timeout: undici's timeouts have a resolution of half a second.
           headersTimeout: 0,
           bodyTimeout: 0,
         }),

@@ -20,7 +20,7 @@ export interface CheckedPackages {
 interface CheckOptions {
   /** Counts duplicates. */
   badRows: BadRows;
-  /** Replace those of the list. */
+  /** Replace the weights of the list. */
   weights?: Weights | undefined;
   signal: AbortSignal;
 }

@@ -70,7 +70,7 @@ export async function requestWithRedirects(
 }
 
 /**
- * Sends a request on its own connection, or that of its proxy. Not with undici 7: under backpressure it treats the end of the
+ * Sends a request on its own connection, or on its proxy's. Not with undici 7: under backpressure it treats the end of the
  * connection as a failure, even after a complete response, or ends the process with an assertion
  * (nodejs/undici#5360).
  * @returns the response, whose body fails if the connection does.

@@ -46,7 +46,7 @@ export class PackageCheck {
     this.#template = urlTemplate?.split(/(\{\+?name\})/);
   }
 
-  /** Whether the numbers are those of the list, instead of positions. */
+  /** Whether numbers come from the list; otherwise they are positions. */
   get isNumbered(): boolean {
     return this.#isNumbered === true;
   }

@@ -64,7 +64,7 @@ export class PackageFile {
     return new PackageFile(await openTemporaryFile(), format, options, await createNameHash());
   }
 
-  /** Whether the numbers are those of the list, instead of positions. */
+  /** Whether numbers come from the list; otherwise they are positions. */
   get isNumbered(): boolean {
     return this.#check.isNumbered;
   }

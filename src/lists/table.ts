@@ -13,7 +13,7 @@ const MAX_BLOCKS = 2 ** 12;
 const LINK = 4;
 const NUMBER = 8;
 const HASH = 16;
-/** Where the text begins in the record of a text, and in that of a name. */
+/** Where the text begins in the record of a text, and in the record of a name. */
 const TEXT_BYTES = 8;
 const NAME_BYTES = 20;
 

@@ -18,7 +18,7 @@ const WEIGHTS = 'WEIGHTS_URL';
 /** How many bytes are searched for the first character. */
 const START_BYTES = 1024;
 
-/** Maximum number of names, that of a dataset. */
+/** Maximum number of names, the same as of a dataset. */
 const MAX_NAMES = 10_000_000;
 
 /** The members of a document of weights that have the name and the weight. */
@@ -46,7 +46,7 @@ export class Weights {
   /**
    * Reads a document: CSV with a header, or JSON lines, told apart by the first character. Of a repeated name, the larger weight
    * counts.
-   * @param format of the dataset, whose names are compared; those of `pypi` after normalisation (PEP 503).
+   * @param format of the dataset, whose names are compared; `pypi` names after normalisation (PEP 503).
    * @throws {DatasetError} which the caller says to be about the weights.
    */
   static async read(

@@ -96,7 +96,7 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
-/** Labels of the name of a policy: the current one, and that of 0.3.0, which the next release drops. */
+/** Labels of the name of a policy: the current one, and the one of 0.3.0, which the next release drops. */
 const POLICY_LABELS = ['policy', 'budget'];
 
 function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {

@@ -6,7 +6,7 @@ import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
-/** Prefixes of the metrics of the served snapshot: the current one, and that of 0.3.0, which the next release drops. */
+/** Prefixes of the metrics of the served snapshot: the current one, and the one of 0.3.0, which the next release drops. */
 const PREFIXES = ['snapshot', 'generation'];
 
 /** Metrics of the snapshot that is served. */

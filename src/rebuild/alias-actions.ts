@@ -2,7 +2,7 @@ import type { estypes } from '@elastic/elasticsearch';
 import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
- * The actions of `_aliases` requests. Elasticsearch applies those of one request completely or not at all, and every request
+ * The actions of `_aliases` requests. Elasticsearch applies all actions of one request, or none, and every request
  * contains its own precondition (`must_exist`): a process that was suspended for hours and lost its lock without noticing cannot
  * change what another one serves.
  */

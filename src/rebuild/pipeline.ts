@@ -49,14 +49,14 @@ export const NO_DATASET =
 export interface RebuildOptions {
   /** Accept a snapshot that is much smaller than the previous one. */
   force: boolean;
-  /** Build nothing if dataset and weights are those of the newest snapshot (`unchanged`), or if anything is `served`. */
+  /** Build nothing if dataset and weights equal the newest snapshot's (`unchanged`), or if anything is `served`. */
   skipIf?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the rebuild before the flip. */
   signal: AbortSignal;
-  /** The latest validators of documents that were downloaded in vain: their bytes had not changed. */
+  /** The latest validators of documents that were re-downloaded although unchanged. */
   seen?: SeenDataset | undefined;
-  /** Called with those of this download. */
+  /** Called with the validators of this download. */
   onSeen?: (seen: SeenDataset) => void;
   /** Called before the index is created, so that it can be removed if this process is killed. */
   onIndex?: (index: string) => void;

@@ -106,7 +106,7 @@ type ChangesQuery = Omit<z.output<typeof changesParams>, 'after'> & {
   after: string | undefined;
 };
 
-/** Binds cursors to their `since`; the prefix keeps them apart from those of a search. */
+/** Binds cursors to their `since`; the prefix keeps them apart from search cursors. */
 function cursorKey(since: string | undefined): string {
   return `changes ${since}`;
 }

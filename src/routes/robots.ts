@@ -5,7 +5,7 @@ import { bodyResponse } from '../http/response/response.js';
 /**
  * `GET /robots.txt`: crawlers may read the page, and not the API, whose pages have no end. The longest rule applies
  * (RFC 9309); to older crawlers, the first one.
- * @param paths those of the API, as in OpenAPI.
+ * @param paths the paths of the API, as in OpenAPI.
  */
 export function robots(paths: readonly string[]): Handler {
   const prefixes = paths.map((path) => path.replace(/\{.*/, ''));

@@ -8,7 +8,7 @@ import { PROJECT_FOLDER } from '../util/project-folder.js';
 /** The build's output folder for the web page: the bundled scripts of src/web, and its other files. */
 const FOLDER = new URL('dist/web/', PROJECT_FOLDER);
 
-/** Content types of served files. Others, such as those of the compiler, are not served. */
+/** Content types of served files. Other files, such as the compiler's, are not served. */
 const TYPES: Partial<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',

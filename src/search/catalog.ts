@@ -95,7 +95,7 @@ export class Catalog {
 
   /**
    * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by
-   * descending number. Packages that were removed since are omitted, and those of changes that were deleted.
+   * descending number. Omits packages that were removed since, and packages whose changes were deleted.
    * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async additions(snapshot: Snapshot, limit: number, requestId: string): Promise<Addition[]> {

@@ -159,7 +159,7 @@ export function similarNames(
   }));
 }
 
-/** Names whose folds differ by at most `edits` edits from that of `name` (optimal string alignment). */
+/** Names whose folds differ by at most `edits` edits from the fold of `name` (optimal string alignment). */
 function withinDistance(name: string, edits: number): Query {
   if (edits === 0) return { term: { 'name.fold': name } };
   return {

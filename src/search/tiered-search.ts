@@ -71,6 +71,6 @@ export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor
   const { name, weight } = decodeEntry(entries.at(-1) as string);
   const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';
   if (!byWeight) return { tier, name };
-  // In a snapshot without weights, the order is that of names.
+  // A snapshot without weights is in name order.
   return { tier: member === 'rank0' && weight !== undefined ? 'equals' : tier, name, weight: weight ?? 0 };
 }

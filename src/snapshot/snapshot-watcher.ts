@@ -158,7 +158,7 @@ export class SnapshotWatcher {
     clearTimeout(this.#timer);
   }
 
-  /** Reads the alias, after this call; after a flip, also that of the previous snapshot. Never throws: see `current`, `state`. */
+  /** Reads the alias, after this call; after a flip, also the alias of the previous snapshot. Never throws: see `current`, `state`. */
   refresh(): Promise<void> {
     return this.#looks.run();
   }

@@ -4,7 +4,7 @@ import { createRedactor } from './redact.js';
 const MAX_CAUSES = 5;
 
 /**
- * Describes an unexpected error for standard error: its stack and those of its causes, without secrets.
+ * Describes an unexpected error for standard error: its stack and the stacks of its causes, without secrets.
  * Node's own output would include all of its fields.
  */
 export function describeCrash(error: unknown, secrets: readonly string[]): string {

@@ -138,7 +138,7 @@ export function isChange(value: unknown): value is Change {
   return isPackage(value) && ['added', 'removed', 'updated'].includes((value as Change).change);
 }
 
-/** Expects a list of results. @param echoed members that tell this response from that of another request. */
+/** Expects a list of results. @param echoed members that distinguish this response from the response to another request. */
 export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results: T[] }> {
   return (body): body is { results: T[] } =>
     isObject(body) &&

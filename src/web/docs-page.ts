@@ -6,7 +6,7 @@ const explorer = byId('api');
 // The library does not resolve the server of the document, which is relative because a proxy may add a path prefix.
 explorer.setAttribute('server-url', new URL('.', document.baseURI).href);
 
-// Its image for menus is a `data:` URL, which the policy does not allow: menus look like those of the browser. And it
+// Its image for menus is a `data:` URL, which the policy does not allow: menus look like the browser's own. And it
 // moves even where the system asks for no motion.
 const styles = new CSSStyleSheet();
 styles.replaceSync(`

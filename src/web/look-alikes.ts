@@ -9,7 +9,7 @@ const MAX_REQUESTED = 50;
 /** A look-alike that is used so many times more is probably the package that was meant. */
 const MUCH_MORE = 100;
 
-/** A name that is easily mistaken for that of a package. */
+/** A name that is easily mistaken for a package's name. */
 export type LookAlike = Package & { isMuchMoreUsed: boolean };
 
 /** Names to suggest for a query without matches, nearest first. None if the request fails. */
@@ -18,7 +18,7 @@ export async function fetchSuggestions(query: string, signal: AbortSignal): Prom
 }
 
 /**
- * Names that are easily mistaken for that of a package, most used first. None if the request fails, or if little of
+ * Names that are easily mistaken for a package's name, most used first. None if the request fails, or if little of
  * the rate limit is left: it is for searches.
  */
 export async function fetchLookAlikes(original: Package, signal: AbortSignal): Promise<LookAlike[]> {

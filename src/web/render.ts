@@ -44,7 +44,7 @@ export function renderSuggestions(suggestions: readonly Package[], sort: Sort): 
   return [element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items))];
 }
 
-/** Names that are easily mistaken for that of a package, each with a link to a search for it. */
+/** Names that are easily mistaken for a package's name, each with a link to a search for it. */
 export function renderLookAlikes(lookAlikes: readonly LookAlike[], sort: Sort): HTMLElement {
   const items = lookAlikes.map((one) => {
     const link = linkToSearch(one, sort);
@@ -169,7 +169,7 @@ export function summaryOf(
   return suggestions.length > 0 ? [...none, ` ${pluralize(suggestions.length, 'similar name')}.`] : none;
 }
 
-/** A sentence with a query in it: isolated, so that its direction is not that of the sentence. */
+/** A sentence with a query in it: isolated, so that it keeps its own text direction. */
 export function quoting(before: string, query: string, after: string): Summary {
   // A U+2069 in the query ends the isolation of an inline element, but not of a box.
   const name = query.includes('\u2069') ? 'query boxed' : 'query';

@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The exit code, or the signal that has killed the process. */
 export type Exit = number | NodeJS.Signals;
 
-/** Makes the command that is run out of the one that would be. */
+/** Wraps a command before it is run. */
 export type Wrap = (command: readonly string[]) => string[];
 
 /** Runs a command, which is `"$@"`, in a script of the shell. */

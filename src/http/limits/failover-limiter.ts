@@ -22,7 +22,7 @@ export interface RateLimitStats {
 export interface RateLimiterDeps {
   /** Shared by all replicas; without it, each process counts separately. */
   redis: Redis | undefined;
-  /** Separates the keys of this registry from those of others on the same Redis. */
+  /** Separates the keys of this registry from other registries on the same Redis. */
   slug: string;
   log: Logger;
   /** By policy name. */

@@ -55,7 +55,7 @@ const CORS = {
 /** The endpoints with a secret. */
 const CLOSED_PATHS = new Set(['/get-bypass', '/rebuild']);
 
-/** Whether scripts of any origin may read the responses at a path, those of errors included. */
+/** Whether scripts of any origin may read the responses at a path, including errors. */
 export function isOpen(path: string): boolean {
   return !CLOSED_PATHS.has(path);
 }

@@ -50,7 +50,7 @@ export function shared(response: BodyResponse): BodyResponse {
   return { ...response, fields: fieldsOf(response.headers) };
 }
 
-/** 304: the client already has the response. @param headers those of the response that caches need, such as `ETag`. */
+/** 304: the client already has the response. @param headers the response headers that caches need, such as `ETag`. */
 export function notModified(headers: ResponseHeaders): HttpResponse {
   return { status: 304, headers };
 }

@@ -8,7 +8,7 @@ export const SERVER_TIMEOUTS = {
    * of its buffer is free, on Linux 1.4 MB of 4 MB: a client that reads 60 KB/s takes 18 to 28 s for each part.
    */
   inactive: 40_000,
-  /** Idle timeout, longer than that of common proxies: no connection is closed while a proxy sends a request. */
+  /** Idle timeout, longer than the idle timeout of common proxies: no connection is closed while a proxy sends a request. */
   keepAlive: 75_000,
   /** How long a client may take to close its side after its last response. Until then its input is discarded. */
   linger: 5_000,

@@ -123,7 +123,7 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const xz = await import('xz-decompress');
   const { XzReadableStream } = 'default' in xz ? xz.default : xz;
   try {
-    // Its types are those of browsers, which differ from Node's where both are known.
+    // It has the browsers' types, which differ from Node's where both are known.
     const stream: unknown = ReadableStream.from(source);
     const text = new XzReadableStream(stream as ConstructorParameters<typeof XzReadableStream>[0]);
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);

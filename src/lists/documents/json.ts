@@ -32,7 +32,7 @@ const LESS_THAN = 0x3c;
 /**
  * Reads some values of a JSON document, in batches, without holding the others.
  * @param paths of these values: member names separated by dots; the last one may be `*`, which stands for all members.
- * @param containers is filled with those of the values, also if they are empty.
+ * @param containers is filled with the containers of the values, also if they are empty.
  * @throws {InterruptedError} if the document is cut off. @throws {DatasetError} naming the byte if it is not JSON.
  */
 export async function* readJson(

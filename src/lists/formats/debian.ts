@@ -15,7 +15,7 @@ const LINE = /^([^\s:]+:|[ \t])/;
  * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed: stanzas
  * (deb822) of fields, one a line, each ended by an empty line; one of white space continues a field, as for apt. Repositories list
  * all versions of a package, and several architectures or components have the same one. CRAN's `PACKAGES` has the same form; its
- * versions compare like those of dpkg.
+ * versions compare as in dpkg.
  */
 export const debian: Format = {
   place: line,

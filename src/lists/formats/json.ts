@@ -16,36 +16,41 @@ const REPEATED_PAGE = 'the next page is one that was read before: check `next` i
 const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
 
+/** @param maxPages maximum number of pages. */
+export function jsonOf(maxPages: number): Format {
+  return {
+    place: (at) => `item ${at}`,
+    replaces: () => true,
+    async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
+      const pages = await Table.create();
+      /** Paths that no item has had yet. */
+      const absent = new Set(['version', 'weight'].filter((key) => key in paths) as ('version' | 'weight')[]);
+      const following: { url: string | undefined } = { url: documents.urls[0] };
+      for (let page = 1; following.url !== undefined; page++) {
+        const { url } = following;
+        if (pages.find(url) !== 0) throw new DatasetError(REPEATED_PAGE);
+        pages.add(url);
+        if (page > maxPages) throw new DatasetError(`there are more than ${maxPages} pages`);
+        const read = () => readPage(documents, url, page, paths, (next) => (following.url = next));
+        for await (const items of documents.reread(read)) {
+          for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
+          yield items;
+        }
+      }
+      documents.close();
+      for (const key of absent) {
+        throw new DatasetError(`no item has \`${paths[key]?.join('.')}\` (DATASET_JSON)`);
+      }
+    },
+  };
+}
+
 /**
  * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` says where things are. Further
  * pages are named by a member, by a token in a member, or by `Link` (RFC 8288). If packages are published while the pages are
- * read, one of them appears on two pages; the last one counts.
+ * read, one of them appears on two pages; the last entry wins.
  */
-export const json: Format = {
-  place: (at) => `item ${at}`,
-  replaces: () => true,
-  async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
-    const pages = await Table.create();
-    /** Paths that no item has had yet. */
-    const absent = new Set(['version', 'weight'].filter((key) => key in paths) as ('version' | 'weight')[]);
-    const following: { url: string | undefined } = { url: documents.urls[0] };
-    for (let page = 1; following.url !== undefined; page++) {
-      const { url } = following;
-      if (pages.find(url) !== 0) throw new DatasetError(REPEATED_PAGE);
-      pages.add(url);
-      if (page > MAX_PAGES) throw new DatasetError(`there are more than ${MAX_PAGES} pages`);
-      const read = () => readPage(documents, url, page, paths, (next) => (following.url = next));
-      for await (const items of documents.reread(read)) {
-        for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
-        yield items;
-      }
-    }
-    documents.close();
-    for (const key of absent) {
-      throw new DatasetError(`no item has \`${paths[key]?.join('.')}\` (DATASET_JSON)`);
-    }
-  },
-};
+export const json = jsonOf(MAX_PAGES);
 
 /** Reads the items of a page. @param onEnd called with the address of the next page, if there is one. */
 async function* readPage(

@@ -31,7 +31,7 @@ interface LineObject {
   isLossy: boolean;
 }
 
-/** Reads the objects of JSON lines. @throws {DatasetError} if the first line is that of another format. */
+/** Reads the objects of JSON lines. @throws {DatasetError} if the first line belongs to another format. */
 export async function* readObjects(source: AsyncIterable<Buffer>): AsyncGenerator<(LineObject | BadItem)[]> {
   let isFirst = true;
   for await (const { first, texts, invalid } of readLines(source)) {

@@ -41,10 +41,10 @@ export const npm: Format = {
 
 /** A page that is read. */
 interface Page {
-  /** Its last name; first that of the page before, which it begins with. */
+  /** Its last name; at first the last name of the page before, with which it begins. */
   last: string | undefined;
   rows: number;
-  /** Its `total_rows`: those of all pages. */
+  /** Its `total_rows`: the rows of all pages. */
   total: unknown;
 }
 

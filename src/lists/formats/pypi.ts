@@ -137,7 +137,7 @@ function nameOf(text: string, segment: string): string | undefined {
   return start !== undefined && segment.startsWith(start) ? segment : undefined;
 }
 
-/** Whether a path leads to a folder in that of a page. */
+/** Whether a path leads to a folder in the folder of a page. */
 function isIn(page: URL, path: string): boolean {
   const { href: folder } = new URL('.', page);
   const href = URL.canParse(path, folder) ? new URL(path, folder).href : '';

@@ -17,7 +17,7 @@ const METADATA = /^[^\s:]+:/;
 const HEAD_BYTES = 1024;
 const HEAD_END = /^---\s*$/m;
 
-/** Maximum size of the versions of a gem, a hundred times those of any, and what a line takes in addition. */
+/** Maximum size of the versions of a gem, a hundred times the largest real one, and the rest of a line. */
 const MAX_BYTES = 4 * 2 ** 20;
 const LINE_BYTES = 32;
 

@@ -19,7 +19,7 @@ interface NewIndex {
  * Creates an index from the file in `mappings/`, without replicas and refresh during the load. Warns of a lifecycle policy from an
  * index template: it may delete the index while it is served. Not every Elasticsearch knows the setting, so it cannot be overridden.
  * @throws {Error} if an index template gives it an alias of the registry, which would be served at once, or runtime fields, which
- * may hide those of the file.
+ * may hide the settings of the file.
  */
 export async function createIndex(
   client: Client,

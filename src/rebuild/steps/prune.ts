@@ -26,7 +26,7 @@ export async function listIndices(
 }
 
 /**
- * Deletes the index of a failed rebuild, if it exists, and that of its changes. Never throws: the next rebuild deletes what is
+ * Deletes the index of a failed rebuild, if it exists, and the index of its changes. Never throws: the next rebuild deletes what is
  * left.
  */
 export async function discardIndex(client: Client, alias: string, index: string, log: Logger): Promise<void> {
