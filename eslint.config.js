@@ -42,7 +42,7 @@ function forbidden(layer) {
 }
 
 export default tseslint.config(
-  { ignores: ['dist/', 'coverage/', 'node_modules/', 'test/clients/reader.ts'] },
+  { ignores: ['dist/', 'coverage/', 'node_modules/', 'test/api/clients/reader.ts'] },
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: {
@@ -117,7 +117,7 @@ export default tseslint.config(
       'test/upgrade/*.ts',
       'test/browser/browser.ts',
       'bench/*.ts',
-      'test/images/offline.ts',
+      'test/deploy/images/offline.ts',
     ],
     rules: { 'no-restricted-properties': 'off' },
   },

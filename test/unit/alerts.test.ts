@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 
-/** What the rules do is tested by test/monitoring. */
+/** What the rules do is tested by test/deploy/monitoring. */
 
 interface Rules {
   groups: { rules: { alert: string; annotations: { runbook_url: string } }[] }[];

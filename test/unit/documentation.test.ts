@@ -150,10 +150,7 @@ describe('The documentation', () => {
           /(?<![\w./-])((?:src|test|docs|deploy|mappings|bench|scripts|data|datasets|fixtures)\/[\w./-]*\w)/g,
         );
         expect(files.filter((file) => !exists(file))).to.deep.equal([]);
-        const suites = matches(
-          codeSpansOf(markdown),
-          /^((?:unit|integration|serial|faults|browser|containers)\/[\w/-]+)$/g,
-        );
+        const suites = matches(codeSpansOf(markdown), /^((?:unit|integration|faults|browser)\/[\w/-]+)$/g);
         const absent = suites.filter((suite) => !exists(`test/${suite}.test.ts`) && !exists(`test/${suite}`));
         expect(absent).to.deep.equal([]);
       });

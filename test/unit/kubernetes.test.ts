@@ -10,7 +10,7 @@ import { isAllowed, type Endpoint, type NetworkPolicy } from '../support/network
 
 /**
  * The manifests in `deploy/kubernetes`, as files: this needs neither a cluster nor Kustomize.
- * `scripts/validate-kubernetes.sh` renders them and validates them against the schemas of the API.
+ * `test/deploy/kubernetes/validate.sh` renders them and validates them against the schemas of the API.
  */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { run } from '../../src/dev/run.js';
 
 const FOLDER = fileURLToPath(new URL('../../.github/', import.meta.url));
-const RELEASE_NOTES = fileURLToPath(new URL('../../scripts/release-notes.sh', import.meta.url));
+const RELEASE_NOTES = fileURLToPath(new URL('../../.github/release-notes.sh', import.meta.url));
 
 /** The texts of all files of a kind, by path. */
 function filesNamed(pattern: RegExp): [string, string][] {
@@ -63,7 +63,7 @@ describe('.github', () => {
   });
 });
 
-describe('scripts/release-notes.sh', () => {
+describe('.github/release-notes.sh', () => {
   const { version } = packageJson;
   const refused = (tag: string) =>
     run(RELEASE_NOTES, [tag]).then(

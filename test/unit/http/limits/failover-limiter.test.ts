@@ -14,7 +14,7 @@ const EARLY_TIMER_MS = 20;
 const LIMIT = 5;
 const PASSED: Reply = [1, 0, 60_000];
 
-// With a real Redis: test/integration/limits.test.ts, test/serial/rate-limits.test.ts, test/faults/redis-outages.test.ts.
+// With a real Redis: test/integration/limits.test.ts, test/integration/serial/rate-limits.test.ts, test/faults/redis-outages.test.ts.
 describe('FailoverLimiter', () => {
   let respond: () => Promise<Reply>;
   /** Clients whose checks were sent to Redis, and commands. */

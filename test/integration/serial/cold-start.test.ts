@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { snapshotIdOf } from '../../src/snapshot/index-names.js';
-import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
-import { servedIndex } from '../support/served-index.js';
-import { newSlug, REBUILD, startService, type Service } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
+import { snapshotIdOf } from '../../../src/snapshot/index-names.js';
+import { bundledPackages, datasetFile, toCsv } from '../../support/datasets.js';
+import { servedIndex } from '../../support/served-index.js';
+import { newSlug, REBUILD, startService, type Service } from '../../support/service.js';
+import { waitFor } from '../../support/wait-for.js';
 
 describe('A cold start of three replicas at once', function () {
   this.timeout(120_000);

@@ -2,7 +2,7 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { MCP_PROGRAM, startMcp } from '../support/mcp-client.js';
+import { MCP_PROGRAM, startMcp } from '../../support/mcp-client.js';
 
 describe('The MCP server', () => {
   it('is one file that starts within a second', async () => {

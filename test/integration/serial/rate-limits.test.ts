@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect } from 'chai';
-import { packagesNamed } from '../support/datasets.js';
-import { useOwnEngine } from '../support/engines.js';
-import { expectProblem } from '../support/expect-problem.js';
-import { flood, FLOOD_POINTS, useReplicas } from '../support/flood.js';
-import { scrape } from '../support/metrics.js';
-import { spawnReplica } from '../support/replicas.js';
-import { request, useService, type Service } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
+import { packagesNamed } from '../../support/datasets.js';
+import { useOwnEngine } from '../../support/engines.js';
+import { expectProblem } from '../../support/expect-problem.js';
+import { flood, FLOOD_POINTS, useReplicas } from '../../support/flood.js';
+import { scrape } from '../../support/metrics.js';
+import { spawnReplica } from '../../support/replicas.js';
+import { request, useService, type Service } from '../../support/service.js';
+import { waitFor } from '../../support/wait-for.js';
 
 const as = (ip: string) => ({ headers: { 'X-Forwarded-For': ip } });
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { run } from '../../src/dev/run.js';
-import { packagesNamed } from '../support/datasets.js';
-import { useService } from '../support/service.js';
+import { run } from '../../../src/dev/run.js';
+import { packagesNamed } from '../../support/datasets.js';
+import { useService } from '../../support/service.js';
 
 /** The Inspector needs Node 22.19, which comes from the npm package `node`, as in scripts/test-node.mjs. */
 const INSPECTOR = ['--package=node@22', '--package=@modelcontextprotocol/inspector@2.12.0'];

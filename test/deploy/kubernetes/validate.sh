@@ -4,7 +4,7 @@
 # schema there; test/unit/kubernetes.test.ts checks what the service needs of them. The last line is
 # `N passed, N failed`, counted in resources.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../../.."
 
 # Newer releases may need a newer Go.
 KUSTOMIZE=v5.7.1
@@ -18,8 +18,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 kustomize=$(scripts/go-tool.sh "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE")
-digest=$(sha256sum test/kubernetes/requirements.txt)
-python=$(scripts/python-environment.sh "$cache/kubernetes-validate-${digest:0:12}" --requirement test/kubernetes/requirements.txt)
+digest=$(sha256sum test/deploy/kubernetes/requirements.txt)
+python=$(scripts/python-environment.sh "$cache/kubernetes-validate-${digest:0:12}" --requirement test/deploy/kubernetes/requirements.txt)
 
 # A folder that cannot be rendered counts as one failure.
 unrendered=()

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { packagesNamed } from '../support/datasets.js';
-import { expectProblem } from '../support/expect-problem.js';
-import { useProxiedService } from '../support/proxied-service.js';
-import { getRequest, useConnections } from '../support/raw-connection.js';
-import { waitFor } from '../support/wait-for.js';
+import { packagesNamed } from '../../support/datasets.js';
+import { expectProblem } from '../../support/expect-problem.js';
+import { useProxiedService } from '../../support/proxied-service.js';
+import { getRequest, useConnections } from '../../support/raw-connection.js';
+import { waitFor } from '../../support/wait-for.js';
 
 /** Searches that run, and that wait, at a time. */
 const RUNNING = 16;

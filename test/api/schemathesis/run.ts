@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { datasetServer, heldBack } from '../support/dataset-server.js';
-import { bundledPackages, datasetFile, toCsv } from '../support/datasets.js';
-import { provideEngines, stopEngines, useFastStartingJvm } from '../support/engines.js';
-import { newSlug, request, startService, type Service } from '../support/service.js';
-import { pythonWith } from '../support/toolchains.js';
-import { waitFor } from '../support/wait-for.js';
+import { datasetServer, heldBack } from '../../support/dataset-server.js';
+import { bundledPackages, datasetFile, toCsv } from '../../support/datasets.js';
+import { provideEngines, stopEngines, useFastStartingJvm } from '../../support/engines.js';
+import { newSlug, request, startService, type Service } from '../../support/service.js';
+import { pythonWith } from '../../support/toolchains.js';
+import { waitFor } from '../../support/wait-for.js';
 
 /**
  * `npm test -- schemathesis` tests a running service against its own `/openapi.json` with schemathesis,

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { ELASTICSEARCH_IMAGE } from '../../src/dev/docker.js';
-import { run } from '../../src/dev/run.js';
-import { Compose } from '../support/compose.js';
-import { bundledPackages } from '../support/datasets.js';
-import { startMcp } from '../support/mcp-client.js';
-import { LoadGenerator } from '../support/load-generator.js';
-import { RawConnection } from '../support/raw-connection.js';
-import { waitFor } from '../support/wait-for.js';
+import { ELASTICSEARCH_IMAGE } from '../../../src/dev/docker.js';
+import { run } from '../../../src/dev/run.js';
+import { Compose } from '../../support/compose.js';
+import { bundledPackages } from '../../support/datasets.js';
+import { startMcp } from '../../support/mcp-client.js';
+import { LoadGenerator } from '../../support/load-generator.js';
+import { RawConnection } from '../../support/raw-connection.js';
+import { waitFor } from '../../support/wait-for.js';
 
 const SECRET = 'secret-for-tests';
 /** As in sibling-dataset.yml. */
@@ -29,7 +29,7 @@ const SETTINGS = {
 };
 /** Open files that these files give to a container. */
 const OPEN_FILES = 65_535;
-const SIBLING_FILES = ['deploy/siblings.yml', 'test/containers/sibling-dataset.yml'];
+const SIBLING_FILES = ['deploy/siblings.yml', 'test/deploy/containers/sibling-dataset.yml'];
 const TOTAL = bundledPackages().length;
 const SIBLING = { total_sibling_packages: 3, source: 'sibling.example' };
 
@@ -141,7 +141,7 @@ describe('docker-compose.yml', function () {
   });
 
   it('has the MCP server, which the commands of docs/agents.md write to a file', async () => {
-    const guide = await readFile(new URL('../../docs/agents.md', import.meta.url), 'utf8');
+    const guide = await readFile(new URL('../../../docs/agents.md', import.meta.url), 'utf8');
     const commands = [...guide.matchAll(/^docker ([^#\n]+)/gm)].map(([, args = '']) =>
       args.trim().split(/ +/),
     );
@@ -271,7 +271,7 @@ describe('docker-compose.yml', function () {
 
   describe('with deploy/cluster.env', () => {
     before(async () => {
-      const files = (await limitsSuffice()) ? [] : ['test/containers/low-limits.yml'];
+      const files = (await limitsSuffice()) ? [] : ['test/deploy/containers/low-limits.yml'];
       await compose.configure(['example.env', 'cluster.env'], settings, files);
       const services = ['elasticsearch-2', 'elasticsearch-3', 'proxy'];
       await compose.run('up', '-d', '--remove-orphans', ...services);

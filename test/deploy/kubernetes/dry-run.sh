@@ -5,7 +5,7 @@
 # two processors and 4 GB of disk, so it is not part of `npm run check`. It needs Go 1.26 and etcd (Debian:
 # `etcd-server`). The last line is `N passed, N failed`, counted in resources.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../../.."
 
 KUBERNETES=1.37.2
 # Their modules have the definitions of the custom resources.

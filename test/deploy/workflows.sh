@@ -2,7 +2,7 @@
 # `npm test -- workflows`: validates .github/workflows with actionlint. The last line is `N passed, N failed`, counted
 # in workflows.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 # Newer releases need a newer Go than scripts/go.sh.
 actionlint=$(scripts/go-tool.sh github.com/rhysd/actionlint/cmd/actionlint@v1.7.11)

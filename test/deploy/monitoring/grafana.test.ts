@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { packagesNamed } from '../support/datasets.js';
-import { interpolate, panels } from '../support/grafana.js';
-import { usePrometheus } from '../support/prometheus.js';
-import { useService } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
+import { packagesNamed } from '../../support/datasets.js';
+import { interpolate, panels } from '../../support/grafana.js';
+import { usePrometheus } from '../../support/prometheus.js';
+import { useService } from '../../support/service.js';
+import { waitFor } from '../../support/wait-for.js';
 
 /** Until Prometheus has scraped every metric twice, in milliseconds. Rates need two samples. */
 const TIMEOUT_MS = 60_000;

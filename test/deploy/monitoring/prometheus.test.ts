@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { packagesNamed, toCsv } from '../support/datasets.js';
-import { DEPLOY, runInstalled, usePrometheus } from '../support/prometheus.js';
-import { startService, useService, type Service } from '../support/service.js';
-import { waitFor } from '../support/wait-for.js';
+import { packagesNamed, toCsv } from '../../support/datasets.js';
+import { DEPLOY, runInstalled, usePrometheus } from '../../support/prometheus.js';
+import { startService, useService, type Service } from '../../support/service.js';
+import { waitFor } from '../../support/wait-for.js';
 
 /** With a limit, because without one there are no metrics of it. */
 const ENV = { METRICS_PORT: '0', RATE_LIMIT_POINTS: '1000' };

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { run } from '../../src/dev/run.js';
-import { packagesNamed } from '../support/datasets.js';
-import { useService } from '../support/service.js';
+import { run } from '../../../src/dev/run.js';
+import { packagesNamed } from '../../support/datasets.js';
+import { useService } from '../../support/service.js';
 import {
   buildGo,
   buildJava,
@@ -13,7 +13,7 @@ import {
   generateClients,
   lintOpenApi,
   pythonWith,
-} from '../support/toolchains.js';
+} from '../../support/toolchains.js';
 
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
