@@ -194,6 +194,16 @@ describe('The documentation', () => {
     expect(words.reduce((sum, count) => sum + count, 0)).to.be.at.most(MAX_WORDS);
   });
 
+  it('has all folders of src in its table of folders', () => {
+    const [, table = ''] = /^## Folders\n+```\n(.*?)^```/ms.exec(read('CONTRIBUTING.md')) ?? [];
+    const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    const named = table.split('\n').flatMap((line) => line.slice(0, 24).match(/[a-z]+/g) ?? []);
+    expect(folders).to.include.members(['http', 'lists']);
+    expect(missing(folders, named)).to.deep.equal([]);
+  });
+
   it('describes every variable of the configuration', () => {
     expect(configuration()).to.include.members(['PORT', 'CHANGES_RETENTION']);
     expect(missing(configuration(), variablesIn(read('docs/configuration.md')))).to.deep.equal([]);
