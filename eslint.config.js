@@ -25,8 +25,8 @@ const LAYERS = [
   'cli',
 ];
 
-/** Imports of `layer` that would point the other way. */
-function forbidden(layer) {
+/** The rule against imports of later layers. */
+function ruleOf(layer) {
   const later = LAYERS.slice(LAYERS.indexOf(layer) + 1).map((other) => other.split('/').at(-1));
   const regex = `^\\.\\./(?:.*/)?(?:${[...later, 'dev', 'mcp', 'web'].join('|')})/|^(?:\\.\\./)+(?:app|main|server|server-process)\\.js$`;
   const message = `${layer} comes before it in LAYERS: import its types only, or move what both need.`;
@@ -80,7 +80,7 @@ export default tseslint.config(
       ],
     },
   },
-  ...LAYERS.map(forbidden),
+  ...LAYERS.map(ruleOf),
   // Clients of the HTTP API: they share only helpers with the service.
   ...['mcp', 'web'].map((client) => ({
     files: [`src/${client}/**/*.ts`],

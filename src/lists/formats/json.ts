@@ -7,7 +7,7 @@ import { Table } from '../table.js';
 import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './format.js';
 
 /** Maximum number of pages, by the contract. */
-const MAX_PAGES = 100_000;
+export const MAX_PAGES = 100_000;
 
 /** A token in `next` without a parameter is taken for an address. */
 const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
@@ -16,8 +16,8 @@ const REPEATED_PAGE = 'the next page is one that was read before: check `next` i
 const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
 
-/** @param maxPages maximum number of pages. */
-export function jsonOf(maxPages: number): Format {
+/** @param maxPages maximum number of pages: tests use a lower one than `json`. */
+export function jsonFormat(maxPages: number): Format {
   return {
     place: (at) => `item ${at}`,
     replaces: () => true,
@@ -50,7 +50,7 @@ export function jsonOf(maxPages: number): Format {
  * pages are named by a member, by a token in a member, or by `Link` (RFC 8288). If packages are published while the pages are
  * read, one of them appears on two pages; the last entry wins.
  */
-export const json = jsonOf(MAX_PAGES);
+export const json = jsonFormat(MAX_PAGES);
 
 /** Reads the items of a page. @param onEnd called with the address of the next page, if there is one. */
 async function* readPage(

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import type { JsonPaths } from '../../../../src/config/json-paths.js';
 import { Document, Documents } from '../../../../src/lists/documents/documents.js';
-import { jsonOf } from '../../../../src/lists/formats/json.js';
+import { jsonFormat, MAX_PAGES } from '../../../../src/lists/formats/json.js';
 import { convert, cutOff, inTurn, useListServer, type Answer } from '../../../support/list-server.js';
 
 describe('The format json', () => {
@@ -106,12 +106,13 @@ describe('The format json', () => {
     }
     const pages = new Pages(['http://127.0.0.1/list'], { transfer, maxBytes: 1000, reservedBytes: 0 });
     const read = async () => {
-      const items = jsonOf(1000).read(pages, { jsonPaths: next, packageUrlTemplate: undefined });
+      const items = jsonFormat(1000).read(pages, { jsonPaths: next, packageUrlTemplate: undefined });
       for await (const batch of items) expect(batch.length).to.be.at.most(1);
     };
     const failure = await read().catch((error: unknown) => error);
     expect(failure).to.include({ name: 'DatasetError', message: 'there are more than 1000 pages' });
     expect(opened).to.equal(1000);
+    expect(MAX_PAGES, 'by the contract').to.equal(100_000);
   });
 
   it('is rejected at an address that is not of its origin, which is named without secrets', async () => {
