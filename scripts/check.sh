@@ -1,14 +1,48 @@
 #!/usr/bin/env bash
-# `npm run check`, and all of CI: everything that a change must pass. Needs a Debian machine with Node, Maven and a
-# JDK 21+, and root if no Docker engine runs. The last line is `N passed, N failed`.
+# check.sh: `npm run check`, and all of CI: everything that a change must pass. check.sh nightly: `npm run check:nightly`, what
+# takes its time from size or duration. Both need a Debian machine with Node, Maven and a JDK 21+, and root if no Docker engine
+# runs or a program is missing. The last line is `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+# Installs the programs that the checks need and that are missing, and builds the images.
+prepare() {
+  local missing=()
+  if [ -z "${CHROMIUM:-}" ] && ! command -v chromium-headless-shell >/dev/null; then
+    missing+=(chromium-headless-shell fonts-liberation)
+  fi
+  command -v haproxy >/dev/null || missing+=(haproxy)
+  command -v wrk >/dev/null || missing+=(wrk)
+  command -v promtool >/dev/null || missing+=(prometheus)
+  if ((${#missing[@]} > 0)); then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+  fi
+  scripts/with-docker.sh npm test --silent -- images
+}
+
+if [ "${1:-}" = nightly ]; then
+  node scripts/setup.mjs --build
+  prepare
+  source scripts/test-runs.sh
+  # One after the other, because most of them measure.
+  run guard npm run --silent bench:guard
+  run mutation sh -c "npm test --silent -- mutation && echo '1 passed, 0 failed'"
+  run million-names npm test --silent -- browser-million
+  # Slower than the full soak, because it starts with cold JVMs.
+  run soak npm run --silent soak -- --reads 24000 --rate 100 --short
+  run upgrade npm test --silent -- upgrade
+  run cluster npm test --silent -- cluster
+  run histories env CHANGES_SEQUENCES=60 UNATTENDED_SECONDS=300 npx mocha test/faults/{changes,unattended}.test.ts
+  run containers scripts/with-docker.sh npm test --silent -- containers-all
+  conclude guard mutation million-names soak upgrade cluster histories containers
+fi
+
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then
   node scripts/setup.mjs --build
   # The lint takes as long as the other two.
   printf '%s\n' 'run lint' 'run typecheck' 'exec prettier -- --check .' | xargs -P 2 -L 1 npm --silent
-  scripts/install-tools.sh
-  scripts/with-docker.sh npm test --silent -- images
+  prepare
   # The tests below share one Elasticsearch and one Redis, except those that start their own.
   exec npx tsx test/support/with-engines.ts scripts/check.sh
 fi

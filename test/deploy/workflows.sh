@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # Newer releases need a newer Go than scripts/go.sh.
-actionlint=$(scripts/go-tool.sh github.com/rhysd/actionlint/cmd/actionlint@v1.7.11)
+actionlint=$(scripts/go.sh github.com/rhysd/actionlint/cmd/actionlint@v1.7.11)
 
 passed=0
 failures=()

@@ -60,7 +60,7 @@ export async function generateClients(
  */
 export async function buildGo(folder: string): Promise<string> {
   const { programs } = findPaths(process.env);
-  const go = await installed('go.sh', join(programs, 'go'));
+  const go = await installed('go.sh');
   const program = join(folder, 'program');
   const env = { GOTOOLCHAIN: 'local', GOCACHE: join(programs, 'go-objects'), CGO_ENABLED: '0' };
   const options = { cwd: folder, env: { ...process.env, ...env } };

@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-kustomize=$(scripts/go-tool.sh "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE")
+kustomize=$(scripts/go.sh "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE")
 digest=$(sha256sum test/deploy/kubernetes/requirements.txt)
 python=$(scripts/python-environment.sh "$cache/kubernetes-validate-${digest:0:12}" --requirement test/deploy/kubernetes/requirements.txt)
 
