@@ -1,17 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
-import { Catalog } from './search/catalog.js';
 import { SnapshotExports } from './search/export.js';
-import { SearchRunner } from './search/search-runner.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
-import { readNameSample } from './search/name-sample.js';
-import { TierPredictor } from './search/tier-predictor.js';
 import { CONNECTIONS_PER_NODE, SearchPool } from './elasticsearch/search-pool.js';
 import { lacksPrivilege } from './elasticsearch/lacks-privilege.js';
-import { readConfig } from './config/config.js';
-import { changesIndexOf } from './snapshot/index-names.js';
+import { readConfig, type Config } from './config/config.js';
+import { aliasOf, changesIndexOf } from './snapshot/index-names.js';
 import { ResponseCache } from './read/response-cache.js';
 import { HttpServer } from './http/server/http-server.js';
 import type { ServerTimeouts } from './http/server/timeouts.js';
@@ -21,13 +17,12 @@ import type { Logger } from './util/log.js';
 import { describeOpenFiles } from './util/open-files.js';
 import { Metrics } from './metrics/metrics.js';
 import { createMetricsServer } from './metrics/metrics-server.js';
-import { collectors, type Watched } from './metrics/collectors.js';
-import { rebuildContextOf } from './rebuild/rebuild-context.js';
+import { collectors } from './metrics/collectors.js';
+import { connect, type Connections } from './rebuild/rebuild-context.js';
 import type { ProgressReport } from './rebuild/process/progress.js';
-import { RebuildScheduler } from './rebuild/process/rebuild-scheduler.js';
-import { RebuildService } from './rebuild/process/rebuild-service.js';
+import type { RebuildService } from './rebuild/process/rebuild-service.js';
+import { Registry } from './registry/registry.js';
 import { reportWrongVersion } from './elasticsearch/connection-check.js';
-import { createServiceContext, type ServiceContext } from './registry/service-context.js';
 
 /** Maximum number of queued searches: about half a second of work. */
 const MAX_WAITING_SEARCHES = 256;
@@ -88,38 +83,28 @@ interface ServerOptions {
 export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions): Promise<RunningServer> {
   const config = readConfig(env);
   const { log } = options;
-  const context = await createServiceContext(config, log, LIMITS_ARE_LOCAL);
-  const { alias, snapshots, redis } = context;
-  if (redis === undefined)
+  const connections = await connect(config, log, LIMITS_ARE_LOCAL);
+  if (connections.redis === undefined)
     log.warn('REDIS_URL is not set: rate limits and the rebuild lock are local (single replica only)');
   const tooFewFiles = describeOpenFiles(config.maxConnections);
   if (tooFewFiles !== undefined) log.warn(tooFewFiles);
   const stopping = new AbortController();
-  const rebuildContext = rebuildContextOf(context);
-  const rebuilds = new RebuildService(rebuildContext, {
+  const { registry, server, metricsServer, pools } = createServers(
     env,
-    onProgress: options.onRebuild,
-  });
-  const { apiKey, rebuildApiKey } = config.elasticsearch;
-  const keys = [
-    { name: 'reading', client: context.reader, apiKey },
-    { name: 'rebuilding', client: rebuildContext.client, apiKey: rebuildApiKey },
-  ];
-  const { server, metricsServer, pools } = createServers(
-    context,
-    { rebuilds, keys },
+    config,
+    connections,
     options,
     stopping.signal,
   );
-  const scheduler = new RebuildScheduler(rebuilds, snapshots, log);
+  const { snapshots, rebuilds } = registry;
 
   const end = async () => {
     stopping.abort();
-    await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
+    await Promise.all([server.stop(), registry.stopRebuilds()]);
     snapshots.stop();
     // The last request may have started a rebuild.
     await rebuilds.stop();
-    await Promise.all([rebuildContext.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
+    await Promise.all([connections.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
     return true;
   };
   const stop = () => Promise.race([end(), pause(STOP_MS, false, { ref: false })]);
@@ -136,19 +121,19 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   }
   void reportWrongVersion(config.elasticsearch, log, stopping.signal);
   if (config.changesRetention > 0) {
-    warnOfOldKeys(context).catch((error: unknown) => {
+    warnOfOldKeys(config, log).catch((error: unknown) => {
       log.warn({ err: error }, 'the privileges of the keys could not be read');
     });
   }
-  scheduler.start(config.rebuild.intervalSeconds);
-  log.info({ url, metricsUrl, alias }, 'listening');
+  registry.startRebuilds();
+  log.info({ url, metricsUrl, alias: snapshots.alias }, 'listening');
   return { url, metricsUrl, snapshots, rebuilds, stop };
 }
 
 /** Logs which key lacks privileges for `/changes`, as keys of earlier releases do. */
-async function warnOfOldKeys({ alias, config, log }: ServiceContext): Promise<void> {
-  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
-  const index = changesIndexOf(alias, ANY_SNAPSHOT);
+async function warnOfOldKeys({ elasticsearch, registry }: Config, log: Logger): Promise<void> {
+  const { nodes, apiKey, rebuildApiKey } = elasticsearch;
+  const index = changesIndexOf(aliasOf(registry.slug), ANY_SNAPSHOT);
   for (const [variable, key, privilege] of [
     ['ELASTICSEARCH_API_KEY', apiKey, 'read'],
     ['ELASTICSEARCH_REBUILD_API_KEY', rebuildApiKey, 'create_index'],
@@ -158,15 +143,17 @@ async function warnOfOldKeys({ alias, config, log }: ServiceContext): Promise<vo
   }
 }
 
-/** Creates the app, its dependencies, and its servers, which do not listen yet. */
+/** Creates the registry, the app, what belongs to the process, and its servers, which do not listen yet. */
 function createServers(
-  { config, snapshots, reader, redis }: ServiceContext,
-  { rebuilds, keys }: Pick<Watched, 'rebuilds' | 'keys'>,
-  { log, timeouts }: ServerOptions,
+  env: NodeJS.ProcessEnv,
+  config: Config,
+  connections: Connections,
+  { log, timeouts, onRebuild }: ServerOptions,
   stopping: AbortSignal,
 ) {
-  const { nodes, apiKey } = config.elasticsearch;
+  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
+  const { reader, client, redis } = connections;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
   const pool = new SearchPool({ nodes, apiKey }, { onSearch: metrics?.observeSearch });
   const exportPool = new SearchPool(
@@ -188,7 +175,8 @@ function createServers(
     new ConcurrencyLimiter({ running: MAX_EXPORTS, waiting: 0 }),
     log,
   );
-  const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
+  const registry = new Registry(config, { connections, pool, limiters, log, env, onRebuild });
+  const { catalog, snapshots, rebuilds } = registry;
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const app = createApp({
@@ -196,7 +184,7 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog: new Catalog(pool, snapshots, predictor, new SearchRunner(limiters, snapshots, log)),
+    catalog,
     exports,
     cache,
     snapshots,
@@ -210,6 +198,15 @@ function createServers(
     config.maxConnections,
     timeouts,
   );
+  const keys = [
+    { name: 'reading', client: reader, apiKey },
+    { name: 'rebuilding', client, apiKey: rebuildApiKey },
+  ];
   metrics?.register(collectors({ server, limiters, exports, cache, rateLimiter, snapshots, rebuilds, keys }));
-  return { server, metricsServer: metrics && createMetricsServer(metrics, log), pools: [pool, exportPool] };
+  return {
+    registry,
+    server,
+    metricsServer: metrics && createMetricsServer(metrics, log),
+    pools: [pool, exportPool],
+  };
 }

@@ -1,55 +1,88 @@
 import type { Client } from '@elastic/elasticsearch';
-import { createRebuildClient } from '../elasticsearch/elasticsearch.js';
+import type { Redis } from 'ioredis';
+import { createReadClient, createRebuildClient } from '../elasticsearch/elasticsearch.js';
 import { SearchPool } from '../elasticsearch/search-pool.js';
+import { createRedis } from '../redis/redis.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../util/log.js';
 import { EXPORT_TIMEOUT_MS } from '../snapshot/name-order.js';
-import { createServiceContext, type ServiceContext } from '../registry/service-context.js';
+import { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
+import { aliasOf } from '../snapshot/index-names.js';
 import { RebuildLock } from './process/lock.js';
 import { StatusStore } from './process/status-store.js';
 
-/** Everything that rebuilds and rollbacks need, for the server and the commands. */
-export interface RebuildContext extends ServiceContext {
+/** A process's connections to Elasticsearch and Redis. No part of them belongs to one registry. */
+export interface Connections {
+  /** Has the rights to read, and short timeouts. */
+  reader: Client;
   /** Has the rights to rebuild. */
   client: Client;
   /** With the same rights, for searching the new index. */
   pool: SearchPool;
   /** With the same rights and a longer timeout, for reading whole snapshots. */
   exportPool: SearchPool;
+  /** Undefined if it is not configured. */
+  redis: Redis | undefined;
+  close(): Promise<void>;
+}
+
+/** Everything that rebuilds and rollbacks of a registry need, for the server and the commands. */
+export interface RebuildContext extends Connections {
+  config: Config;
+  log: Logger;
+  alias: string;
+  /** Tracks the snapshots being served. Polls only after `start()`. */
+  snapshots: SnapshotWatcher;
   /** Both are undefined without Redis. */
   lock: RebuildLock | undefined;
   status: StatusStore | undefined;
-}
-
-/** Adds what rebuilds need to a context. It is closed with the result. */
-export function rebuildContextOf(context: ServiceContext): RebuildContext {
-  const { config, log, redis } = context;
-  const { nodes, rebuildApiKey } = config.elasticsearch;
-  const { slug } = config.registry;
-  const client = createRebuildClient({ nodes, apiKey: rebuildApiKey });
-  const pool = new SearchPool({ nodes, apiKey: rebuildApiKey });
-  const exportPool = new SearchPool({ nodes, apiKey: rebuildApiKey }, { timeoutMs: EXPORT_TIMEOUT_MS });
-  return {
-    ...context,
-    client,
-    pool,
-    exportPool,
-    lock: redis && new RebuildLock(redis, slug, log),
-    status: redis && new StatusStore(redis, slug, log),
-    close: async () => {
-      await Promise.all([context.close(), client.close(), pool.close(), exportPool.close()]);
-    },
-  };
 }
 
 /**
  * Connects to Elasticsearch and Redis.
  * @param withoutRedis the consequence while Redis does not respond, for the log.
  */
+export async function connect(config: Config, log: Logger, withoutRedis: string): Promise<Connections> {
+  const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
+  const redis =
+    config.redisUrl === undefined ? undefined : await createRedis(config.redisUrl, log, withoutRedis);
+  const reader = createReadClient({ nodes, apiKey });
+  const client = createRebuildClient({ nodes, apiKey: rebuildApiKey });
+  const pool = new SearchPool({ nodes, apiKey: rebuildApiKey });
+  const exportPool = new SearchPool({ nodes, apiKey: rebuildApiKey }, { timeoutMs: EXPORT_TIMEOUT_MS });
+  const close = async () => {
+    redis?.disconnect();
+    await Promise.all([reader, client, pool, exportPool].map((connection) => connection.close()));
+  };
+  return { reader, client, pool, exportPool, redis, close };
+}
+
+/** Adds what belongs to the configured registry. Closing the result closes the connections. */
+export function rebuildContextOf(connections: Connections, config: Config, log: Logger): RebuildContext {
+  const { reader, redis } = connections;
+  const { slug } = config.registry;
+  const alias = aliasOf(slug);
+  const snapshots = new SnapshotWatcher(reader, alias, log, config.changesRetention);
+  return {
+    ...connections,
+    config,
+    log,
+    alias,
+    snapshots,
+    lock: redis && new RebuildLock(redis, slug, log),
+    status: redis && new StatusStore(redis, slug, log),
+    close: async () => {
+      snapshots.stop();
+      await connections.close();
+    },
+  };
+}
+
+/** The context of a process that has no other use for its connections. */
 export async function createRebuildContext(
   config: Config,
   log: Logger,
   withoutRedis: string,
 ): Promise<RebuildContext> {
-  return rebuildContextOf(await createServiceContext(config, log, withoutRedis));
+  return rebuildContextOf(await connect(config, log, withoutRedis), config, log);
 }

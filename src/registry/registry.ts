@@ -1,0 +1,56 @@
+import type { SearchPool } from '../elasticsearch/search-pool.js';
+import { rebuildContextOf, type Connections } from '../rebuild/rebuild-context.js';
+import type { ProgressReport } from '../rebuild/process/progress.js';
+import { RebuildScheduler } from '../rebuild/process/rebuild-scheduler.js';
+import { RebuildService } from '../rebuild/process/rebuild-service.js';
+import { Catalog } from '../search/catalog.js';
+import { readNameSample } from '../search/name-sample.js';
+import { SearchRunner, type SearchLimiters } from '../search/search-runner.js';
+import { TierPredictor } from '../search/tier-predictor.js';
+import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
+import type { Config } from '../config/config.js';
+import type { Logger } from '../util/log.js';
+
+/** What the registries of a process share. */
+export interface Shared {
+  connections: Connections;
+  /** For the searches of clients. */
+  pool: SearchPool;
+  limiters: SearchLimiters;
+  log: Logger;
+  /** The variables of the configuration, which rebuilds read, too. */
+  env: NodeJS.ProcessEnv;
+  /** Called with the progress of rebuilds. */
+  onRebuild: ((report: ProgressReport) => void) | undefined;
+}
+
+/** Everything of the service that belongs to one registry: its served snapshots, their reads, and its rebuilds. */
+export class Registry {
+  readonly snapshots: SnapshotWatcher;
+  readonly catalog: Catalog;
+  readonly rebuilds: RebuildService;
+  readonly #scheduler: RebuildScheduler;
+
+  constructor(
+    private readonly config: Config,
+    { connections, pool, limiters, log, env, onRebuild }: Shared,
+  ) {
+    const context = rebuildContextOf(connections, config, log);
+    const { reader, snapshots } = context;
+    const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
+    this.snapshots = snapshots;
+    this.catalog = new Catalog(pool, snapshots, predictor, new SearchRunner(limiters, snapshots, log));
+    this.rebuilds = new RebuildService(context, { env, onProgress: onRebuild });
+    this.#scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
+  }
+
+  /** Rebuilds without a request: until there is a first snapshot, and at the configured interval. */
+  startRebuilds(): void {
+    this.#scheduler.start(this.config.rebuild.intervalSeconds);
+  }
+
+  /** Ends a running rebuild, and starts no more. Reads go on until `snapshots` are stopped. */
+  async stopRebuilds(): Promise<void> {
+    await Promise.all([this.#scheduler.stop(), this.rebuilds.stop()]);
+  }
+}
