@@ -9,8 +9,8 @@ const OVERHEAD_BYTES = 1600;
 const MIN_COMPRESSED_BYTES = 1024;
 
 /**
- * Caches responses, bounded in bytes, and beside them their compressed variants. Concurrent requests for the same
- * response share one.
+ * Caches responses and their compressed variants, bounded in bytes. Concurrent requests for the same response share its
+ * creation.
  */
 export class ResponseCache {
   /**
@@ -37,13 +37,13 @@ export class ResponseCache {
     return this.#entries?.get(key);
   }
 
-  /** Creates the response that is not cached, and caches it unless that fails. */
+  /** Creates a response that is not cached, and caches it unless the creation fails. */
   create(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     this.counts[this.#inFlight.has(key) ? 'shared' : 'miss']++;
     return this.#create(key, make);
   }
 
-  /** The response in an encoding, compressed if that is not cached; as it is if it is small. */
+  /** The response in an encoding. Compresses it unless the variant is cached; small responses are not compressed. */
   inEncoding(key: string, response: BodyResponse, encoding: Encoding): BodyResponse | Promise<BodyResponse> {
     if (response.body.length < MIN_COMPRESSED_BYTES) return response;
     const encodedKey = `${encoding} ${key}`;
@@ -70,7 +70,7 @@ export class ResponseCache {
   }
 }
 
-/** Node allocates small buffers from slabs of 8 KiB, which stay in memory as long as any of their buffers. */
+/** Node allocates small buffers from slabs of 8 KiB. A slab stays in memory as long as any of its buffers. */
 function unpooled(body: Buffer): Buffer {
   return body.buffer.byteLength === body.length ? body : exactCopy(body);
 }

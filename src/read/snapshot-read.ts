@@ -26,7 +26,7 @@ export interface SnapshotRead<
 > {
   /** Checks the parameters. */
   parse(ctx: Context): Query;
-  /** Picks the snapshot, and what else the endpoint reads. */
+  /** Selects the snapshot, and other sources of the endpoint. */
   select(query: Query): Promise<Source>;
   /** The normalised request: equal requests to a snapshot have equal responses. */
   key(query: Query, source: Source): string;
@@ -64,7 +64,7 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   const key = `${source.index} ${request}`;
   const cached = cache.get(key);
   const condition = req.headers['if-none-match'];
-  // A tag alone decides a match, without a search: only a 200 has this one.
+  // The tag decides, without a search: only a 200 has this tag.
   if (condition !== undefined && condition !== '*') {
     const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source.index, request);
     if (matches(condition, tag)) {
@@ -74,7 +74,7 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   }
   const search = async () => {
     const { status, headers, body } = await read.search(query, source, state.requestId);
-    // A problem has another tag: a 304 must refer to a 200.
+    // A problem has a different tag, because a 304 must refer to a 200.
     const tag = etagOf(source.index, status === 200 ? request : `${status} ${request}`);
     return { status, headers: { ...headers, ...validators(source, tag) }, body };
   };

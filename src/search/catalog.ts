@@ -15,15 +15,15 @@ import { browsePage, newestAdditions, packagesNamed, similarNames } from './quer
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
 
 /**
- * Maximum number of concurrent searches of one request for look-alikes: a name of a hundred characters from a
- * large alphabet occupies one processor of Elasticsearch for 80 ms. A higher limit would occupy more of them.
+ * Maximum number of concurrent searches of one request for look-alikes. A name of a hundred characters from a large
+ * alphabet occupies one processor of Elasticsearch for 80 ms; a higher limit would occupy several.
  */
 const SIMILAR_CONCURRENCY = 1;
 
-/** Maximum number of additions of one snapshot that are considered for a list of the newest. */
+/** Maximum number of additions of one snapshot that are considered for the list of newest packages. */
 const MAX_CANDIDATES = 1000;
 
-/** The members of entries at a distance of 0, 1 and 2. */
+/** The groups of entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
 
 /** The look-alikes of a name: entries by distance, nearest first. */
@@ -55,10 +55,10 @@ export class Catalog {
   }
 
   /**
-   * Prepares another attempt after a read found that an index was deleted meanwhile, so that the same read then gets the
-   * next snapshot, or the rest of a chain.
-   * @param snapshot the snapshot that the client chose: there is no next one.
-   * @throws {SnapshotGoneError}, or any other error as it is.
+   * Prepares another attempt after a read failed because an index was deleted. The next attempt reads the new snapshot,
+   * or the rest of a chain.
+   * @param snapshot the snapshot that the client chose: no other one can replace it.
+   * @throws {SnapshotGoneError} if the client chose the snapshot; other errors unchanged.
    */
   async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
     const isShorter = this.#chains.shorten(error);
@@ -68,7 +68,7 @@ export class Catalog {
   }
 
   /**
-   * The snapshot to read changes from: the chosen or the current one, with the chain since another one.
+   * The snapshot to read changes from: the chosen or the current one, with its chain from `since`.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   selectSince(snapshot: string | undefined, since: string | undefined): Promise<ChangesSource> {
@@ -77,7 +77,7 @@ export class Catalog {
 
   /**
    * At most `limit` net changes of a chain, in name order.
-   * @param after the name that the page follows.
+   * @param after the last name of the previous page.
    * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async changes(
@@ -94,8 +94,8 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by
-   * descending number. Omits packages that were removed since, and packages whose changes were deleted.
+   * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by descending
+   * number. Omits packages that were removed later, and packages whose changes were deleted.
    * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async additions(snapshot: Snapshot, limit: number, requestId: string): Promise<Addition[]> {
@@ -145,7 +145,7 @@ export class Catalog {
   }
 
   /**
-   * The packages with these names, code point for code point, by name.
+   * The packages with exactly these names, by name.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async lookup(
@@ -164,8 +164,8 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names that are easily mistaken for `name`, which need not exist, by distance, then by weight if the
-   * snapshot has weights, then by name.
+   * At most `limit` names that are easily mistaken for `name`, by distance, then by weight if the snapshot has weights,
+   * then by name. `name` need not exist.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async similar(
@@ -212,7 +212,7 @@ export class Catalog {
     return changesIndexOf(this.snapshots.alias, snapshot);
   }
 
-  /** Searches the changes of several snapshots as one. */
+  /** Searches the changes of several snapshots together. */
   #onChangesOf(snapshots: readonly string[], requestId: string): RunSearches {
     const indices = snapshots.map((id) => this.#changesOf(id));
     return (bodies) => runSearches(this.pool, indices, bodies, requestId);

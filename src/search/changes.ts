@@ -8,7 +8,7 @@ import {
 } from '../snapshot/change-record.js';
 import { changesInNameOrder } from './queries.js';
 
-/** Maximum number of searches for one page. One may yield few changes if many records cancel each other. */
+/** Maximum number of searches for one page. A search may yield few changes if many records cancel each other. */
 const MAX_SEARCHES = 4;
 
 /** A page of the changes between two snapshots. */
@@ -18,7 +18,7 @@ export interface ChangesQuery {
   /** Whether a different package number is a change. */
   hasPackageNo: boolean;
   limit: number;
-  /** The name that the page follows. */
+  /** The last name of the previous page. */
   after: string | undefined;
 }
 
@@ -29,9 +29,10 @@ export interface ChangesPage {
 }
 
 /**
- * A page of the net changes, in name order. Elasticsearch merges the records of all snapshots: those of one name are
- * adjacent. A page may have fewer changes than `limit` although more follow, if many cancel each other out.
- * @param run searches the records of all snapshots as one.
+ * A page of the net changes, in name order. Elasticsearch merges the records of all snapshots, so the records of one
+ * name are adjacent. If many records cancel each other, a page may have fewer changes than `limit` although more
+ * follow.
+ * @param run searches the records of all snapshots together.
  */
 export async function readChanges(
   run: RunSearches,

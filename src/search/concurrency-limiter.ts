@@ -11,8 +11,8 @@ interface ConcurrencyLimiterOptions {
 }
 
 /**
- * Limits the number of tasks that run at a time. A task that finds the queue full is rejected at once: under overload, a
- * fast error is better than a response after the client has timed out.
+ * Limits the number of concurrent tasks. If the queue is full, a task is rejected at once: under overload, a fast error
+ * is better than a response after the client's timeout.
  */
 export class ConcurrencyLimiter {
   #running = 0;
@@ -42,7 +42,7 @@ export class ConcurrencyLimiter {
         this.#refused++;
         throw new OverloadedError('the queue is full');
       }
-      // A finished task hands its slot to the first in the queue, so that no new task can overtake it.
+      // A finished task hands its slot to the first task in the queue, so no new task can overtake it.
       await new Promise<void>((resolve) => this.#queue.push(resolve));
     } else {
       this.#running++;

@@ -9,10 +9,10 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { OverloadedError, type ConcurrencyLimiter } from './concurrency-limiter.js';
 import { exportPage } from './queries.js';
 
-/** Entries of one page. Usual ones take 60 KB as text, the longest possible ones 4 MB. */
+/** Entries of one page. A usual page has 60 KB as text, a page of the longest possible entries 4 MB. */
 const PAGE_SIZE = 500;
 
-/** As many exports as may run at a time are running. */
+/** The limit of concurrent exports is reached. */
 export class TooManyExportsError extends Error {
   override readonly name = 'TooManyExportsError';
 }
@@ -22,7 +22,7 @@ export type WritePage = (entries: PackageEntry[], isFirst: boolean) => string;
 
 /** Reads whole snapshots as streams, a limited number at a time. */
 export class SnapshotExports {
-  /** Exports that have ended: all was read, or a page could not be read. Not those that their clients ended. */
+  /** Ended exports: all pages were read, or a page could not be read. Exports that clients ended are not counted. */
   readonly outcomes = { completed: 0, cut_off: 0 };
 
   /**
@@ -36,8 +36,9 @@ export class SnapshotExports {
   ) {}
 
   /**
-   * All packages of a snapshot by number, as text. Each page is read when there is room for it, and Elasticsearch keeps
-   * nothing between two pages, so that a slow reader delays no rebuild: if the index is deleted meanwhile, the stream fails.
+   * All packages of a snapshot by number, as text. Each page is read when the buffer has room. Elasticsearch keeps
+   * nothing open between two pages, so a slow reader delays no rebuild. If the index is deleted meanwhile, the stream
+   * fails.
    * @returns once the first page has been read.
    * @throws {TooManyExportsError} {IndexGoneError} {ElasticsearchUnavailableError}
    */
@@ -49,7 +50,7 @@ export class SnapshotExports {
         resolve(stream);
         await finished(stream).then(
           () => this.outcomes.completed++,
-          // `#pages` has reported it, or the client has ended it.
+          // `#pages` has reported the error, or the client has ended the export.
           () => undefined,
         );
       };

@@ -3,17 +3,17 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { LOWERCASE, namesByOrdinal } from './queries.js';
 
 /**
- * Number of names in a sample, which take 1 MB. In 500 queries on 10,000,000 generated names, 7 predictions were wrong;
- * with half as many, 13.
+ * Number of names in a sample, which takes 1 MB. In 500 queries on 10,000,000 generated names, 7 predictions were
+ * wrong; with half the sample size, 13.
  */
 const SAMPLE_SIZE = 16_384;
 
-/** Names per request, so that none takes long, even if each name has to be read from disk. */
+/** Names per request: few enough for a short request even if each name has to be read from disk. */
 const PAGE_SIZE = 512;
 
 /** A sample of the names of one snapshot, to estimate how many names start with a query. */
 export class NameSample {
-  /** In the order of UTF-16 units, so that names with the same beginning are adjacent. */
+  /** In the order of UTF-16 units, so that names with a common prefix are adjacent. */
   readonly #names: string[];
 
   /**
@@ -29,7 +29,7 @@ export class NameSample {
 
   /**
    * The estimated number of names that start with `q`, ignoring case. Elasticsearch's lower case differs for a few
-   * characters: estimates for them are lower.
+   * characters, whose estimates are too low.
    */
   countStartingWith(q: string): number {
     const start = q.toLowerCase();
@@ -43,7 +43,7 @@ export class NameSample {
     return this.countStartingWith(q) > limit;
   }
 
-  /** Index of the first name from `low` on that satisfies a condition, which all names after it satisfy, too. */
+  /** Index of the first name from `low` on that satisfies a condition. All later names must satisfy it, too. */
   #firstIndex(low: number, satisfies: (name: string) => boolean): number {
     let high = this.#names.length;
     while (low < high) {
@@ -57,7 +57,7 @@ export class NameSample {
 
 /**
  * Reads every n-th name of a snapshot in the order of package numbers.
- * @throws what the client throws.
+ * @throws the errors of the client.
  */
 export async function readNameSample(client: Client, { index, meta }: Snapshot): Promise<NameSample> {
   const { total } = meta;

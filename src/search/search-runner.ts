@@ -27,7 +27,10 @@ export interface SearchLimiters {
   similar: ConcurrencyLimiter;
 }
 
-/** Runs the searches of clients: a limited number at a time. Slow ones are logged, refused ones make the service unhealthy. */
+/**
+ * Runs a limited number of client searches at a time. Logs slow searches; a search that Elasticsearch refuses makes the
+ * service unhealthy.
+ */
 export class SearchRunner {
   #nextWarning = 0;
 
@@ -39,14 +42,14 @@ export class SearchRunner {
 
   /**
    * Runs a search once the limit allows it.
-   * @param what what is logged of it.
-   * @throws {OverloadedError}, and what `search` throws.
+   * @param what the logged fields of the search.
+   * @throws {OverloadedError}, and the errors of `search`.
    */
   run<T>(what: LoggedSearch, search: () => Promise<T>, limiter = this.limiters.search): Promise<T> {
     return limiter.run(() => this.#logIfSlow(what, search));
   }
 
-  /** Logs, once a minute, that there is no connection to Elasticsearch because of too many open files. */
+  /** Logs, at most once a minute, that a connection to Elasticsearch failed because of too many open files. */
   #warnOfOpenFiles(error: unknown): void {
     const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
     if ((code !== 'EMFILE' && code !== 'ENFILE') || performance.now() < this.#nextWarning) return;

@@ -1,11 +1,11 @@
 import { codePoints } from '../util/unicode.js';
 
-/** Separators, which people confuse or forget. They are not compared, here and in mappings/packages.json. */
+/** Separators, which people confuse or forget. Neither this file nor mappings/packages.json compares them. */
 const SEPARATORS = /[-_. ]/g;
 
 /**
- * The maximum distance of names that are easily mistaken for `name`. It depends on the number of compared
- * characters: one edit changes a short name more. Lower-casing, which the index does, keeps the number.
+ * The maximum distance of names that are easily mistaken for `name`. It depends on the number of compared characters,
+ * because one edit changes a short name more. The index also lower-cases names, which does not change this number.
  */
 export function maxDistance(name: string): 0 | 1 | 2 {
   const { length } = codePoints(name.replace(SEPARATORS, ''));

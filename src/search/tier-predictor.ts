@@ -2,7 +2,7 @@ import type { Logger } from '../util/log.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { NameSample } from './name-sample.js';
 
-/** Pause after a sample could not be read, in milliseconds. */
+/** Pause after a failed read of a sample, in milliseconds. */
 export const SAMPLE_RETRY_MS = 10_000;
 
 /** Snapshots that are served: the current and the previous one. */
@@ -12,15 +12,15 @@ const SERVED_SNAPSHOTS = 2;
 interface SampleState {
   /** Undefined while it is being read. */
   sample?: NameSample;
-  /** When it may be read again after a failure, as `performance.now()`. */
+  /** Time of the next attempt after a failure, as `performance.now()`. */
   retryAt?: number;
 }
 
 /**
- * Predicts whether the names that start with a query fill the response, so that the second tier is not
- * needed. The first search of a snapshot starts reading a sample of its names; until it has been read,
- * both tiers are searched. Without it, Elasticsearch takes 26 to 30 % more processor time for the first 2 to 7 characters
- * of names (300,000 names).
+ * Predicts whether names that start with a query fill the response, so that the second tier is not needed. The first
+ * search of a snapshot starts reading a sample of its names. Until the sample has been read, both tiers are searched.
+ * Without this prediction, Elasticsearch takes 26 to 30 % more processor time for queries of the first 2 to 7
+ * characters of a name (300,000 names).
  */
 export class TierPredictor {
   /** By index, oldest first. */

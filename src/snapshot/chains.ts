@@ -3,43 +3,43 @@ import type { Snapshot } from './snapshot.js';
 import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
 import { isChangesOf, snapshotIdOf } from './index-names.js';
 
-/** How long changes that were missing are not asked for, in milliseconds: an operator may restore or open their index. */
+/** Time until missing changes are requested again, in milliseconds: an operator may restore or open their index. */
 const MISSING_MS = 60_000;
 
 /**
- * The chain of the snapshot was not recorded: it was built by an earlier release, with
- * CHANGES_RETENTION=0, or with a key that lacks the right, or the recording failed.
+ * The chain of the snapshot was not recorded: an earlier release built the snapshot, CHANGES_RETENTION was 0, the key
+ * lacked the right, or the recording failed.
  */
 export class NoChainError extends Error {
   override readonly name = 'NoChainError';
 }
 
-/** The snapshots from one to another. */
+/** A range of consecutive snapshots. */
 export interface Chain {
-  /** Id of the first. */
+  /** Id of the first snapshot. */
   from: string;
-  /** Ids of the following ones, oldest first. */
+  /** Ids of the following snapshots, oldest first. */
   snapshots: readonly string[];
 }
 
-/** A snapshot, and the chain that leads to it from the snapshot that a client has. */
+/** A snapshot, and the chain from the client's snapshot to it. */
 export interface ChangesSource extends Snapshot {
   chain: Chain;
 }
 
 /**
- * The snapshots that led to another one, as far as their changes exist: if somebody deleted or closed an index of
- * changes, the chain begins there.
+ * The chains of snapshots, as far as their changes exist. If an index of changes was deleted or closed, the chain
+ * begins after it.
  */
 export class Chains {
-  /** Ids of snapshots whose changes are missing, and until when they count as missing. */
+  /** Ids of snapshots whose changes are missing, with the time of the next attempt. */
   readonly #missing = new Map<string, number>();
 
   constructor(private readonly snapshots: SnapshotWatcher) {}
 
   /**
-   * The snapshot with an id, or the current one, with its chain since another one. If `since` is unknown, a flip may
-   * have been missed, so the aliases are read once more.
+   * The snapshot with an id, or the current one, with its chain from the snapshot `since`. If `since` is unknown, the
+   * aliases are read once more, because this replica may have missed a flip.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   async select(id: string | undefined, since: string | undefined): Promise<ChangesSource> {
@@ -57,7 +57,7 @@ export class Chains {
   }
 
   /**
-   * The ids of a snapshot and of those that led to it, newest first, as far as the changes exist.
+   * The ids of a snapshot and its ancestors, newest first, as far as the changes exist.
    * @throws {NoChainError}
    */
   idsOf({ id, meta }: Snapshot): string[] {
@@ -67,7 +67,10 @@ export class Chains {
     return first === -1 ? ids : ids.slice(0, first + 1);
   }
 
-  /** Lets chains begin at the snapshot whose changes are missing according to an error. @returns false for another error. */
+  /**
+   * If an error says that the changes of a snapshot are missing, chains begin at this snapshot. @returns false for
+   * other errors.
+   */
   shorten(error: unknown): boolean {
     if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;
     if (!isChangesOf(this.snapshots.alias, error.index)) return false;
@@ -86,7 +89,7 @@ export class Chains {
   #whyNotIn({ meta }: Snapshot, since: string): GoneReason {
     const { ancestors = [] } = meta.lineage ?? {};
     if (ancestors.includes(since)) return 'changes_deleted';
-    // Ids sort by time. A shorter chain has a beginning, and all that led to it are still in it.
+    // Ids sort by time. A chain that is not full still contains all ancestors.
     const isFull = ancestors.length === this.snapshots.changesRetention;
     return isFull && since < (ancestors.at(-1) ?? '') ? 'expired' : 'not_in_chain';
   }

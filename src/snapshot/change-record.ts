@@ -8,9 +8,9 @@ export type ChangeKind = (typeof CHANGES)[number];
 export interface ChangeRecord {
   /** The id of the snapshot. */
   snapshot: string;
-  /** The entry in the previous snapshot; undefined if it had none. */
+  /** The entry in the previous snapshot; undefined if the package was added. */
   before?: PackageEntry | undefined;
-  /** The entry in this snapshot; undefined if it has none. */
+  /** The entry in this snapshot; undefined if the package was removed. */
   after?: PackageEntry | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface Change {
   change: ChangeKind;
   /** The entry; of a removed package, its last one. */
   entry: PackageEntry;
-  /** The version before, which may be the same; undefined unless the package was updated. */
+  /** The previous version, even if it has not changed; undefined unless the package was updated. */
   previousVersion?: string;
 }
 
@@ -48,10 +48,10 @@ export function kindOf({ before, after }: Difference): ChangeKind {
 }
 
 /**
- * The net change of one name, from before the first of its records to after the last.
+ * The net change of one name over all its records.
  * @param records oldest first, at least one.
  * @param hasPackageNo whether a different number is a change.
- * @returns undefined if the entry is the same again.
+ * @returns undefined if the entry is the same as before the first record.
  */
 export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolean): Change | undefined {
   const before = records[0]?.before;

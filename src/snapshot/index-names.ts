@@ -66,19 +66,19 @@ export function allSnapshotsOf(alias: string): string {
   return `/${alias}-${ID}/`;
 }
 
-/** All indices of changes of the alias, likewise. */
+/** All indices of changes of the alias, as a regular expression for roles. */
 export function allChangesOf(alias: string): string {
   return `/${changesIndexOf(alias, ID)}/`;
 }
 
-/** All loading aliases of both, likewise. */
+/** The loading aliases of all these indices, as a regular expression for roles. */
 export function loadingAliasesOf(alias: string): string {
   return `/${alias}-(changes-)?${loadingAliasOf(ID)}/`;
 }
 
 /**
- * The id of the snapshot in an index. An index that was not named by a rebuild, such as one that an operator restored
- * under another name, has an id of the same form, derived from its name.
+ * The id of the snapshot in an index. If a rebuild did not name the index, for example because an operator restored it
+ * under another name, an id of the same form is derived from its name.
  */
 export function snapshotIdOf(index: string): string {
   const id = index.slice(-'yyyymmddthhmmssz-xxxxxxxx'.length);

@@ -6,22 +6,22 @@ import type { SearchBody } from '../elasticsearch/msearch.js';
  */
 const BY_NAME = ['name.lowercase', 'name', 'no'];
 
-/** The same order if the index is one segment: without looking up the sort fields. */
+/** The same order for an index of one segment, without reading the sort fields. */
 const INDEX_ORDER = ['_doc'];
 
 /**
- * Timeout of a search on one shard: longer than the service waits, so that it only ends searches that have timed out there.
- * Partial results count as a failure.
+ * Timeout of a search on one shard. It is longer than the service waits, so it only ends searches whose results nobody
+ * needs. Partial results count as a failure.
  */
 export const SHARD_TIMEOUT = '2s';
 
-/** The same for a page of a whole snapshot. */
+/** Timeout of a page of a whole snapshot on one shard. */
 export const EXPORT_TIMEOUT = '25s';
 
-/** Timeout of reading such a page, in milliseconds: above the timeout in the query. */
+/** Timeout of a request for such a page, in milliseconds: longer than the timeout in the query. */
 export const EXPORT_TIMEOUT_MS = 30_000;
 
-/** Fetches only the encoded entry from doc values: fetching is most of the cost of a search. */
+/** Fetches only the encoded entry, from doc values: most of the cost of a search is the fetch. */
 export const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
 
 export type Query = Record<string, unknown>;
@@ -53,8 +53,8 @@ export function allOf(...parts: Clauses[]): Clauses {
 }
 
 /**
- * Names after `name` in name order; all without it. `search_after` would need a sort by value; clauses keep the order of
- * the index, and the range is found by binary search.
+ * Names after `name` in name order; all names if it is undefined. `search_after` would need a sort by value. With
+ * clauses, the order of the index remains, and the range is found by binary search.
  */
 export function namesAfter(name: string | undefined): Clauses {
   if (name === undefined) return {};
@@ -64,7 +64,7 @@ export function namesAfter(name: string | undefined): Clauses {
   };
 }
 
-/** Names up to `name` in name order; all without it. */
+/** Names up to `name` in name order; all names if it is undefined. */
 export function namesUpTo(name: string | undefined): Clauses {
   if (name === undefined) return {};
   return {
@@ -73,17 +73,20 @@ export function namesUpTo(name: string | undefined): Clauses {
   };
 }
 
-/** Names in a range that are equal to `name` in lower case: few, because `must_not` visits every name that it excludes. */
+/**
+ * Names in a range that equal `name` in lower case. There are few, because `must_not` visits every name that it
+ * excludes.
+ */
 function sameLowerCase(name: string, range: Query): Query {
   const equal = { range: { 'name.lowercase': { gte: name, lte: name } } };
   return { bool: { filter: [equal, { range: { name: range } }] } };
 }
 
 /**
- * A page of all packages in name order, for reading a whole snapshot, which may take longer than a search.
- * @param after the name that the page follows, if any.
- * @param upTo the last name that may be in it, if any.
- * @param only which packages it has, if not all.
+ * A page of packages in name order, for reading a whole snapshot. It may take longer than a search.
+ * @param after the last name of the previous page, if any.
+ * @param upTo the last name that the page may contain, if any.
+ * @param only restricts the packages, if not all are wanted.
  */
 export function entriesInNameOrder(
   size: number,

@@ -1,4 +1,7 @@
-/** Runs a task for several callers, one run at a time. Each gets a run that began after its call, and those that wait share one. */
+/**
+ * Runs a task for several callers, one run at a time. Each caller gets a run that began after its call. Waiting callers
+ * share the next run.
+ */
 export class SharedRuns {
   #current: Promise<void> | undefined;
   #next: Promise<void> | undefined;

@@ -10,13 +10,13 @@ import { SharedRuns } from './shared-runs.js';
 /** Poll interval of the alias, in milliseconds: the longest delay before a replica sees a flip. */
 const POLL_MS = 1000;
 
-/** Minimum time between two reads of both aliases, for snapshots that this replica does not know, in milliseconds. */
+/** Minimum time between two reads of both aliases on request, in milliseconds. */
 const REFRESH_ALL_INTERVAL_MS = 200;
 
 /**
- * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, or rejects the
- * key. `unusable`: the alias points to several indices, or to one that is closed, that Elasticsearch refuses to search, or whose
- * `_meta` this version cannot read. In the last two states, the last known snapshot is kept.
+ * `absent`: Elasticsearch responds and has no complete index. `unreachable`: it does not respond, or rejects the key.
+ * `unusable`: the alias points to several indices, or its index is closed, cannot be searched, or has a `_meta` that
+ * this version cannot read. In the last two states, the last known snapshot is kept.
  */
 export const SNAPSHOT_STATES = ['unknown', 'present', 'absent', 'unreachable', 'unusable'] as const;
 
@@ -38,10 +38,10 @@ export class NotInitializedError extends Error {
 }
 
 /**
- * Why a snapshot is gone. `replaced`: it is neither the current nor the previous one. `deleted`: its index was deleted
- * during the read. The others are of a snapshot that changes are requested since. `expired`: it is older than those of
- * CHANGES_RETENTION. `changes_deleted`: an index of changes after it was deleted or closed. `not_in_chain`: it did not
- * lead to the snapshot that is read.
+ * Why a snapshot is gone. `replaced`: it is neither the current nor the previous snapshot. `deleted`: its index was
+ * deleted during the read. The other reasons are about `since` of `/changes`. `expired`: the snapshot is older than
+ * CHANGES_RETENTION allows. `changes_deleted`: a later index of changes was deleted or closed. `not_in_chain`: the
+ * requested snapshot does not descend from it.
  */
 export type GoneReason = 'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_in_chain';
 
@@ -69,7 +69,7 @@ export class SnapshotWatcher {
   readonly #looks = new SharedRuns(() => this.#look());
   #refreshingAll: Promise<void> | undefined;
   #refreshedAllAt = -Infinity;
-  /** A search that Elasticsearch refused, until it succeeds. */
+  /** A search that Elasticsearch refused. It is repeated until it succeeds. */
   #refused: (() => Promise<unknown>) | undefined;
   #stopped = false;
 
@@ -86,15 +86,15 @@ export class SnapshotWatcher {
     return this.#current;
   }
 
-  /** The snapshot with an id, if it is the current or the previous one, as far as this replica knows. */
+  /** The snapshot with an id, if this replica knows it as the current or the previous one. */
   find(id: string): Snapshot | undefined {
     return [this.#current, this.#previous].find((snapshot) => snapshot?.id === id);
   }
 
   /**
    * The snapshot that reads are served from.
-   * @throws {NotInitializedError} before the first is complete.
-   * @throws {ElasticsearchUnavailableError} if Elasticsearch could not be read yet.
+   * @throws {NotInitializedError} until the first snapshot is complete.
+   * @throws {ElasticsearchUnavailableError} until Elasticsearch has been read once.
    */
   served(): Snapshot {
     if (this.#current !== undefined) return this.#current;
@@ -104,8 +104,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * The snapshot with an id; without one, the current one. If the id is unknown, a flip may have been missed, so
-   * the aliases are read once more.
+   * The snapshot with an id, or the current one without an id. If the id is unknown, the aliases are read once more,
+   * because this replica may have missed a flip.
    * @throws {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
   async select(id: string | undefined): Promise<Snapshot> {
@@ -118,7 +118,7 @@ export class SnapshotWatcher {
     throw new SnapshotGoneError(id, 'replaced');
   }
 
-  /** @throws {ElasticsearchUnavailableError} if the snapshots may have changed since they were read. */
+  /** @throws {ElasticsearchUnavailableError} if the known snapshots may be outdated. */
   assertKnown(): void {
     if (this.#state !== 'present') throw new ElasticsearchUnavailableError('no alias could be read');
   }
@@ -127,7 +127,9 @@ export class SnapshotWatcher {
     return this.#state;
   }
 
-  /** Whether Elasticsearch has responded since the start, with or without an index. That it rejected the key does not count. */
+  /**
+   * Whether Elasticsearch has responded since the start, with or without an index. Rejections of the key do not count.
+   */
   get hasReachedElasticsearch(): boolean {
     return this.#hasReachedElasticsearch;
   }
@@ -138,8 +140,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Makes the state `unusable` until this search of the current index, which Elasticsearch refused, succeeds; it is repeated at
-   * every poll.
+   * Sets the state to `unusable`: Elasticsearch refused this search of the current index. Every poll repeats the search
+   * until it succeeds.
    */
   onRefused(index: string, search: () => Promise<unknown>): void {
     if (this.#refused !== undefined || index !== this.#current?.index) return;
@@ -158,14 +160,17 @@ export class SnapshotWatcher {
     clearTimeout(this.#timer);
   }
 
-  /** Reads the alias, after this call; after a flip, also the alias of the previous snapshot. Never throws: see `current`, `state`. */
+  /**
+   * Reads the alias; after a flip, also the alias of the previous snapshot. The read begins after this call. Never
+   * throws: see `current`, `state`.
+   */
   refresh(): Promise<void> {
     return this.#looks.run();
   }
 
   /**
-   * Reads both aliases, after this call, so that a replica that has not seen a flip yet agrees with one that has. At most
-   * once in 200 ms; waiting calls share the next read.
+   * Reads both aliases, so that a replica that has missed a flip agrees with the others. The read begins after this
+   * call. At most once in 200 ms; waiting calls share the next read.
    */
   refreshAll(): Promise<void> {
     const wait = Math.max(0, this.#refreshedAllAt + REFRESH_ALL_INTERVAL_MS - performance.now());
@@ -173,7 +178,7 @@ export class SnapshotWatcher {
       this.#refreshingAll = undefined;
       this.#refreshedAllAt = performance.now();
       await this.refresh();
-      // A second read of an Elasticsearch that does not respond would only delay clients.
+      // If Elasticsearch did not respond, a second read would only delay clients.
       if (this.#state === 'present') this.#previous = await this.#findPrevious(this.#previous);
     });
     return this.#refreshingAll;
@@ -202,7 +207,7 @@ export class SnapshotWatcher {
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another snapshot');
-      // Usually right, and set before the alias is read because clients may already request it.
+      // Usually correct. Set before the alias is read, because clients may already request it.
       this.#previous = this.#current;
       this.#current = found && withChainLimit(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
@@ -222,7 +227,7 @@ export class SnapshotWatcher {
 
   /**
    * Finds the previous snapshot by its alias, if it can be served.
-   * @param otherwise returned if the alias cannot be read: keys of earlier releases may lack the right.
+   * @param otherwise is returned if the alias cannot be read: keys of earlier releases may lack the right.
    */
   async #findPrevious(otherwise: Snapshot | undefined): Promise<Snapshot | undefined> {
     try {

@@ -7,7 +7,7 @@ import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 
 const count = z.int().nonnegative();
 
-/** The chain of a snapshot, recorded after the comparison with the previous one; `lineage` is its name in the index. */
+/** The chain of a snapshot, recorded after the comparison with the previous snapshot. The index calls it `lineage`. */
 const lineage = z.object({
   /**
    * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded.
@@ -22,7 +22,7 @@ const lineage = z.object({
 
 export type RecordedChain = z.infer<typeof lineage>;
 
-/** For conditional requests to the origin of a dataset: its address as SHA-256, `ETag` and `Last-Modified`. */
+/** For conditional requests to the origin of a dataset: `ETag`, `Last-Modified`, and the SHA-256 of the address. */
 export const validators = z.object({
   origin: z.string(),
   etag: z.string().optional(),
@@ -33,7 +33,7 @@ export const validators = z.object({
 const builtFrom = z.object({
   /** The addresses of the dataset, without users, passwords and the values of queries. */
   addresses: z.array(z.string()),
-  /** DATASET_FORMAT, and DATASET_JSON as it was understood. */
+  /** DATASET_FORMAT, and DATASET_JSON as it was parsed. */
   format: z.string(),
   json: z.record(z.string(), z.unknown()).optional(),
   package_url_template: z.string().optional(),
@@ -50,7 +50,7 @@ export type BuiltFrom = z.infer<typeof builtFrom>;
 
 /** Metadata of a snapshot, stored in the index's `_meta`. */
 const snapshotMeta = z.object({
-  /** Version of the fields that the service reads. Fields only for Kibana may change without a new one. */
+  /** Version of the fields that the service reads. A change of fields that only Kibana reads needs no new version. */
   schema_version: z.literal(1),
   /** Number of packages. */
   total: z.int().nonnegative(),
@@ -61,17 +61,17 @@ const snapshotMeta = z.object({
   built_from: builtFrom.optional().catch(undefined),
   /** SHA-256 of the packages of the dataset, in hexadecimal, to detect whether it has changed. Older snapshots have none. */
   packages_digest: z.string().optional(),
-  /** That of the dataset as it was sent, for earlier releases, which may refresh beside this one during an upgrade. */
+  /** SHA-256 of the downloaded dataset. Earlier releases read it, which may refresh during an upgrade. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
-  /** The same of the document of weights. */
+  /** SHA-256 of the downloaded document of weights. */
   weights_digest: z.string().optional(),
   weights_validators: validators.optional(),
   /** Whether the dataset is the bundled sample. */
   is_sample: z.boolean().optional(),
   /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for indices that do not record it. */
   mapping_version: z.int().default(1),
-  /** Whether the dataset has the column `package_no`. Otherwise a different number is not a change. */
+  /** Whether the dataset has the column `package_no`. Without it, a different number is not a change. */
   has_package_no: z.boolean().default(true),
   /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have none. */
   has_weights: z.boolean().default(false),
@@ -80,9 +80,9 @@ const snapshotMeta = z.object({
 });
 
 /**
- * The version of mappings/packages.json that this release writes. Raise it with every field that a feature
- * needs: the next refresh then builds, even if the dataset has not changed. Older snapshots are served
- * without the feature, see `assertMapping`.
+ * The version of mappings/packages.json that this release writes. Raise it with every field that a feature needs: the
+ * next refresh then rebuilds even if the dataset has not changed. Older snapshots are served without the feature, see
+ * `assertMapping`.
  */
 export const MAPPING_VERSION = 3;
 
@@ -91,7 +91,7 @@ export const FOLD_VERSION = 2;
 
 export type SnapshotMeta = z.infer<typeof snapshotMeta>;
 
-/** A complete list of packages: an index that never changes again. */
+/** A complete list of packages, in an index that never changes again. */
 export interface Snapshot {
   index: string;
   /** Its id for clients. */
@@ -110,7 +110,7 @@ export function assertMapping({ index, meta }: Snapshot, version: number): void 
   if (meta.mapping_version < version) throw new EarlierMappingError(index);
 }
 
-/** The alias cannot be read as one snapshot, until an operator corrects it. */
+/** The alias does not name one snapshot, until an operator corrects it. */
 export class AmbiguousAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
@@ -129,8 +129,8 @@ export interface FoundIndex {
 }
 
 /**
- * Retries at once, for requests that users wait for: the client's own backoff of up to two seconds would use
- * up the whole response time.
+ * Retries without a pause, for requests that users wait for: the client's backoff of up to two seconds would take too
+ * long.
  */
 const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
 
@@ -147,7 +147,7 @@ export async function findIndex(
   const look = () => client.indices.get(lookAt(alias), { ...IMMEDIATE_RETRY, ...options });
   const found = await callElasticsearch(look).catch(undefinedWhereAbsent);
   if (found === undefined) return undefined;
-  // A proxy may have changed it: an absent alias has a response of its own.
+  // An absent alias has a different response, so a proxy may have changed this one.
   if (!isComplete(found))
     throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
   const [index = '', ...others] = Object.keys(found).sort().reverse();
@@ -171,10 +171,10 @@ export async function findIndex(
   };
 }
 
-/** Blocks of the metadata, of which aliases are a part. Elasticsearch sets the second one on a full disk. */
+/** Blocks of the metadata, which includes aliases. Elasticsearch sets the second one if the disk is full. */
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
-/** Requests only the fields of a snapshot, because every replica polls every second. */
+/** Requests only the fields that a snapshot needs, because every replica polls every second. */
 function lookAt(alias: string): estypes.IndicesGetRequest {
   return {
     index: alias,
@@ -195,7 +195,7 @@ function undefinedWhereAbsent(error: unknown): undefined {
   throw error;
 }
 
-/** Whether these are indices with the settings that all have. */
+/** Whether a response contains indices with the settings that every index has. */
 function isComplete(found: unknown): found is estypes.IndicesGetResponse {
   const indices = Object.values((found ?? {}) as Partial<estypes.IndicesGetResponse>);
   return (
@@ -205,7 +205,7 @@ function isComplete(found: unknown): found is estypes.IndicesGetResponse {
 
 /**
  * Checks the metadata of a new index with the schema that replicas read it with.
- * @throws {Error} naming the first field that is invalid.
+ * @throws {Error} with the name of the first invalid field.
  */
 export function assertReadable(meta: SnapshotMeta): void {
   const issue = snapshotMeta.safeParse(meta).error?.issues[0];
@@ -218,7 +218,7 @@ export function isReadable(found: FoundIndex): found is FoundIndex & Snapshot {
   return found.meta !== undefined;
 }
 
-/** Limits the chain of a snapshot: the index may have been built with a higher limit. */
+/** Shortens the chain of a snapshot to a limit. The index may have been built with a higher one. */
 export function withChainLimit(snapshot: Snapshot, limit: number): Snapshot {
   const { meta } = snapshot;
   if (meta.lineage === undefined) return snapshot;
