@@ -2,9 +2,9 @@ import type { estypes } from '@elastic/elasticsearch';
 import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
- * The actions of `_aliases` requests. Elasticsearch applies all actions of one request, or none, and every request
- * contains its own precondition (`must_exist`): a process that was suspended for hours and lost its lock without noticing cannot
- * change what another one serves.
+ * The actions of `_aliases` requests. Elasticsearch applies all actions of a request, or none. Every request contains
+ * its own precondition (`must_exist`), so a process that was suspended and lost its lock cannot change what others
+ * serve.
  */
 export type Action = estypes.IndicesUpdateAliasesAction;
 
@@ -12,17 +12,17 @@ export type Action = estypes.IndicesUpdateAliasesAction;
 export interface Flip {
   /** The index that is served; undefined before the first flip. */
   from: string | undefined;
-  /** The index that was served before it. */
+  /** The index of the previous snapshot. */
   previous?: string | undefined;
-  /** The finished index. */
+  /** The new index, which is complete. */
   to: string;
-  /** The index of its changes, if there is one. */
+  /** The index of the changes of the new snapshot, if there is one. */
   changes?: string | undefined;
 }
 
 /**
- * Serves a finished index instead of `from`, which becomes the previous snapshot if a rebuild of this registry created it: an
- * operator may have moved the alias to another index.
+ * Serves a finished index instead of `from`. If a rebuild of this registry created `from`, it becomes the previous
+ * snapshot. Otherwise an operator had moved the alias to it.
  */
 export function flipActions(alias: string, { from, previous, to, changes }: Flip): Action[] {
   const finished = changes === undefined ? [to] : [to, changes];
@@ -57,17 +57,17 @@ export function whileServed(alias: string, index: string): Action[] {
   return [remove(index, alias), serve(index, alias)];
 }
 
-/** Keeps an index from ever being served; fails if it is already. */
+/** Makes sure that an index can never be served. Fails if it is served already. */
 export function neverServe(index: string): Action[] {
   return [remove(index, loadingAliasOf(index))];
 }
 
-/** Removes an alias, which the request fails without. */
+/** Removes an alias. Without the alias, the request fails. */
 function remove(index: string, alias: string): Action {
   return { remove: { index, alias, must_exist: true } };
 }
 
-/** An alias has one write index at most: of two concurrent first rebuilds, one fails. */
+/** An alias has at most one write index, so one of two concurrent first rebuilds fails. */
 function serve(index: string, alias: string): Action {
   return { add: { index, alias, is_write_index: true } };
 }

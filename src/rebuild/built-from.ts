@@ -5,7 +5,7 @@ import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/
 /** The part of the configuration that a snapshot depends on. */
 type Inputs = Pick<Config, 'dataset' | 'index' | 'registry' | 'weights'>;
 
-/** What a rebuild with this configuration builds from. */
+/** The inputs of a rebuild with this configuration. */
 export function builtFrom({ dataset, index, registry, weights }: Inputs): BuiltFrom {
   return {
     addresses: dataset.urls.map(withoutSecrets),
@@ -36,7 +36,7 @@ function stored(from: BuiltFrom): BuiltFrom {
   return JSON.parse(JSON.stringify(from)) as BuiltFrom;
 }
 
-/** The variables that say which packages a snapshot has, and how the configuration differs from those it was built from. */
+/** The variables that decide which packages a snapshot has and whose values differ from those it was built with. */
 export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
   const now = stored(builtFrom(config));
   const compared = {
@@ -52,7 +52,7 @@ export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
     .map(([name]) => name);
 }
 
-/** An address without user, password, fragment and the values of its query, any of which may be secret. */
+/** An address without its user, password, fragment and query values, because each may be secret. */
 function withoutSecrets(address: string): string {
   const url = new URL(address);
   url.username = '';

@@ -3,13 +3,13 @@ import type { FoundIndex } from '../snapshot/snapshot.js';
 
 /** The indices that are kept, and how many indices of changes. */
 export interface Kept {
-  /** The served index, and the previous one. Of these, undefined ones do not exist. */
+  /** The served and the previous index; undefined if it does not exist. */
   snapshots: readonly (FoundIndex | undefined)[];
   /** CHANGES_RETENTION */
   retention: number;
 }
 
-/** Of the indices of a registry, those that are neither a snapshot that is kept nor changes in the chain of one. */
+/** The indices of a registry that are neither a kept snapshot nor changes in the chain of one. */
 export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
   const needed = new Set(
     snapshots
@@ -21,13 +21,13 @@ export function obsolete(alias: string, indices: Iterable<string>, { snapshots, 
 
 /** The indices of changes that lead to a snapshot. */
 function changesNeeded(alias: string, { id, meta }: FoundIndex, retention: number): string[] {
-  // A full chain begins at its oldest snapshot: the changes that led to that one are not needed.
+  // A full chain begins at its oldest snapshot, so the changes of that snapshot are not needed.
   const chain = [id, ...(meta?.lineage?.ancestors ?? [])].slice(0, retention);
   return chain.map((one) => changesIndexOf(alias, one));
 }
 
 /**
- * Of obsolete indices, those that killed processes have left: some were never served, others were not pruned.
+ * The obsolete indices that killed processes have left. Some were never served, others were not pruned.
  * @param aliases the aliases of each index.
  * @param served the id of the served snapshot.
  */
@@ -39,7 +39,7 @@ export function leftovers(
   return obsolete.filter(
     (index) =>
       aliases.get(index)?.includes(loadingAliasOf(index)) === true ||
-      // An operator may have moved the alias away from a newer one, and may want it back.
+      // An operator may have moved the alias away from a newer index, and may need that index again.
       snapshotIdOf(index) < served,
   );
 }

@@ -30,7 +30,7 @@ import { assertWeightsKept } from './steps/weights-kept.js';
 
 export interface RebuildDeps {
   client: Client;
-  /** For querying the new index as readers will. */
+  /** For querying the new index in the way of readers. */
   pool: SearchPool;
   /** For reading whole snapshots. */
   exportPool: SearchPool;
@@ -42,7 +42,7 @@ export interface RebuildDeps {
   log: Logger;
 }
 
-/** Otherwise the bundled sample would replace the packages of a registry. */
+/** Without this check, the bundled sample would replace the packages of a registry. */
 export const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
 
@@ -63,8 +63,8 @@ export interface RebuildOptions {
 }
 
 /**
- * Builds a new snapshot from the dataset and serves it. After a failure before the flip, the old snapshot
- * stays in service and nothing of the new one is left.
+ * Builds a new snapshot from the dataset and serves it. After a failure before the flip, the old snapshot stays in
+ * service, and the new index is deleted.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<Built> {
   const { client, alias, config, log } = deps;
@@ -78,10 +78,10 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const previous = await findIndex(client, previousAliasOf(alias), { signal });
   assertMovable('served', served);
   assertMovable('previous', previous);
-  // Listed right after the lock is acquired: if this process is suspended and loses the lock, the list holds none of the indices
-  // that others create later.
+  // Listed right after the lock is acquired: if this process is suspended and loses the lock, other processes may
+  // create indices, which must not be in this list.
   const indices = await listIndices(client, alias, signal);
-  // After a rollback, the newest snapshot is the previous one, whose dataset is not built again.
+  // After a rollback, the newest snapshot is the previous one. Its dataset is not built again.
   const newest = (previous?.createdAt ?? 0) > (served?.createdAt ?? 0) ? previous : served;
   const badRows = new BadRows(config.dataset.maxBadRows, log);
   const inputs = await downloadInputs(config, signal, {
@@ -146,7 +146,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     }
 
     progress.enter('pruning');
-    // An operator may have moved the alias to another index, which does not become the previous snapshot.
+    // If an operator has moved the alias to another index, that index does not become the previous snapshot.
     const kept = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
     const old = obsolete(alias, indices.keys(), { snapshots: [kept], retention });
     await prune(client, alias, old, { served: index, signal, log });
@@ -199,7 +199,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   await flip(client, alias, { from: served?.index, previous: previous?.index, to: index, changes }, step);
 }
 
-/** The documents of the newest snapshot; undefined if a rebuild is to build something even if they have not changed. */
+/** The documents of the newest snapshot; undefined if the rebuild must build an index even if they have not changed. */
 function knownOf(
   { config }: RebuildDeps,
   { skipIf, seen }: RebuildOptions,
@@ -213,7 +213,7 @@ function knownOf(
   return { ...latest(dataset, seen), weights: weights && latest(weights, seen?.weights) };
 }
 
-/** What was said last of a document with these bytes. */
+/** The latest validators of a document with these bytes. */
 function latest(document: SeenDocument, seen: SeenDocument | undefined): SeenDocument {
   return seen?.digest === document.digest ? seen : document;
 }

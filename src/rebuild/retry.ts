@@ -21,7 +21,7 @@ const POLL_GROWTH = 1.5;
 /** Interval of the log lines about a long step, in milliseconds. */
 const LOG_MS = 60_000;
 
-/** Statuses of a node that is overloaded, starting or unavailable. */
+/** Statuses that mean that a node is overloaded, starting or unavailable. */
 const REBUILD_RETRYABLE_STATUSES = [429, ...RETRYABLE_STATUSES];
 
 /** The same request may succeed later. */
@@ -82,7 +82,10 @@ export async function retry<T>(
   }
 }
 
-/** Keeps a `RetryableError`. Other messages may contain addresses, and reasons are shown to clients. */
+/**
+ * Keeps a `RetryableError`. Other errors are replaced: their messages may contain addresses, and clients see the
+ * reason.
+ */
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
   if (error.cause instanceof NotElasticsearchError) {
@@ -136,7 +139,7 @@ export async function waitUntilDone(
       failure = error;
     }
     const now = performance.now();
-    // Checked after the poll: a process that was suspended must first see what happened meanwhile.
+    // Checked after the poll: after a suspension, the process must first read the current state.
     if (now - progressedAt >= stallMs) {
       throw new StalledError(`${step} made no progress for ${describeMs(stallMs)}`, { cause: failure });
     }

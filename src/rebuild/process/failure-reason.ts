@@ -5,7 +5,7 @@ import { DatasetError } from '../../lists/dataset-error.js';
 import { truncateReason } from '../../util/reason-text.js';
 import { redactAddresses } from '../../lists/redact-addresses.js';
 
-/** Causes of causes that are shown. */
+/** Maximum number of nested causes that are shown. */
 const MAX_CAUSES = 5;
 
 /** Kinds of failures, as a label of metrics. */
@@ -39,7 +39,7 @@ export function publicReason(error: Error): string {
 function describe(error: Error): string {
   const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) return refusal;
-  // Not redacted: the message may quote URLs of the dataset, which are public.
+  // Not redacted: the message can only quote URLs of the dataset, which are public.
   if (error instanceof DatasetError) return error.message;
   if (error instanceof errors.ResponseError) return describeResponse(error);
   const silent =
@@ -49,7 +49,7 @@ function describe(error: Error): string {
   return silent ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);
 }
 
-/** What Elasticsearch or a library said of an error: the messages that `publicReason` omits, in one line. */
+/** The messages of Elasticsearch or a library that `publicReason` omits, in one line. */
 export function detailsOf(error: Error): string {
   const messages: string[] = [];
   for (let at: unknown = error; at instanceof Error && messages.length < MAX_CAUSES; at = at.cause) {

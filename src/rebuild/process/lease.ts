@@ -1,14 +1,15 @@
 /**
- * A right that is lost some time after its last renewal, by the clock of this process, so that it is lost in time even if the
- * service that grants it is unavailable or was suspended.
+ * A right that expires some time after its last renewal. It expires by the clock of this process, even if the service
+ * that grants it is unavailable or was suspended.
  */
 export class Lease {
   readonly #lost = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
 
   /**
-   * @param ms how long it holds after a renewal, in milliseconds.
-   * @param requested when it was requested, as `performance.now()`: the service may have granted it at any moment since.
+   * @param ms duration after a renewal, in milliseconds.
+   * @param requested time of the request, as `performance.now()`: the service may have granted the lease at any moment
+   * since.
    */
   constructor(
     private readonly ms: number,
@@ -30,11 +31,11 @@ export class Lease {
 
   lose(): void {
     this.end();
-    // Without a custom reason: the Elasticsearch client takes one for a broken connection, and retries.
+    // Without a custom reason: the Elasticsearch client would treat it as a broken connection, and retry.
     this.#lost.abort();
   }
 
-  /** Gives it up, so that it is no longer lost when its time is over. */
+  /** Ends the lease, so that `lost` does not abort any more. */
   end(): void {
     clearTimeout(this.#deadline);
   }

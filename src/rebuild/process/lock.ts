@@ -7,14 +7,17 @@ import { Lease } from './lease.js';
 /** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
-/** Renewals within that time. Two in a row may fail; with a third, the lock is lost. */
+/** Renewals within this time. After three failures in a row, the lock is lost. */
 const RENEWALS = 4;
 
-/** Changes a lock only for its owner. The result is 1; 0 if another owner has the lock, or it has expired. */
+/** Changes a lock only for its owner. Returns 1, or 0 if another owner has the lock or the lock has expired. */
 const RENEW = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0";
 const RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
 
-/** Redis is configured and cannot be used: it is unknown whether another replica is rebuilding. The message says why. */
+/**
+ * Redis is configured but cannot be used, so it is unknown whether another replica is rebuilding. The message gives the
+ * reason.
+ */
 export class LockUnavailableError extends Error {
   override readonly name = 'LockUnavailableError';
 }
@@ -35,8 +38,8 @@ export interface HeldLock {
   /** Aborts when the lock is lost: another replica may have it. */
   readonly lost: AbortSignal;
   /**
-   * Whether this process still holds it. After a suspension, `lost` may not have aborted yet; this aborts it if another
-   * owner has the lock, or it has expired.
+   * Whether this process still holds the lock. After a suspension, `lost` may not have aborted yet. If another owner
+   * has the lock, or the lock has expired, this call aborts `lost`.
    * @throws {LockUnavailableError}
    */
   isStillHeld(): Promise<boolean>;
@@ -53,8 +56,8 @@ export const UNSHARED_LOCK: HeldLock = {
 };
 
 /**
- * Lets one rebuild of a registry run at a time, across all replicas on one Redis: a key with an owner's token and a time to live,
- * renewed periodically.
+ * Lets one rebuild of a registry run at a time, across all replicas on one Redis. The lock is a key with the owner's
+ * token and a time to live, which is renewed periodically.
  */
 export class RebuildLock {
   /** @param lockMs time to live of a lock after its last renewal, in milliseconds. */

@@ -10,20 +10,20 @@ import { rebuild, type RebuildDeps, type RebuildOptions } from '../pipeline.js';
 /** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
 const STOP_MS = 8_500;
 
-/** Added to the niceness of this process: a quarter of a contended processor, enough to renew the lock in time. */
+/** Added to the niceness of this process. It then gets a quarter of a contended processor, enough to renew the lock. */
 const NICENESS = 5;
 
-/** Makes the kernel's out-of-memory killer choose this process long before a server (-1000 to 1000). */
+/** Makes the kernel's out-of-memory killer choose this process before a server (range: -1000 to 1000). */
 const OOM_SCORE_ADJ = 500;
 
 interface Deps extends RebuildDeps {
-  /** Undefined without Redis: there are no other replicas then. */
+  /** Undefined without Redis, because there are no other replicas then. */
   status: StatusStore | undefined;
 }
 
 /**
- * Acquires the lock, and rebuilds with a lower priority than servers have. After a stop, ends the process if its cleanup takes
- * too long: the next rebuild then cleans up.
+ * Acquires the lock, and rebuilds with a lower priority than servers. If the cleanup after a stop takes too long,
+ * exits: the next rebuild then cleans up.
  * @param onHeld called with the owner of the lock, before anything is built.
  * @returns undefined if another rebuild holds the lock.
  * @throws {LockUnavailableError}
@@ -38,12 +38,12 @@ export async function acquireAndRebuild(
     process.exit(1);
   };
   const limitCleanup = () => setTimeout(giveUp, STOP_MS).unref();
-  // It may have been stopped while it connected.
+  // The process may have been stopped while it connected.
   if (options.signal.aborted) limitCleanup();
   else options.signal.addEventListener('abort', limitCleanup);
   const held = context.lock === undefined ? UNSHARED_LOCK : await context.lock.acquire();
   if (held === undefined) return undefined;
-  // Only now: a client is waiting for the response to `/rebuild`.
+  // Not earlier, because a client is waiting for the response to `/rebuild`.
   yieldToServers();
   onHeld(held.owner);
   return rebuildUnderLock(held, context, options);

@@ -14,7 +14,7 @@ export interface Failure {
 export interface Built {
   index: string | undefined;
   skipped?: SkippedRows | undefined;
-  /** For the operator, of something that is probably not meant. */
+  /** Warns the operator of something that is probably not intended. */
   warning?: string | undefined;
 }
 

@@ -9,24 +9,24 @@ import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildOptions } from '../pipeline.js';
 import type { SeenDataset } from '../../lists/download.js';
 
-/** `npm run rebuild`, bundled into one file by `scripts/build.sh`: it starts twice as fast. */
+/** `npm run rebuild`, bundled into one file by `scripts/build.sh`, which starts twice as fast. */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 
 /** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
 const HEAP_MB = 128;
 
-/** After these times the process is killed, in milliseconds. */
+/** Times after which the process is killed, in milliseconds. */
 export const PROCESS_LIMITS = {
-  /** Without a message: it reports its progress four times a second. */
+  /** Time without a message; the process reports its progress four times a second. */
   silenceMs: 30_000,
-  /** Still running after it was stopped. */
+  /** Time after a stop. */
   stopMs: 8_750,
 };
 
-/** Checks for silence within `silenceMs`. Counted, so that a suspended server does not kill the process. */
+/** Number of checks within `silenceMs`. Checks are counted, so that a suspended server does not kill the process. */
 const SILENCE_CHECKS = 30;
 
-/** What a rebuild is asked for. Only the server says when nothing needs to be built. */
+/** Options of a rebuild. Only the server sets `skipIf`. */
 export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
 
 /** Resources that a rebuild has used so far. */
@@ -37,32 +37,32 @@ export interface ResourceUsage {
   cpuSeconds: number;
 }
 
-/** What the server knows of a rebuild. */
+/** The state of a rebuild, as far as the server knows it. */
 export interface RebuildState {
   report: ProgressReport;
   /** Undefined until its first report. */
   usage?: ResourceUsage;
-  /** Its id as the owner of the lock; undefined until it holds the lock. */
+  /** Id of the owner of the lock; undefined until the process holds the lock. */
   lockOwner?: string;
-  /** The index that it builds; undefined until it has a name. */
+  /** The index being built; undefined until it has a name. */
   index?: string;
-  /** The dataset that it did not build, because its bytes had not changed, whatever its validators say. */
+  /** The dataset that was not built: its bytes had not changed, although its validators may have. */
   seen?: SeenDataset;
 }
 
-/** What the command tells the server that has started it: lines of JSON on the channel of Node. */
+/** Messages of the command to the server that has started it, on the IPC channel of Node. */
 export type RebuildMessage =
   /** One line of the log, with the newline. */
   | { type: 'log'; line: string }
-  /** What has changed. The progress is sent several times a second, as a heartbeat. */
+  /** The changed part of the state. The progress is sent several times a second, as a heartbeat. */
   | { type: 'state'; changed: Partial<RebuildState> }
-  /** It holds the lock and begins. */
+  /** The process holds the lock and begins. */
   | { type: 'started' }
   /** Another rebuild holds the lock. */
   | { type: 'busy' }
   /** The state of the lock is unknown. */
   | { type: 'lock-unavailable'; reason: string }
-  /** It has cleaned up and released the lock. */
+  /** The process has cleaned up and released the lock. */
   | { type: 'ended'; outcome: Outcome };
 
 /** The first response. After `started`, the process holds the lock until `ended`. */
@@ -76,7 +76,9 @@ export class ProcessFailedError extends Error {
   override readonly name = 'ProcessFailedError';
 }
 
-/** Runs `npm run rebuild` for the server, whose memory and garbage collection it leaves alone. */
+/**
+ * Runs `npm run rebuild` in a separate process, which does not affect the memory and garbage collection of the server.
+ */
 export class RebuildProcess {
   /** Rejects if the process could not be started, or ended without a response. */
   readonly response: Promise<FirstResponse>;
@@ -97,7 +99,7 @@ export class RebuildProcess {
     try {
       child = start(env, options, log);
     } catch (cause) {
-      // Node emits most errors of a spawn and throws the others, such as ENOMEM.
+      // Node emits most errors of a spawn, but throws some, such as ENOMEM.
       const error = couldNotStart(cause);
       this.ended = Promise.resolve({ error });
       this.response = Promise.reject(error);
@@ -160,13 +162,13 @@ function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, lo
   });
 }
 
-/** Options of Node with a value of their own, or in the next argument, that are not for another process. */
+/** Options of Node that another process must not inherit. Their value may be the next argument. */
 const OWN_OPTION = /^--(inspect|env-file)/;
 const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
 
 /**
- * Node's options of this process, such as --use-openssl-ca, but not those that say what it runs, or open a port. It inherits the
- * variables of a file, which may be a pipe that was read to its end.
+ * Node's options of this process, such as --use-openssl-ca, but no options that select a program or open a port.
+ * `--env-file` is not repeated: the variables are inherited, and the file may be a pipe that was read to its end.
  */
 function inheritedOptions(): string[] {
   const options = process.execArgv.filter(

@@ -46,7 +46,7 @@ export class RebuildScheduler {
     this.#after(intervalSeconds * 1000, refresh);
   }
 
-  /** Starts no more rebuilds, and waits for the end of those that it has started: it does not stop them. */
+  /** Starts no more rebuilds, and waits for the end of the running one without stopping it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const timer of this.#timers) clearTimeout(timer);

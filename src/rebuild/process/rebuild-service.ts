@@ -30,7 +30,7 @@ export interface Success {
 export interface LastOutcome {
   /** Undefined after a success. */
   failure: Failure | undefined;
-  /** When one last succeeded, even if nothing had changed (ISO 8601). */
+  /** Time of the last success, even if nothing had changed (ISO 8601). */
   succeededAt: string | undefined;
 }
 
@@ -45,7 +45,7 @@ interface Options {
   /** The variables of the server, which its rebuilds read, too. */
   env: NodeJS.ProcessEnv;
   onProgress?: ((report: ProgressReport) => void) | undefined;
-  /** When their processes are killed. */
+  /** Times after which processes are killed. */
   limits?: typeof PROCESS_LIMITS;
 }
 
@@ -89,14 +89,14 @@ export class RebuildService {
   async lastOutcome(): Promise<LastOutcome> {
     const { status } = this.context;
     if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
-    // Those of this process, if Redis does not respond.
+    // If Redis does not respond, the results of this process.
     const succeededAt = (await status.lastSuccess()) ?? this.#lastSuccess?.at;
     const failure = (await status.lastFailure()) ?? this.#lastFailure;
     const isOver = failure !== undefined && succeededAt !== undefined && failure.at < succeededAt;
     return { failure: isOver ? undefined : failure, succeededAt };
   }
 
-  /** Whether the refresh of this interval is for this process to start: of several replicas, one asks for the dataset. */
+  /** Whether this process starts the refresh of this interval. Only one of several replicas requests the dataset. */
   async claimsRefresh(intervalSeconds: number): Promise<boolean> {
     // If Redis does not respond, the start fails with that reason.
     return (await this.context.status?.claimRefresh(intervalSeconds)) ?? true;
@@ -109,15 +109,15 @@ export class RebuildService {
    */
   async start(options: StartOptions): Promise<StartResponse> {
     const { status, lock } = this.context;
-    // A process that is still starting may find that another replica has the lock.
+    // A process that is still starting may yet find that another replica has the lock.
     await this.#process?.response.catch(() => undefined);
     const lastFailure = status === undefined ? this.lastFailure : await status.lastFailure();
     const seen = status === undefined ? this.#seen : await status.seen();
     if (this.progress === undefined && (await lock?.isHeld()) === true) {
       return { accepted: false, progress: await this.#reportOfOther(), lastFailure };
     }
-    // Another request may have started one here meanwhile. Until `#process` is set, nothing waits: of two requests, one starts
-    // a process.
+    // Another request may have started a rebuild meanwhile. No `await` follows until `#process` is set, so only one of
+    // two requests starts a process.
     if (this.progress !== undefined) return { accepted: false, progress: this.progress, lastFailure };
     if (this.#isStopping) throw new ProcessFailedError('the server is stopping');
     const { env, onProgress, limits } = this.options;
@@ -143,7 +143,7 @@ export class RebuildService {
     await this.#outcome;
   }
 
-  /** The rebuild that holds the lock may have no progress: it has just begun, is ending, or was killed. */
+  /** The rebuild that holds the lock may have published no progress: it has just begun, is ending, or was killed. */
   async #reportOfOther(): Promise<ProgressReport> {
     for (let attempt = 1; ; attempt++) {
       const report = this.progress ?? (await this.context.status?.progress());

@@ -40,7 +40,7 @@ export async function rebuildForServer(env: NodeJS.ProcessEnv, options: StartOpt
   });
   let reporting: NodeJS.Timeout | undefined;
   const onHeld = (lockOwner: string) => {
-    // With the time of its start, before the server responds.
+    // The server needs the start time before it responds.
     report();
     change({ lockOwner });
     void send({ type: 'started' });
@@ -79,7 +79,7 @@ function stopSignal(): AbortSignal {
   const stop = () => stopping.abort();
   process.on('disconnect', stop);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
-  // The server decides whether the end of a terminal stops this process (see `nohup`), and says so.
+  // If a terminal closes, the server decides whether to stop this process (see `nohup`).
   process.on('SIGHUP', () => undefined);
   return stopping.signal;
 }

@@ -16,7 +16,7 @@ const STATUS_TTL_MS = 10_000;
 /** Maximum length of a value, in bytes. Longer ones were not written by this service. */
 const MAX_VALUE_BYTES = 4096;
 
-/** Version of the stored format. Raise it if replicas of the previous version would misread a new one. */
+/** Version of the stored format. Raise it if earlier replicas would misread a new format. */
 const VERSION = 1;
 
 const count = z.int().nonnegative();
@@ -88,7 +88,7 @@ export class StatusStore {
     return this.#read('progress', progressReport);
   }
 
-  /** Stores why the last rebuild failed, or that it succeeded if that is undefined. */
+  /** Stores the failure of the last rebuild; undefined means that it succeeded. */
   async end(failed: Failure | undefined): Promise<void> {
     await this.#try<unknown>(() =>
       failed === undefined
@@ -107,8 +107,8 @@ export class StatusStore {
   }
 
   /**
-   * Whether a refresh is the caller's: the first one that asks has it until the interval is over. After a change of the interval,
-   * the claim of the old one does not count.
+   * Claims the refresh of this interval for the caller: only the first caller succeeds until the interval is over.
+   * Claims of another interval do not count.
    * @returns undefined if Redis does not respond.
    */
   claimRefresh(intervalSeconds: number): Promise<boolean | undefined> {
@@ -118,7 +118,7 @@ export class StatusStore {
     );
   }
 
-  /** Stores what the dataset's server said of a dataset that was not built. */
+  /** Stores the validators of a dataset that was not built. */
   async see(seen: SeenDataset): Promise<void> {
     await this.#try(() => this.redis.set(this.#key('seen-dataset'), shared(seen)));
   }
@@ -131,7 +131,7 @@ export class StatusStore {
     return this.#read('last-failure', failure);
   }
 
-  /** @returns undefined also for values of other versions, such as a phase that this one does not know. */
+  /** @returns undefined also for values of other versions, such as an unknown phase. */
   async #read<T>(name: Name, schema: z.ZodType<T>): Promise<T | undefined> {
     const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));

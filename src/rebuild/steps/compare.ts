@@ -7,8 +7,8 @@ import { entriesInNameOrder } from '../../snapshot/name-order.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /**
- * Maximum number of entries per page. Three pages are in memory at a time, and a page sized by short entries
- * may hold the longest possible ones, of 11 KB each in base64: the process has a heap of 128 MB.
+ * Maximum number of entries per page. Three pages are in memory at a time, in a heap of 128 MB. A page whose size was
+ * chosen for short entries may contain entries of the maximum length, 11 KB in base64.
  */
 const MAX_PAGE = 2000;
 const MIN_PAGE = 100;
@@ -35,9 +35,9 @@ interface CompareOptions extends RetryOptions {
 }
 
 /**
- * Yields the differences between two snapshots, page by page of the new one. Memory is bounded to a few
- * pages of each. Entries are compared in encoded form, or as JSON without the members that do not count, and decoded
- * only if they differ. Only Elasticsearch compares names, so that their order has one definition.
+ * Yields the differences between two snapshots, page by page of the new snapshot. Memory is bounded to a few pages of
+ * each. Entries are compared in encoded form, or as JSON without ignored members, and decoded only if they differ. Only
+ * Elasticsearch compares names, so their order has one definition.
  * @param pool must have a long timeout.
  */
 export async function* compare(
@@ -112,7 +112,7 @@ class PageReader {
 
 /** One page of the new snapshot, compared with the old entries of the same range of names. */
 class Block {
-  /** New entries that no old entry equals so far, by comparison key. */
+  /** New entries without an equal old entry so far, by comparison key. */
   readonly #unmatched: Map<string, string>;
   #removed: string[] = [];
   /** Unmatched new entries by name; created when first needed. */
@@ -127,7 +127,7 @@ class Block {
     this.#unmatched = new Map(entries.map((entry) => [keyOf(entry), entry]));
   }
 
-  /** Compares with a page of the old snapshot. @returns what is already resolved, to bound memory. */
+  /** Compares with a page of the old snapshot. @returns the differences found so far, to bound memory. */
   match(entries: readonly string[]): Difference[] {
     for (const entry of entries) if (!this.#unmatched.delete(this.keyOf(entry))) this.#removed.push(entry);
     return this.#removed.length > MAX_UNMATCHED ? this.#resolve() : [];
@@ -165,7 +165,7 @@ function nameOf(encoded: string | undefined): string {
   return decodeEntry(encoded ?? '').name;
 }
 
-/** The JSON of the members of an entry that count as a change, without parsing it. Within values, quotes are escaped. */
+/** The JSON of the members of an entry whose change counts, without parsing. Quotes within values are escaped. */
 function comparedMembers(encoded: string, hasPackageNo: boolean): string {
   const text = Buffer.from(encoded, 'base64').toString('latin1');
   const weight = text.lastIndexOf(',"weight":');

@@ -16,10 +16,11 @@ interface NewIndex {
 }
 
 /**
- * Creates an index from the file in `mappings/`, without replicas and refresh during the load. Warns of a lifecycle policy from an
- * index template: it may delete the index while it is served. Not every Elasticsearch knows the setting, so it cannot be overridden.
- * @throws {Error} if an index template gives it an alias of the registry, which would be served at once, or runtime fields, which
- * may hide the settings of the file.
+ * Creates an index from the file in `mappings/`, without replicas and refresh during the load. Warns if an index
+ * template adds a lifecycle policy, which may delete the index while it is served. The setting cannot be overridden,
+ * because not every Elasticsearch knows it.
+ * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
+ * fields, which may hide fields of the file.
  */
 export async function createIndex(
   client: Client,
@@ -38,10 +39,10 @@ export async function createIndex(
     aliases: { [loadingAliasOf(index)]: {} },
   };
   await retry(
-    // Not ended by the signal: an index that Elasticsearch creates only then would be left.
+    // Not aborted by the signal: Elasticsearch could create the index afterwards, and nobody would delete it.
     () =>
       client.indices.create(request).catch((error: unknown) => {
-        // An earlier attempt succeeded, and its response was lost. Nobody else creates an index of this name.
+        // An earlier attempt succeeded, but its response was lost. No other process creates an index of this name.
         if (!isAlreadyCreated(error)) throw error;
       }),
     options,

@@ -3,20 +3,21 @@ import { withDeadline } from '../../util/deadline.js';
 import { flipActions, swapActions, whileServed, type Action, type Flip } from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 
-/** It is unknown whether a flip took effect, or it did and the alias is ambiguous now. */
+/** It is unknown whether a flip took effect, or the flip made the alias ambiguous. */
 export class FlipError extends Error {
   override readonly name = 'FlipError';
 }
 
 const UNKNOWN = 'Elasticsearch stopped responding during the flip: it is unknown which snapshot is served';
 
-/** How long a flip that succeeded waits to see what is served, in milliseconds. */
+/** Timeout of the check of the aliases after a successful flip, in milliseconds. */
 const LOOK_MS = 60_000;
 
 /**
- * Serves a finished index (`flipActions`). Has no effect if the alias does not point to `from`, or if the index or its changes were
- * deleted. Retries while Elasticsearch is unavailable.
- * @throws {FlipError} {Error} if what is served has not changed.
+ * Serves a finished index (`flipActions`). Has no effect if the alias does not point to `from`, or if the index or its
+ * changes were deleted. Retries while Elasticsearch is unavailable.
+ * @throws {FlipError}
+ * @throws {Error} if the flip had no effect.
  */
 export async function flip(client: Client, alias: string, what: Flip, options: RetryOptions): Promise<void> {
   await moveAlias(client, alias, what.to, flipActions(alias, what), options);
@@ -60,24 +61,21 @@ async function moveAlias(
     if (!isRetryable(cause) && !options.signal.aborted) throw cause;
     throw new FlipError(UNKNOWN, { cause });
   }
-  // Not by the signal of the step: the alias has moved, even if the lock has been lost since.
+  // Not aborted by the signal of the step: the alias has moved, even if the lock was lost afterwards.
   const served = await withDeadline(LOOK_MS, undefined, (signal) =>
     retry((signal) => client.indices.getAlias({ name: alias }, { signal }), { ...options, signal }),
   ).catch((cause: unknown) => {
     throw new FlipError(UNKNOWN, { cause });
   });
   const others = Object.keys(served).filter((index) => index !== to);
-  // Without it, a later rebuild has replaced it: this process may have been suspended.
+  // If the alias does not point to `to`, a later rebuild has replaced it: this process may have been suspended.
   if (to in served && others.length > 0) {
     const cause = new Error(others.join(', '));
     throw new FlipError(`the new snapshot is served, but ${alias} points to other indices, too`, { cause });
   }
 }
 
-/**
- * Whether the alias points to an index, according to the master: other nodes may not have applied its latest decision, and
- * would respond with what they know.
- */
+/** Whether the alias points to an index, according to the master: other nodes may respond with an outdated state. */
 async function isServed(client: Client, alias: string, index: string): Promise<boolean> {
   try {
     await client.indices.updateAliases({ actions: whileServed(alias, index) });
@@ -88,7 +86,7 @@ async function isServed(client: Client, alias: string, index: string): Promise<b
   }
 }
 
-/** Whether an alias or an index of a precondition does not exist. */
+/** Whether the error means that an alias or an index of a precondition does not exist. */
 function isMissing(error: unknown): boolean {
   return error instanceof errors.ResponseError && error.statusCode === 404;
 }

@@ -6,14 +6,14 @@ import { loadingAliasOf } from '../../snapshot/index-names.js';
 import { retry, RetryableError, type RetryOptions } from '../retry.js';
 
 /**
- * Bytes of one bulk request, without its last document of 40 KB at most: the round trip is negligible, Elasticsearch's heap
- * can hold many, and proxies reject bodies over 1 MiB by default.
+ * Bytes of one bulk request, without its last document of at most 40 KB. At this size, the round trip is negligible,
+ * Elasticsearch's heap can hold many requests, and proxies accept the body: their default limit is 1 MiB.
  */
 export const BULK_BYTES = 1_000_000;
 /**
- * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is served,
- * there is only one, which leaves a processor for searches: the slowest take half as long, and the load takes
- * a third longer.
+ * Bulk requests in flight: Elasticsearch processes one while the next arrives. While another index is served, only one
+ * request is in flight, which leaves a processor for searches: the slowest searches take half as long, and the load
+ * takes a third longer.
  */
 const IN_FLIGHT = 2;
 const THROTTLED_IN_FLIGHT = 1;
@@ -37,7 +37,7 @@ export async function bulkLoad(
 ): Promise<void> {
   let loaded = 0;
   const bulks = bulkRequests(dataset);
-  // All senders share one generator. A failure ends it for the others, and their retries.
+  // All senders share one generator. A failure of one sender ends the generator and the retries of the others.
   const failing = new AbortController();
   const step = { ...options, signal: AbortSignal.any([options.signal, failing.signal]) };
   const sender = async () => {
@@ -121,8 +121,7 @@ export async function sendBulk(
   body: string,
   options: RetryOptions,
 ): Promise<void> {
-  // Through an alias that must exist: if another process has deleted the index, Elasticsearch would create a
-  // new one with its name.
+  // The request needs an existing alias. With the name of a deleted index, Elasticsearch would create a new index.
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
   await retry(async (signal) => {

@@ -2,9 +2,9 @@ import type { Client, estypes } from '@elastic/elasticsearch';
 import { isRetryable, retry, RetryableError, waitUntilDone, type RetryOptions } from '../retry.js';
 
 /**
- * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request in memory
- * only: a node that restarts forgets it. It may also wait in a queue behind the merge of another index; requesting the
- * same merge twice is harmless.
+ * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request only in
+ * memory, so a node that restarts forgets it. The request may also wait behind the merge of another index; requesting
+ * the same merge twice is harmless.
  */
 const REQUEST_AGAIN_MS = 60_000;
 
@@ -16,8 +16,8 @@ export interface MergeOptions extends RetryOptions {
 }
 
 /**
- * Merges a loaded index to one searchable segment per shard and blocks writes to it. The merge may take hours: it is
- * requested without waiting for the response, and observed. (`wait_for_completion=false` would leave a document in
+ * Merges a loaded index to one searchable segment per shard and blocks writes to it. The merge may take hours, so it is
+ * requested without waiting for the response, and then polled. (`wait_for_completion=false` would leave a document in
  * `.tasks` each time.)
  * @param total documents in the index.
  * @throws {Error} at once if there are not `total` documents. {StalledError} when the merge makes no progress.
@@ -33,7 +33,7 @@ export async function merge(
   await assertDocuments(client, index, total, options);
   const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
   const done = new AbortController();
-  /** When to request it, by the clock of this process: at first, at once. */
+  /** Time of the next request, by the clock of this process. */
   let requestAt = 0;
   let rejection: Error | undefined;
   const request = () => {
@@ -42,7 +42,7 @@ export async function merge(
     client.indices
       .forcemerge({ index, max_num_segments: 1 }, { signal: done.signal, maxRetries: 0 })
       .catch((error: unknown) => {
-        // A merge goes on after its response was lost or timed out.
+        // A merge continues after its response was lost or timed out.
         if (!done.signal.aborted && !isRetryable(error)) rejection = error as Error;
       });
   };
@@ -72,7 +72,7 @@ export async function merge(
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
 }
 
-/** @throws {Error} if there are not `total` searchable documents: something else deletes or drops them. */
+/** @throws {Error} if there are not `total` searchable documents, because something else deletes or drops them. */
 export async function assertDocuments(
   client: Client,
   index: string,
@@ -127,7 +127,7 @@ async function readSegments(
   const { indices, _shards } = await client.indices.segments({ index }, { signal });
   assertComplete(_shards);
   const found = indices[index]?.shards ?? {};
-  // One without a node counts neither as failed nor as successful.
+  // A shard without a node counts neither as failed nor as successful.
   if (Object.keys(found).length < shards) throw new RetryableError('a shard of the index has no node');
   return Object.entries(found).flatMap(([number, copies]) =>
     [copies]
@@ -138,7 +138,7 @@ async function readSegments(
   );
 }
 
-/** Everything the key for rebuilding can observe of a merge; tasks are visible to administrators only. */
+/** The state of a merge, as far as the rebuilding key may read it; only administrators may list tasks. */
 async function readMerge(client: Client, index: string, signal: AbortSignal) {
   const [segments, { indices = {} }] = await Promise.all([
     readSegments(client, index, signal),

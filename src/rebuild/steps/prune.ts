@@ -3,7 +3,7 @@ import type { Logger } from '../../util/log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { neverServe, whileServed } from '../alias-actions.js';
 
-/** Deletes indices, each on a precondition in an `_aliases` request: see `alias-actions.ts`. */
+/** Deletes indices with `_aliases` requests that contain a precondition: see `alias-actions.ts`. */
 
 /** Lists the indices that rebuilds of this registry created, snapshots and changes, with the names of their aliases. */
 export async function listIndices(
@@ -14,7 +14,7 @@ export async function listIndices(
   const request: estypes.IndicesGetRequest = {
     index: `${alias}-*`,
     features: ['aliases'],
-    // Without it, an index that somebody has closed would stay.
+    // Without `closed`, a closed index would never be deleted.
     expand_wildcards: ['open', 'closed'],
   };
   const found = await client.indices.get(request, signal === undefined ? {} : { signal });
@@ -40,8 +40,8 @@ export async function discardIndex(client: Client, alias: string, index: string,
 }
 
 /**
- * Deletes an index that was to be served. Without its loading alias it can never be served, so that is removed first. One that
- * is served after all, because the response to its flip was lost, has no such alias and is kept.
+ * Deletes an index of a failed rebuild. First removes its loading alias, without which the index can never be served.
+ * If the response to a flip was lost, the index is served and has no loading alias: then it is kept.
  */
 export async function discard(client: Client, index: string): Promise<void> {
   const claimed = await unlessMissing(() => client.indices.updateAliases({ actions: neverServe(index) }));
@@ -49,7 +49,7 @@ export async function discard(client: Client, index: string): Promise<void> {
 }
 
 interface PruneOptions {
-  /** The index that must be served for anything to be deleted. */
+  /** The index that must still be served; otherwise nothing is deleted. */
   served: string;
   /** Aborts when the lock is lost or the server stops: the next rebuild deletes the rest. */
   signal: AbortSignal;
@@ -57,9 +57,9 @@ interface PruneOptions {
 }
 
 /**
- * Deletes old indices, one request each, on condition that `served` is still being served at that moment. Never throws: the
- * next rebuild deletes the rest.
- * @param indices must have been listed while this process held the lock: those created since belong to others.
+ * Deletes old indices with one request each, on condition that `served` is still served. Never throws: the next rebuild
+ * deletes the rest.
+ * @param indices must have been listed while this process held the lock: later indices belong to other processes.
  */
 export async function prune(
   client: Client,

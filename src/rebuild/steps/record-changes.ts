@@ -22,7 +22,7 @@ import { retry, type RetryOptions } from '../retry.js';
 /** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
 const STALL_MS = 60_000;
 
-/** Timeout of all steps together, in milliseconds: many times what ten million names take. */
+/** Timeout of all steps together, in milliseconds: many times the duration for ten million names. */
 const TIMEOUT_MS = 30 * 60_000;
 
 /** The recorded chain of the first snapshot of a chain. */
@@ -113,7 +113,7 @@ async function startNewChain(
     log.warn({ index, err: reason }, `${refusal}: /changes is unavailable; make keys with npm run keys`);
     return;
   }
-  // After another registry's list was loaded, this is expected: no stack.
+  // Expected after another registry's list was loaded, so the log needs no stack.
   const isExpected = reason instanceof NewChainError || reason instanceof DeadlineError;
   const why = isExpected ? { reason: reason.message } : { err: reason };
   log.warn({ index, ...why }, 'the changes were not recorded: the snapshot starts a new chain');
@@ -136,7 +136,7 @@ async function recordChain(
   lineage: RecordedChain,
   options: RetryOptions,
 ): Promise<void> {
-  // Through the loading alias, which exists until the flip: the key must not change an index that is served.
+  // Uses the loading alias, which exists until the flip: the key must not be able to change a served index.
   const body = { index: loadingAliasOf(index), _meta: { ...meta, lineage } };
   await retry((signal) => client.indices.putMapping(body, { signal }), options);
 }

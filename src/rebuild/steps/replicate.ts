@@ -7,7 +7,7 @@ interface ReplicaOptions extends RetryOptions {
 }
 
 /**
- * Copies a merged index, as `waitForCopies` does, and checks that each shard is still one segment.
+ * Copies a merged index with `waitForCopies`, and checks that each shard still has one segment.
  * @throws {StalledError} {Error}
  */
 export async function waitForReplicas(
@@ -52,24 +52,24 @@ export async function waitForCopies(
   );
 }
 
-/** How often a copy may fail and begin anew: a node may restart, and be restarted once more. */
+/** Maximum number of restarts of a copy: a node may restart twice. */
 const MAX_RESTARTS = 2;
 
 /** The copy of a shard to another node, as Elasticsearch reports it. */
 interface Copy {
   shard: number;
   startedAt: number;
-  /** Bytes, operations and stage: everything that changes while it advances. */
+  /** Bytes, operations and stage: everything that changes while the copy advances. */
   progress: string;
 }
 
-/** The attempts to copy the shards of an index. Elasticsearch reports those that run or have succeeded. */
+/** The attempts to copy the shards of an index. Elasticsearch reports only copies that run or have succeeded. */
 class CopyAttempts {
-  /** By shard: the starts of its copies, and the highest number of copies at a time. */
+  /** By shard: the start times of its copies, and the highest number of copies at a time. */
   readonly #shards = new Map<number, { starts: Set<number>; copies: number }>();
   readonly #seen = new Set<string>();
 
-  /** Grows with everything that was not there before: a copy that begins anew repeats what it did. */
+  /** Grows with every new state. A restarted copy repeats earlier states, which are no progress. */
   get evidence(): number {
     return this.#seen.size;
   }

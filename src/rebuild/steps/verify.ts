@@ -26,9 +26,8 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
 }
 
 /**
- * Checks that replicas can read the `_meta` of the new index, that its count is right, and that packages from
- * all over the list are found by number and by name. A new index may be slow at first, so searches that time
- * out are retried.
+ * Checks that replicas can read the `_meta` of the new index, that the count is correct, and that sample packages are
+ * found by number and by name. A new index may be slow at first, so searches that time out are retried.
  * @throws {Error} naming what is missing.
  */
 export async function verify(
@@ -44,7 +43,7 @@ export async function verify(
   if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
   const run = (bodies: SearchBody[]) => retry(() => runSearches(pool, index, bodies, OPAQUE_ID), options);
   const ordinals = Array.from({ length: SAMPLES }, (_, i) => Math.round((i * (total - 1)) / (SAMPLES - 1)));
-  // Fewer in a small index.
+  // A set, because a small index has fewer samples.
   for (const ordinal of new Set(ordinals)) {
     const page = await retry(() => browseIndex(pool, index, ordinal, 1, OPAQUE_ID), options);
     const [entry] = read([page]);

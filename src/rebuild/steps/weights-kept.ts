@@ -7,7 +7,7 @@ import { DatasetError } from '../../lists/dataset-error.js';
 import type { Weights } from '../../lists/weights.js';
 import { retry, type RetryOptions } from '../retry.js';
 
-/** Entries per page. Usual ones take 240 KB, the longest possible ones 22 MB. */
+/** Entries per page. A usual page has 240 KB, a page of the longest possible entries 22 MB. */
 const PAGE = 2000;
 
 /** Reading the old snapshot fails after this time without progress, in milliseconds. */
@@ -19,8 +19,8 @@ const OPAQUE_ID = 'weights';
 const WEIGHED = { filter: [{ range: { weight: { gt: 0 } } }] };
 
 /**
- * Compares the weights of the served snapshot with the new ones, which were joined. If it cannot be read, which is logged, any
- * weights are accepted: the new snapshot may be the remedy.
+ * Compares the weights of the served snapshot with the joined new weights. If the served snapshot cannot be read, this
+ * is logged, and any weights are accepted: the new snapshot may solve the problem.
  * @param pool must have a long timeout.
  * @throws {DatasetError} if fewer than half of the names that had a weight have one now.
  */
