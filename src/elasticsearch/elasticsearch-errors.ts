@@ -1,6 +1,6 @@
 /**
- * Elasticsearch cannot be reached, or cannot serve requests at the moment. Its message names no host; what Elasticsearch said is
- * the cause.
+ * Elasticsearch cannot be reached, or cannot serve requests at the moment. The message names no host; `cause` has the
+ * error of Elasticsearch.
  */
 export class ElasticsearchUnavailableError extends Error {
   override readonly name = 'ElasticsearchUnavailableError';
@@ -14,19 +14,16 @@ export class SearchRefusedError extends Error {
 /** A node starts or has no master, or a proxy cannot reach it. Not 429: retries do not help a busy node. */
 export const RETRYABLE_STATUSES = [502, 503, 504];
 
-/** This node did not respond in time, or is not ready. Another one may respond to the same request. */
+/** This node did not respond in time, or is not ready. Another node may serve the same request. */
 export class NodeUnavailableError extends ElasticsearchUnavailableError {}
 
-/**
- * There was no connection to this node, or it broke before the whole response: whatever the reason is, it can be gone by
- * the next attempt.
- */
+/** The connection to this node failed, or broke before the response was complete. The next attempt may succeed. */
 export class ConnectionFailedError extends NodeUnavailableError {}
 
-/** This node responded, but could not search a copy of the index. Another one may. */
+/** This node responded, but could not search a copy of the index. Another node may be able to. */
 export class ShardUnavailableError extends ElasticsearchUnavailableError {}
 
-/** An index is gone: usually it was pruned after a flip that this replica has not seen yet. */
+/** An index does not exist any more. Usually it was pruned after a flip that this replica has not noticed yet. */
 export class IndexGoneError extends Error {
   override readonly name = 'IndexGoneError';
 
@@ -47,12 +44,13 @@ export function isRetryable(status: number): boolean {
   return status >= 500 || status === 429 || status === 401 || status === 403 || status === 408;
 }
 
-/** An error as Elasticsearch describes it, except that something is missing. */
+/** An error in the format of Elasticsearch, except errors about missing indices or aliases. */
 const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
 
 /**
- * Whether a response comes from Elasticsearch, and not from a proxy: by a header that its responses have, except some errors,
- * for example of a read-only cluster. Trusts a missing-index error only with the header: it ends a snapshot's service.
+ * Whether a response comes from Elasticsearch, not from a proxy. Its responses have a header, except for some errors,
+ * for example of a read-only cluster. A missing-index error ends the service of a snapshot, so it is trusted only with
+ * the header.
  */
 export function isFromElasticsearch(
   status: number,
@@ -62,7 +60,7 @@ export function isFromElasticsearch(
   return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
 
-/** A reason in the body: the key was not compared, so it may be valid. */
+/** The reason in such a response: the key was not compared, so it may be valid. */
 const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
 
 /**

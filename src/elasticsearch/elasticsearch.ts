@@ -21,22 +21,22 @@ export interface ElasticsearchAccess {
 
 /**
  * Timeout of each attempt of a read request, in milliseconds, for one, two, and three or more nodes: clients get an
- * error within two seconds. With three, two may hang.
+ * error within two seconds. With three nodes, two may hang.
  */
 const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
 
 /**
- * Timeout of one request of a rebuild, in milliseconds: a connection that was dropped without a word is replaced within a minute.
- * Longer operations (merging, copying) are started and then polled, and what waits for a shard is sent again.
+ * Timeout of one request of a rebuild, in milliseconds: a silently dropped connection is replaced within a minute.
+ * Longer operations (merging, copying) are started and then polled, and requests that wait for a shard are sent again.
  */
 const REBUILD_TIMEOUT_MS = 50_000;
 
-/** Idle connections are closed after this time, in milliseconds, before a NAT gateway or a balancer forgets them. */
+/** Idle connections are closed after this time, in milliseconds, before a NAT gateway or a balancer drops them. */
 const IDLE_MS = 10_000;
 
 /**
- * Creates a client for short reads: short timeout, and one retry on another connection. With several nodes, requests that
- * time out are retried, too, each time on another node, two at most.
+ * Creates a client for short reads, with a short timeout and one retry on another connection. With several nodes, it
+ * also retries requests that time out, on at most two other nodes.
  */
 export function createReadClient(access: ElasticsearchAccess): Client {
   const nodes = Math.min(access.nodes.length, READ_TIMEOUTS_MS.length);
@@ -57,14 +57,14 @@ export function createAdministratorClient(
   nodes: readonly string[],
   auth: { username: string; password: string },
 ): Client {
-  // The client would prefer them to `auth`.
+  // The client would prefer credentials in the URL to `auth`.
   const bare = nodes.map((node) => Object.assign(new URL(node), { username: '', password: '' }).href);
   return createClient({ nodes: bare, apiKey: undefined }, 'keys', { auth, maxRetries: 0 });
 }
 
 /**
- * Describes in one line that Elasticsearch rejects the credentials of a variable, without revealing them or
- * anything of the cluster. Undefined for other errors.
+ * Describes in one line that Elasticsearch rejects the credentials in a variable. Reveals neither the credentials nor
+ * anything about the cluster. Undefined for other errors.
  */
 export function describeAuthError(error: unknown, variable: string): string | undefined {
   const response =
@@ -104,19 +104,22 @@ function createClient(
   });
 }
 
-/** Something other than Elasticsearch responded. The client's transport then tries another node, and makes this the cause. */
+/**
+ * Something other than Elasticsearch responded. The client's transport then tries another node, and keeps this error as
+ * the cause.
+ */
 export class NotElasticsearchError extends errors.ConnectionError {
   constructor(readonly status: number) {
     super(`something other than Elasticsearch responded with ${status}`);
   }
 }
 
-/** Status of a request that is too large, also for a proxy: it is not sent again. */
+/** Status for a request that is too large for Elasticsearch or a proxy. It is not retried. */
 const TOO_LARGE = 413;
 
 /**
- * Counts two kinds of responses as failures of the node: from anything but Elasticsearch, because a proxy's 404 does not mean
- * that an index is absent, and from a node that cannot look up API keys.
+ * Treats two kinds of responses as failures of the node: responses of anything but Elasticsearch (a proxy's 404 does
+ * not mean that an index is absent), and responses of a node that cannot look up API keys.
  */
 class ElasticsearchConnection extends UndiciConnection {
   /** Why the last connection could not be opened. */
@@ -134,7 +137,7 @@ class ElasticsearchConnection extends UndiciConnection {
   override async request(params: ConnectionRequestParams, options: never): Promise<never>;
   override async request(params: ConnectionRequestParams, options: ConnectionRequestOptions) {
     const response = await super.request(params, options).catch((error: unknown) => {
-      // Of a host with several addresses, the client keeps only the empty message.
+      // An AggregateError (host with several addresses) has an empty message, and the client keeps nothing else.
       if ((error as Error).message !== '' || this.#failure === undefined) throw error;
       throw new errors.ConnectionError(messageOf(this.#failure));
     });
@@ -147,7 +150,7 @@ class ElasticsearchConnection extends UndiciConnection {
   }
 }
 
-/** The client's own transport supports this, but the client has no option for it. */
+/** Retries timeouts. The client's transport supports this, but the client has no option for it. */
 class TimeoutRetryingTransport extends SniffingTransport {
   constructor(options: ConstructorParameters<typeof SniffingTransport>[0]) {
     super({ ...options, retryOnTimeout: true });
@@ -155,8 +158,8 @@ class TimeoutRetryingTransport extends SniffingTransport {
 }
 
 /**
- * Uses the nodes in turn, and avoids one that has failed for a while, so that a retry reaches another one. The client's
- * own pool only prefers others.
+ * Uses the nodes in turn. Avoids a failed node for a while, so that a retry reaches another one. The client's own pool
+ * merely prefers others.
  */
 class RoundRobinPool extends BaseConnectionPool {
   #first = 0;

@@ -7,15 +7,16 @@ import {
 } from './elasticsearch-errors.js';
 
 /**
- * Extra time after a timeout that fires late, in milliseconds: this process was suspended or busy, and may have to read a
- * response that arrived in time.
+ * Extra time after a timeout that fires late, in milliseconds. This process was then suspended or busy, and the
+ * response may have arrived in time.
  */
 const LATE_TIMER_MS = 50;
 
 /**
  * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
  * @param extend called after `timeoutMs`; returns how many more milliseconds to wait, or 0.
- * @throws {NodeUnavailableError} without a complete response of Elasticsearch in this time, or if it cannot look up the API key.
+ * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in this time, or if the node cannot
+ * look up the API key.
  */
 export function exchange(
   pool: Pool,

@@ -4,7 +4,7 @@ import { parseResponse, type Hits } from './msearch-response.js';
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
 
-/** The parts of a response to keep: the hits, and what tells a complete response from a partial one. */
+/** The parts of a response to keep: the hits, and the fields that show whether the response is complete. */
 const FILTER_PATH = [
   'timed_out',
   '_shards.failed',
@@ -16,7 +16,7 @@ const FILTER_PATH = [
   .map((path) => `responses.${path}`)
   .join(',');
 
-/** A node searches its own copy of the index, so that another node that hangs does not matter. */
+/** A node searches its own copy of the index, so a hanging node does not affect the others. */
 const HEADER = { preference: '_local' };
 
 /**

@@ -1,18 +1,18 @@
 /**
- * Retries of a process that has just started, and at most in a row: twice the searches in flight on three nodes. They are
- * soon spent if all nodes are slow.
+ * Initial and maximum number of retries: twice the searches in flight on three nodes. If all nodes are slow, they are
+ * soon spent.
  */
 const CAPACITY = 96;
 
 /**
- * Retries earned by a quick response. While one node of three hangs, a search needs up to 0.75 on average: one of three is
- * sent to it, and the other two forward some; measured with `npm run soak`, 0.5 was not enough.
+ * Retries earned by a quick response. While one node of three hangs, a search needs up to 0.75 retries on average: one
+ * of three searches is sent to that node, and the other nodes forward some. In `npm run soak`, 0.5 was not enough.
  */
 const PER_QUICK_RESPONSE = 1;
 
 /**
- * Limits the retries of searches that are slow. If one node hangs, the others respond quickly and pay for them. If all
- * nodes are overloaded, nothing is quick: retries would multiply the load that made them slow, and it would never end.
+ * Limits the retries of slow searches. If one node hangs, quick responses of the others earn retries. If all nodes are
+ * overloaded, no response is quick, and no retries are earned: they would multiply the load.
  */
 export class RetryBudget {
   #left = CAPACITY;

@@ -20,16 +20,16 @@ export const CONNECTIONS_PER_NODE = 16;
 
 /**
  * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
- * seconds. If a node hangs, another one without a copy of the index may forward the search to it, so that two attempts can
- * fail. The third node then has a copy of its own; it gets the most time, because all nodes may just be slow. The last
- * attempt gets all remaining time; so does one that cannot be retried.
+ * seconds. If a node hangs, a node without a copy of the index may forward the search to it, so two attempts can fail.
+ * The third node then has a copy. It gets the most time, because all nodes may just be slow. The last attempt gets all
+ * remaining time; so does one that cannot be retried.
  */
 export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
 
 /** Timeouts of the attempts of a search, in milliseconds, with one, two, and three or more nodes. */
 export type AttemptTimeouts = Readonly<Record<'one' | 'two' | 'more', readonly [number, ...number[]]>>;
 
-/** Rest of the time that is worth another attempt, in milliseconds. */
+/** Minimum remaining time for another attempt, in milliseconds. */
 const MIN_ATTEMPT_MS = 50;
 
 /** Timeout of a connection, in milliseconds. */
@@ -50,8 +50,8 @@ export type OnSearch = (node: string, outcome: SearchOutcome, seconds: number) =
 interface SearchPoolOptions {
   onSearch?: OnSearch | undefined;
   /**
-   * Timeout of one attempt, in milliseconds; the last also gets what the others have left. The default is for
-   * searches that a client waits for.
+   * Timeout of one attempt, in milliseconds. The last attempt also gets the unused time of the others. The default
+   * suits searches that a client waits for.
    */
   timeoutMs?: number;
   /** Timeouts by the number of nodes, for searches that a client waits for. */
@@ -69,7 +69,7 @@ interface Node {
   headers: Record<string, string>;
   /** End of the backoff, in milliseconds since the epoch. */
   avoidUntil: number;
-  /** Searches that have been sent to it and not responded to yet. */
+  /** Searches in flight on this node. */
   inFlight: number;
 }
 
@@ -82,19 +82,19 @@ interface Search<T> {
 }
 
 /**
- * Sends searches to the least busy nodes, with a deadline over all attempts. For the same 50 hits, the Elasticsearch client,
- * which has none, takes 1.6 to 1.9 times the processor time.
+ * Sends searches to the least busy nodes, with a deadline over all attempts. The Elasticsearch client has no such
+ * deadline, and takes 1.6 to 1.9 times the processor time for 50 hits.
  */
 export class SearchPool {
   readonly #nodes: Node[];
-  /** Of each attempt on another node, in milliseconds. */
+  /** Timeout of each attempt, in milliseconds. */
   readonly #timeoutsMs: readonly [number, ...number[]];
-  /** Of all attempts together, in milliseconds. */
+  /** Timeout of all attempts together, in milliseconds. */
   readonly #totalMs: number;
   readonly #nodeBackoffMs: number;
   readonly #onSearch: OnSearch;
   readonly #retries = new RetryBudget();
-  /** Index of the node that is preferred among equals. */
+  /** Index of the node that is preferred among equally busy nodes. */
   #first = 0;
 
   constructor(
@@ -139,8 +139,9 @@ export class SearchPool {
   }
 
   /**
-   * Posts newline-delimited JSON. Retries on other nodes, two at most, if the connection failed, or if the node was
-   * unavailable or too slow; the latter within a budget. The only node gets a second attempt if the connection failed.
+   * Posts newline-delimited JSON. Retries on at most two other nodes if the connection failed, or if the node was
+   * unavailable or too slow. Retries of slow nodes are limited by a budget. A single node gets a second attempt if the
+   * connection failed.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
    * @returns the result of `read`.
@@ -157,7 +158,7 @@ export class SearchPool {
         return await this.#send(node, search, tried.length, deadline);
       } catch (error) {
         tried.push(node);
-        // Not the next ones: the first node may be the reason why they fail.
+        // Later nodes are not avoided: they may fail only because of the first one.
         if (tried.length === 1 && error instanceof NodeUnavailableError) this.#avoid(node);
         if (!this.#mayRetry(error, tried.length, deadline)) throw error;
       } finally {
@@ -182,8 +183,8 @@ export class SearchPool {
   }
 
   /**
-   * The untried node with the fewest searches in flight; an avoided one if there is no other. So a node that has just started,
-   * which takes a hundred times as long for its first searches, gets few at a time.
+   * The untried node with the fewest searches in flight; an avoided node only if there is no other. A node that has
+   * just started takes a hundred times as long, so it gets few searches at a time.
    */
   #next(tried: readonly Node[]): Node {
     this.#first = (this.#first + 1) % this.#nodes.length;
@@ -197,7 +198,7 @@ export class SearchPool {
   }
 
   /**
-   * @param earlier how many nodes it was sent to before.
+   * @param earlier number of nodes that were tried before.
    * @param deadline of all attempts, as `performance.now()`.
    */
   async #send<T>(
@@ -222,7 +223,7 @@ export class SearchPool {
       if (status !== 200) {
         const description = `Elasticsearch responded with ${status}`;
         const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
-        // Elasticsearch itself responds to no search with a status below 400: something has changed it on its way.
+        // Elasticsearch answers a search with 200 or an error: another status below 400 comes from a proxy.
         if (status < 400 || RETRYABLE_STATUSES.includes(status))
           throw new NodeUnavailableError(description, details);
         if (isRetryable(status)) throw new ElasticsearchUnavailableError(description, details);

@@ -4,16 +4,18 @@ import type { Logger } from '../util/log.js';
 /** An error of a connection, or an error reply (`ReplyError`) to a command. */
 type RedisError = NodeJS.ErrnoException & { command?: { name: string } };
 
-/** Why connections that are not ready were refused: their commands fail without the reason. */
+/** Reasons why connections were refused, because the errors of their commands have no reason. */
 const refusals = new WeakMap<Redis, Error>();
 
-/** The message without any error reply. */
+/** The message if there was no reply at all. */
 export const NO_RESPONSE = 'Redis does not respond';
 
-/** Errors that reject one command, in Redis and in proxies. */
+/** Error replies of Redis and proxies that reject one command. */
 const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
 
-/** What error replies mean; `COMMAND` stands for the rejected one. Older releases name the script that failed first. */
+/**
+ * Meanings of error replies; `COMMAND` stands for the rejected command. Older releases first name the failed script.
+ */
 const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/WRONGPASS/, 'Redis does not accept the user or the password in REDIS_URL'],
   [/NOAUTH/, 'Redis requires a password in REDIS_URL'],
@@ -33,8 +35,8 @@ const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
 ];
 
 /**
- * Options of every connection: without commands of ioredis itself, for which a user would need rights, or which proxies refuse,
- * such as HELLO of protocol 3.
+ * Options of every connection. They turn off ioredis's own commands, which need additional rights or which proxies
+ * reject, such as HELLO of protocol 3.
  */
 export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true, protocol: 2 } as const;
 
@@ -44,7 +46,7 @@ export function describeRedisError(error: unknown, redis: Redis): string {
   return meaningOf(error as RedisError) ?? (refusal && meaningOf(refusal)) ?? NO_RESPONSE;
 }
 
-/** Undefined for a connection that failed, unless TLS is the reason. */
+/** Undefined if the connection failed, unless TLS is the reason. */
 function meaningOf(error: RedisError): string | undefined {
   const { message, code = '', command } = error;
   if (/^(EPROTO|ERR_SSL)/.test(code))
@@ -61,18 +63,24 @@ function isReply({ name }: Error): boolean {
   return name === 'ReplyError';
 }
 
-/** Writes a key if it exists, which it never does. @throws what Redis says if it accepts no writes, as a replica or a full one. */
+/**
+ * Attempts a write without effect: to a key that never exists. @throws the error of Redis if it accepts no writes, for
+ * example because it is a replica or full.
+ */
 export async function probeWrites(redis: Redis, slug: string): Promise<void> {
   await redis.set(`${slug}:probe`, 1, 'PX', 1000, 'XX');
 }
 
 /**
- * Timeout of a connection without a reply to a command, in milliseconds: a NAT gateway or a balancer may have dropped it
- * silently. It is then replaced, early enough for a rebuild to renew its lock.
+ * Time without a reply to a command after which a connection is replaced, in milliseconds: a NAT gateway or a balancer
+ * may have dropped it silently. A rebuild can then still renew its lock.
  */
 const SILENCE_MS = 3000;
 
-/** Added to the pause before each further attempt to connect, in milliseconds. It is at most ten times as long. */
+/**
+ * Added to the pause before each further attempt to connect, in milliseconds. The pause is at most ten times this
+ * value.
+ */
 export const RETRY_STEP_MS = 100;
 
 /**
@@ -93,18 +101,18 @@ export async function createRedis(
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
-    // A process that was suspended for a second still reads the responses to what it sent before.
+    // After a suspension of a second, the process can still read responses to earlier commands.
     commandTimeout: 2000,
     socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
-    // After a failover, the address may lead to another server only for new connections.
+    // After a failover, only new connections may reach the new server.
     reconnectOnError: (error) => {
       if (!error.message.includes('READONLY')) return false;
       refusals.set(redis, error);
       return true;
     },
   });
-  /** Logged once each, until Redis responds: a wrong password also after a broken connection. */
+  /** Each reason is logged once until Redis responds, so a wrong password is logged even after a broken connection. */
   const reasons = new Set<string>();
   const report = (error: Error) => {
     refusals.set(redis, error);
@@ -114,8 +122,7 @@ export async function createRedis(
   };
   redis.on('error', (error: Error) => {
     report(error);
-    // If the database in the address does not exist, ioredis would use the first one, which may belong to
-    // others.
+    // If the database in the address does not exist, ioredis would use database 0, which may belong to others.
     if (isSelectRefused(error)) redis.disconnect(true);
   });
   let attempts = 0;
@@ -131,7 +138,7 @@ export async function createRedis(
         refusals.delete(redis);
         attempts = 0;
       },
-      // If the connection has failed, that is reported as such.
+      // If the connection has failed, its own error is reported.
       (error: unknown) => {
         if (isReply(error as Error)) report(error as Error);
       },
@@ -144,7 +151,10 @@ export async function createRedis(
   return redis;
 }
 
-/** Resolves once Redis has responded on this connection, which ioredis ensures only if it sends a password. @throws its refusal. */
+/**
+ * Resolves once Redis has responded on this connection; ioredis waits for that only if it sends a password. @throws the
+ * error reply of Redis.
+ */
 async function firstReply(redis: Redis): Promise<void> {
   if (redis.options.password) return;
   await redis.ping().catch((error: unknown) => {
