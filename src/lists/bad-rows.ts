@@ -2,19 +2,19 @@ import type { Logger } from '../util/log.js';
 import { DatasetError } from './dataset-error.js';
 import { truncateReason } from '../util/reason-text.js';
 
-/** How many skipped rows are described. */
+/** Number of skipped rows that are described. */
 const DESCRIBED = 10;
 
 /** The invalid rows of a dataset that were skipped. */
 export interface SkippedRows {
   count: number;
-  /** The place and the reason of the first ten. */
+  /** Places and reasons of the first ten rows. */
   first: readonly string[];
 }
 
-/** Counts packages and weights that cannot be used, and logs those that are skipped. */
+/** Counts invalid packages and weights, and logs skipped ones. */
 export class BadRows {
-  /** A page may be read twice. */
+  /** A set, because a page may be read twice. */
   readonly #places = new Set<string>();
   readonly #first: string[] = [];
 
@@ -30,7 +30,7 @@ export class BadRows {
 
   /**
    * @param place of the row, such as `line 3`.
-   * @throws {DatasetError} if more rows are invalid than may be skipped.
+   * @throws {DatasetError} if more than `max` rows are invalid.
    */
   skip(place: string, rule: string): void {
     if (this.#places.has(place)) return;

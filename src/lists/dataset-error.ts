@@ -3,8 +3,8 @@ import { truncateReason } from '../util/reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
 
 /**
- * The dataset cannot be downloaded or violates the contract. The message is for the operator, names line and reason, and
- * has at most `MAX_REASON_LENGTH` characters.
+ * The dataset cannot be downloaded or is invalid. The message is for the operator. It names the line and the reason,
+ * and has at most `MAX_REASON_LENGTH` characters.
  */
 export class DatasetError extends Error {
   override readonly name = 'DatasetError';
@@ -14,9 +14,9 @@ export class DatasetError extends Error {
   }
 }
 
-/** The origin did not send a document, but may do so if it is asked again. */
+/** The origin did not send a document, but another request may succeed. */
 export class UnavailableError extends DatasetError {
-  /** @param retryAfterSeconds what the origin asks for; undefined if it does not say. */
+  /** @param retryAfterSeconds from the header `Retry-After`; undefined without it. */
   constructor(
     message: string,
     readonly retryAfterSeconds?: number,

@@ -13,7 +13,7 @@ import { downloadDataset, type DownloadedDataset } from './download.js';
 import { BadRows, type SkippedRows } from './bad-rows.js';
 import { datasetHeader, datasetRows } from './dataset-csv.js';
 
-/** How an earlier dataset is read: any valid template, as its URLs do not matter. */
+/** Settings for reading an earlier dataset. Its URLs are ignored, so any valid template is sufficient. */
 const EARLIER = {
   format: 'csv',
   authorization: undefined,
@@ -24,18 +24,18 @@ const EARLIER = {
   downloadTimeoutSeconds: 3600,
 } as const;
 
-/** Rows that are written at once. */
+/** Rows per write. */
 const BATCH = 1000;
 
 /** Positions in a gzip header (RFC 1952, section 2.3). */
 const DATE_OFFSET = 4;
 const SYSTEM_OFFSET = 9;
-/** Instead of the operating system, which zlib writes. */
+/** Replaces the operating system that zlib writes. */
 const UNKNOWN_SYSTEM = 255;
 
 interface List {
   packages: PackageEntry[];
-  /** Whether the numbers are its own, instead of positions. */
+  /** Whether the numbers come from the list; otherwise they are positions. */
   isNumbered: boolean;
   skipped: SkippedRows;
   takenAt: Date;
@@ -46,14 +46,16 @@ interface Listener {
   onDownloaded?: () => void;
 }
 
-/** Reads and checks all packages of a list. They are held in memory: 1.1 GB for five million without versions. */
+/**
+ * Reads and checks all packages of a list. The packages are held in memory: 1.1 GB for five million without versions.
+ */
 export async function readList(
   config: DatasetConfig,
   signal: AbortSignal,
   { onBytes, onDownloaded }: Listener = {},
 ): Promise<List> {
   const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
-  // Without the validators of an earlier one, it is never unchanged.
+  // The result is defined: without validators of an earlier download, a dataset is never unchanged.
   const { packages: file, takenAt } = (await downloadDataset(config, signal, {
     badRows,
     onBytes,
@@ -85,9 +87,9 @@ export async function readNumbers(path: string, signal: AbortSignal): Promise<Ma
 }
 
 /**
- * Numbers packages. Those in `earlier` keep their numbers, and the others get the next ones after its largest number, in
- * the byte order of their names.
- * @param packages are changed.
+ * Numbers packages. Packages in `earlier` keep their numbers. The others get the numbers after its largest one, in the
+ * byte order of their names.
+ * @param packages is modified.
  */
 export function assignNumbers(packages: PackageEntry[], earlier: ReadonlyMap<string, number>): void {
   let last = 0;
@@ -104,7 +106,7 @@ interface WriteOptions {
   onRows: (rows: number) => void;
 }
 
-/** The path that symbolic links lead to, also if nothing is there yet. */
+/** The target of symbolic links, even if the target does not exist yet. */
 export async function throughLinks(path: string): Promise<string> {
   const found = await ifExists(realpath(path));
   if (found !== undefined) return found;
@@ -113,10 +115,10 @@ export async function throughLinks(path: string): Promise<string> {
 }
 
 /**
- * Writes a dataset as gzip CSV, in the order of the numbers. It has its name only once it is complete. A file that it replaces keeps
- * its mode and owner. Equal packages and dates give equal bytes with the same zlib.
- * @param path of no symbolic link, which would be replaced.
- * @param packages are sorted.
+ * Writes a dataset as gzip CSV, in the order of the numbers. The file gets its name once it is complete. It keeps the
+ * mode and owner of a file that it replaces. Equal packages and dates give equal bytes with the same zlib.
+ * @param path must not be a symbolic link, which would be replaced.
+ * @param packages is sorted in place.
  */
 export async function writeDataset(
   path: string,
@@ -124,7 +126,7 @@ export async function writeDataset(
   options: WriteOptions,
 ): Promise<void> {
   packages.sort((a, b) => a.no - b.no);
-  // Another run may write to the same path.
+  // The process id, because another run may write to the same path.
   const partial = `${path}.${process.pid}.partial`;
   const replaced = await ifExists(stat(path));
   const file = await open(partial, 'w', replaced?.mode);
@@ -145,7 +147,7 @@ async function writeGzip(
   { date, signal, onRows }: WriteOptions,
 ): Promise<void> {
   const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
-  // The writer gets the error. As a part of the pipeline, it would report a full disk as an AbortError.
+  // The writer gets the error. Inside the pipeline, the writer would report a full disk as an AbortError.
   pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
   await writeFile(file, gzip);
   const seconds = Buffer.alloc(4);
@@ -180,7 +182,7 @@ function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => v
   }
 }
 
-/** Compares two texts by their UTF-8 bytes: by their code points. */
+/** Compares two texts by their UTF-8 bytes, which is the order of code points. */
 function compareBytes(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {

@@ -18,8 +18,8 @@ const MAX_REDIRECTS = 5;
 const REDIRECT_STATUSES = [300, 301, 302, 303, 307, 308];
 
 /**
- * Addresses of a host that are tried one after the other, IPv6 and IPv4 in turn, within the time for its response. The last one
- * has what others have left.
+ * Number of addresses of a host that are tried in turn, alternately IPv6 and IPv4, within the response timeout. The
+ * last address gets the remaining time.
  */
 const ADDRESSES = 3;
 
@@ -28,10 +28,10 @@ const { name, version } = JSON.parse(readFileSync(new URL('package.json', PROJEC
   version: string;
 };
 
-/** Some servers reject requests without them. */
+/** Some servers reject requests without these headers. */
 const HEADERS = { 'User-Agent': `${name}/${version}`, Accept: '*/*' };
 
-/** A secret for one origin, which no other one may see. */
+/** A secret for one origin. It is never sent to another origin. */
 export interface Authorization {
   /** Such as `https://registry.example`. */
   origin: string;
@@ -70,10 +70,10 @@ export async function requestWithRedirects(
 }
 
 /**
- * Sends a request on its own connection, or on its proxy's. Not with undici 7: under backpressure it treats the end of the
- * connection as a failure, even after a complete response, or ends the process with an assertion
+ * Sends a request on a new connection, directly or through a proxy. Not with undici 7: under backpressure, it treats
+ * the end of the connection as a failure even after a complete response, or ends the process with an assertion
  * (nodejs/undici#5360).
- * @returns the response, whose body fails if the connection does.
+ * @returns the response. If the connection fails, the body fails, too.
  */
 async function get(
   address: URL,
@@ -85,7 +85,7 @@ async function get(
   const options = {
     headers: { ...HEADERS, ...headers },
     agent: agentFor(address, failed.signal),
-    // Node would give up on each address of a host after 250 ms.
+    // By default, Node tries each address of a host for only 250 ms.
     autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
   };
   const request = send(address, options);
@@ -93,7 +93,7 @@ async function get(
     let response: IncomingMessage | undefined;
     request.on('response', (message) => {
       response = message;
-      // The consumer gets the error when it reads; an earlier one must not end the process.
+      // The consumer gets the error when it reads. Until then, the error must not end the process.
       message.on('error', () => undefined);
       resolve(message);
     });
@@ -112,7 +112,7 @@ async function get(
     return await withTimeout(responded, windowMs, signal, tooLate);
   } catch (error) {
     request.destroy();
-    // The request does not have the connection to a proxy before that has opened a tunnel.
+    // The request only has the connection to a proxy once the tunnel is open.
     failed.abort();
     throw error;
   }
@@ -129,7 +129,7 @@ function agentFor(address: URL, signal: AbortSignal): Agent | false {
   return new ProxyAgent(proxy, { signal });
 }
 
-/** A proxy that cannot be used is a wrong setting: another attempt would fail, too. */
+/** An invalid proxy setting is a permanent error: another attempt would fail, too. */
 function proxyFor(address: URL): URL | undefined {
   try {
     return proxyOf(address);

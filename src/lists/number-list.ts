@@ -1,4 +1,4 @@
-/** Bytes by which a list grows, in place. */
+/** Number of bytes by which a list grows, in place. */
 const GROWTH_BYTES = 2 ** 20;
 
 /** Maximum size of a list: 512 million numbers. Address space is reserved for it, not memory. */

@@ -12,8 +12,8 @@ import { quote } from '../util/reason-text.js';
 import type { Transfer } from './transfer-limits.js';
 
 /**
- * Values of `Content-Encoding` that change the bytes and cannot be read. gzip is recognised by its first bytes, whatever the
- * server says, and some servers send values that change nothing, such as `utf-8` or `aws-chunked`.
+ * Values of `Content-Encoding` that mean an unsupported compression. gzip is recognised by its first bytes, not by the
+ * header. Some servers send values without a meaning, such as `utf-8` or `aws-chunked`.
  */
 const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
 
@@ -28,7 +28,7 @@ export interface Validators {
   lastModified?: string | undefined;
 }
 
-/** What is sent in addition to the usual headers. */
+/** Headers in addition to the usual ones. */
 export interface HttpOptions {
   known?: Validators | undefined;
   authorization?: Authorization | undefined;
@@ -53,13 +53,13 @@ export interface DatasetOrigin {
   bytes: number | undefined;
   /** Undefined if the origin sent none. */
   validators: Validators | undefined;
-  /** For a local file, after it was read. @throws {DatasetError} if somebody has written to it meanwhile. */
+  /** Called after a local file was read. @throws {DatasetError} if the file was changed meanwhile. */
   assertUnchanged?: () => Promise<void>;
 }
 
 /**
  * Opens a local dataset.
- * @param what it is, for messages.
+ * @param what name of the document, for messages.
  * @throws {DatasetError} unless the path leads to a file.
  */
 export async function openFile(url: string, what = 'the dataset'): Promise<DatasetOrigin> {
@@ -87,7 +87,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
   // The consumer gets the error when it reads; an earlier one must not end the process.
   body.on('error', () => undefined);
   body.on('close', () => void file.close());
-  // The file that was opened: another one may have its name by now.
+  // Checks the opened file: another file may have its name by now.
   const assertUnchanged = async () => {
     const now = await file.stat();
     if (now.mtimeMs !== mtimeMs || now.size !== size) {
@@ -106,7 +106,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
 
 /**
  * Requests a dataset and follows redirects.
- * @returns undefined if the dataset is still the known one.
+ * @returns undefined if the dataset has not changed.
  * @throws {UnavailableError} if the server is overloaded, or its headers arrive late.
  * @throws {DatasetError} if the response is not a dataset.
  */

@@ -12,7 +12,7 @@ import { PackageCheck } from './package-check.js';
 import { Table } from './table.js';
 import { chunksOf, limitByFreeSpace, openTemporaryFile } from './temporary-file.js';
 
-/** Maximum number of packages of a list, bad and repeated ones included, by the contract. */
+/** Maximum number of packages of a list, including invalid and repeated ones. */
 const MAX_PACKAGES = 10_000_000;
 
 /** Maximum number of packages in a line of the file. */
@@ -21,27 +21,31 @@ const BATCH = 1000;
 /** A package in the file. */
 type Written = [no: number, name: string, version: string, url: string, weight?: number];
 
-/** The end of a line, and of the array in it. */
+/** The end of the array in a line, and of the line. */
 const END = Buffer.from(']\n');
 
-/** Packages that follow each other in a list. */
+/** Consecutive packages of a list. */
 interface Batch {
-  /** The document that has them, such as `page 3`; empty if it is the whole list. */
+  /** The document of these packages, such as `page 3`; empty if it is the whole list. */
   document: string;
-  /** Where each of them is in it; empty for names that may repeat. */
+  /** The place of each package in the document; empty for names that may repeat. */
   places: Place[];
   entries: PackageEntry[];
 }
 
-/** Hashes a name to 53 bits, which a number holds exactly: in ten million names, two share a hash once in 180 datasets. */
+/**
+ * Hashes a name to 53 bits, which a number holds exactly. Of 180 datasets with ten million names, one has two names
+ * with the same hash.
+ */
 export async function createNameHash(): Promise<(name: string) => number> {
   const hashes = await xxhash();
   return (name) => Number(hashes.h64(name) >> 11n);
 }
 
 /**
- * The packages of a list, each of them checked by itself and numbered, in a temporary file that disappears when it is closed: one
- * JSON array a line. Beside it, outside the heap, are 16 bytes for each package: a hash of its name, and its number.
+ * The packages of a list in a temporary file, one JSON array a line. Each package was checked on its own and numbered.
+ * The file disappears when it is closed. In addition, each package takes 16 bytes outside the heap: a hash of its name,
+ * and its number.
  */
 export class PackageFile {
   readonly nameHashes = new NumberList();
@@ -75,8 +79,8 @@ export class PackageFile {
 
   /**
    * Reads a list while it is transferred.
-   * @param reservedBytes free space reserved for others.
-   * @throws {DatasetError} if it is not a complete list, or has too many bad rows.
+   * @param reservedBytes free space reserved for other files.
+   * @throws {DatasetError} if the list is not complete, or has too many invalid rows.
    */
   async fill(documents: Documents, badRows: BadRows, reservedBytes: number): Promise<void> {
     const hash = createHash('sha256');
@@ -98,7 +102,7 @@ export class PackageFile {
     }
   }
 
-  /** Where a package of a batch is, for people. */
+  /** The place of a package of a batch, as text. */
   placeOf({ document, places }: Pick<Batch, 'document' | 'places'>, index: number): string {
     const place = this.format.place(places[index] ?? '');
     return document === '' ? place : `${document}: ${place}`;
@@ -118,7 +122,7 @@ export class PackageFile {
           this.nameHashes.push(this.hashOf(name));
         }
         const json = Buffer.from(JSON.stringify(some.map(toWritten)));
-        // Without the brackets, so that batches of other sizes make no difference.
+        // Without the brackets, so that the digest does not depend on the size of batches.
         hash.update(json.subarray(1, -1)).update(',');
         const where = JSON.stringify([document, places.slice(start, start + BATCH)]).slice(0, -1);
         yield Buffer.concat([Buffer.from(`${where},`), json, END]);
@@ -126,7 +130,7 @@ export class PackageFile {
     }
   }
 
-  /** The packages of a list, without the bad ones. */
+  /** The valid packages of a list. */
   async *#checked(documents: Documents, badRows: BadRows): AsyncGenerator<Batch> {
     let count = 0;
     for await (const items of located(documents, this.format.read(documents, this.options))) {
@@ -145,7 +149,7 @@ export class PackageFile {
     }
   }
 
-  /** The same for names that may repeat, each at the position of its first occurrence. */
+  /** The valid packages of a list whose names may repeat. Each has the position of its first occurrence. */
   async *#merged(
     documents: Documents,
     badRows: BadRows,

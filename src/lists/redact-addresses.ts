@@ -18,7 +18,7 @@ const ADDRESSES = [
 
 /** Replaces every address in the message of an error from a library or from Elasticsearch. */
 export function redactAddresses({ message, code }: Error & { code?: unknown }): string {
-  // TLS errors mention host names in prose, so only the code is kept.
+  // TLS errors contain host names in prose, so only the code is kept.
   if (typeof code === 'string' && /CERT|TLS/.test(code)) return code;
   return ADDRESSES.reduce((text, address) => text.replaceAll(address, HIDDEN), message);
 }

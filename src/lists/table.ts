@@ -1,45 +1,52 @@
 import xxhash from 'xxhash-wasm';
 import { DatasetError } from './dataset-error.js';
 
-/** Maximum number of names of a format that must compare them, by the contract. With versions of ten characters they take 120 MB. */
+/** Maximum number of names of a format that must compare names. With versions of ten characters, they take 120 MB. */
 const MAX_NAMES = 2_000_000;
 
-/** Size of a block of records, in bytes. A larger record has its own. */
+/** Size of a block of records, in bytes. A larger record has its own block. */
 const BLOCK_BYTES = 2 ** 20;
-/** Maximum number of blocks, so that an address has 32 bits: 4 GiB. */
+/** Maximum number of blocks (4 GiB), so that an address has 32 bits. */
 const MAX_BLOCKS = 2 ** 12;
 
-/** Parts of a record: size of its text, address of the last text of a name or of the text before, number and hash of a name. */
+/**
+ * Offsets in a record: size of the text; address of the last text of a name, or of the previous text; number and hash
+ * of a name.
+ */
 const LINK = 4;
 const NUMBER = 8;
 const HASH = 16;
-/** Where the text begins in the record of a text, and in the record of a name. */
+/** Offset of the text in the record of a text, and in the record of a name. */
 const TEXT_BYTES = 8;
 const NAME_BYTES = 20;
 
-/** Set in the size. */
+/** Flags in the size. */
 const IS_TEXT = 0x80000000;
 const IS_MARKED = 0x40000000;
 const SIZE_MASK = 0x3fffffff;
 
-/** Items of a batch: few enough for the memory, enough to make the cost of a batch negligible. */
+/** Items of a batch: few enough for the memory, and enough to make the cost per batch negligible. */
 const BATCH = 1000;
 
-/** The address of no record, and the slot of no name. */
+/** Address of a missing record, and value of an empty slot. */
 const NONE = 0;
 
-/** The table grows when more than this part of its slots is taken: a missing name costs two comparisons. */
+/**
+ * The table grows when more than this share of its slots is taken. The lookup of a missing name then takes two
+ * comparisons.
+ */
 const MAX_LOAD = 0.5;
 
 /**
- * Names in the order of their first occurrence, each with a number, a mark and texts, such as versions. They are outside the heap:
- * a `Map` of so many strings would exceed `HEAP_MB` of a rebuild. A name takes 20 bytes, its text, and 8 to 16 bytes of slots. It
- * is known by its address, which is never 0. A hash only says where a name may be; the names themselves are compared.
+ * Names in the order of their first occurrence, each with a number, a mark and texts, such as versions. They are stored
+ * outside the heap: a `Map` of so many strings would exceed `HEAP_MB` of a rebuild. A name takes 20 bytes, its text,
+ * and 8 to 16 bytes of slots. Its address, which is never 0, identifies it. A hash only selects a slot; the names
+ * themselves are compared.
  */
 export class Table {
-  /** Records of bytes, which never move. */
+  /** Blocks of records. Records never move. */
   readonly #blocks: Buffer[] = [Buffer.allocUnsafe(BLOCK_BYTES)];
-  /** Where the next record begins in each block. */
+  /** Offset of the next record in each block. */
   readonly #ends = [1];
   /** Addresses of names, by the hash of the name (open addressing). */
   #slots = new Uint32Array(2 ** 12);
@@ -72,9 +79,9 @@ export class Table {
   }
 
   /**
-   * Adds a name, unless it is there.
+   * Adds a name, unless the table has it.
    * @param number is set only if the name is new.
-   * @returns its address. @throws {DatasetError} if there are too many.
+   * @returns the address of the name. @throws {DatasetError} if there are too many names.
    */
   add(name: string, number = NaN): number {
     const address = this.#writeName(name);
@@ -105,7 +112,7 @@ export class Table {
     }
   }
 
-  /** Calls `toItem` with the address of each name. @returns what it returns, in batches, without undefined. */
+  /** Calls `toItem` with the address of each name. @returns the defined results, in batches. */
   *map<T>(toItem: (address: number) => T | undefined): Generator<T[]> {
     let batch: T[] = [];
     for (const address of this.addresses()) {
@@ -166,7 +173,7 @@ export class Table {
     return address;
   }
 
-  /** Writes a record after the last one. The next one overwrites it unless it is claimed. @returns its address. */
+  /** Writes a record after the last one. Unless it is claimed, the next record overwrites it. @returns its address. */
   #writeText(text: string, head: number, flag: number): number {
     const bytes = Buffer.byteLength(text);
     let block = this.#blocks.at(-1) as Buffer;
@@ -186,7 +193,7 @@ export class Table {
     this.#ends[this.#ends.length - 1] = startOf(address) + head + this.#sizeOf(address);
   }
 
-  /** The slot of a name, or the empty one for it. @param address of a record with this name. */
+  /** The slot of a name, or the empty slot where it belongs. @param address of a record with this name. */
   #slotOf(address: number): number {
     const mask = this.#slots.length - 1;
     let slot = this.#read(address + HASH) & mask;
@@ -233,7 +240,7 @@ export class Table {
   }
 }
 
-/** Where a record begins in its block. */
+/** Offset of a record in its block. */
 function startOf(address: number): number {
   return address % BLOCK_BYTES;
 }

@@ -6,16 +6,16 @@ import { DatasetError } from './dataset-error.js';
 import { CHUNK_BYTES } from './documents/decompress.js';
 
 /**
- * Bytes written between two checks of the free space. Each check requires this much, so that a transfer by
- * itself never uses the reserve; 1 MiB makes the cost of the checks (0.1 ms each) negligible.
+ * Bytes written between two checks of the free space. Each check requires that much space, so the transfer itself never
+ * uses the reserve. At 1 MiB, the cost of the checks (0.1 ms each) is negligible.
  */
 const SPACE_CHECK_BYTES = 2 ** 20;
-/** Maximum age of such a check, in milliseconds, for a slow transfer to a disk that other processes fill. */
+/** Maximum time between two checks, in milliseconds: other processes may fill the disk during a slow transfer. */
 const SPACE_CHECK_MS = 1000;
 
 /**
- * Creates a temporary file that disappears when it is closed. If this process is killed, nothing is left: at most an empty file,
- * between the two calls. So nothing has to be cleaned up in a folder that other processes may use, too.
+ * Creates a temporary file that disappears when it is closed. If this process is killed, nothing is left, or an empty
+ * file if it is killed between the two calls. So a folder that other processes share needs no cleanup.
  */
 export async function openTemporaryFile(): Promise<FileHandle> {
   const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
@@ -29,7 +29,7 @@ export async function openTemporaryFile(): Promise<FileHandle> {
   }
 }
 
-/** Reads a file from its beginning. Not a stream of Node, because that closes its file when it ends. */
+/** Reads a file from its beginning. Not a stream of Node, which would close the file at its end. */
 export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
   for (let position = 0; ;) {
     const { buffer, bytesRead } = await file.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
@@ -41,7 +41,7 @@ export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
 
 /**
  * Passes on chunks that are written to a temporary file.
- * @param reservedBytes free space reserved for others.
+ * @param reservedBytes free space reserved for other files.
  * @throws {DatasetError} if the free space runs out.
  */
 export async function* limitByFreeSpace(

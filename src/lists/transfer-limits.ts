@@ -2,12 +2,12 @@ import type { Readable } from 'node:stream';
 import { UnavailableError } from './dataset-error.js';
 
 /**
- * Minimum progress of a transfer per window: 10 KiB in 30 s is far slower than any link, but detects an
- * origin that trickles bytes. The last piece of a transfer may be smaller.
+ * Minimum progress of a transfer per window. Every link reaches 10 KiB in 30 s; an origin that trickles bytes does not.
+ * The last piece of a transfer may be smaller.
  */
 const MIN_BYTES_PER_WINDOW = 10 * 1024;
 
-/** How long to wait for an origin, and who counts what it sends. */
+/** Limits of a transfer, and the observer of its bytes. */
 export interface Transfer {
   /** Timeout of one wait, or of `MIN_BYTES_PER_WINDOW`, in milliseconds. */
   windowMs: number;
@@ -47,8 +47,8 @@ export async function withTimeout<T>(
 
 /**
  * Passes chunks on as long as `MIN_BYTES_PER_WINDOW` arrive per window. Only the time spent waiting for the source
- * counts, not that of the consumer.
- * @throws {UnavailableError} if fewer arrive, or the reason of `signal` if it aborts. The source is left open.
+ * counts, not the time of the consumer.
+ * @throws {UnavailableError} if fewer bytes arrive, or the reason of `signal` if it aborts. The source is left open.
  */
 export async function* enforceMinimumRate(
   source: Readable,

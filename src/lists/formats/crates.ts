@@ -6,7 +6,7 @@ import { readTar, type FileReader } from '../documents/tar.js';
 import { Table } from '../table.js';
 import { isObject, type Format, type Item } from './format.js';
 
-/** The tables, and the columns of them that are read, in this order. */
+/** The tables that are read, with the needed columns in this order. */
 const TABLES = {
   crates: ['id', 'name'],
   default_versions: ['crate_id', 'version_id'],
@@ -24,10 +24,10 @@ const FILE =
   /^(?:\.\/)?[^/]+\/(?:data\/(crates|default_versions|crate_downloads|versions)\.csv|(metadata)\.json)$/;
 
 /**
- * The database dump of crates.io, `db-dump.tar.gz`: a tar of one CSV for each table, as PostgreSQL's `COPY` writes it; its
- * `import.sql` and README list the columns. Files and columns have any order, and columns are added from time to time. The version
- * of a crate is in two tables, of which the one with all versions is large: it is read in a second pass over the stored dump,
- * when it is known which versions are wanted.
+ * The database dump of crates.io, `db-dump.tar.gz`: a tar with one CSV for each table, written by PostgreSQL's `COPY`.
+ * Its `import.sql` and README list the columns. Files and columns have any order, and columns are added from time to
+ * time. The version of a crate is in two tables. The table of all versions is large, so it is read in a second pass
+ * over the stored dump, when the needed versions are known.
  */
 export const crates: Format = {
   place: (at) => (typeof at === 'number' ? `crates.csv: record ${at}` : at),
@@ -36,12 +36,12 @@ export const crates: Format = {
     const dump = await documents.store(document);
     try {
       /**
-       * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (id of the version) or `d`
+       * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (version id) or `d`
        * (downloads).
        */
       const byId = await Table.create();
       const add = (mark: string) => (id: string, value: string) => byId.push(byId.add(id), mark + value);
-      /** Versions by id, those that are the default of a crate. */
+      /** Default versions of crates, by id. */
       const versions = await Table.create();
       const metadata = yield* readTables(documents.textOf(dump), {
         crates: (id, name, at) => {
@@ -79,7 +79,7 @@ export const crates: Format = {
 type OnRecord = (id: string, value: string, at: number) => void;
 
 /**
- * Reads some tables of a dump, and yields the records that are none.
+ * Reads some tables of a dump, and yields the invalid records.
  * @returns the text of `metadata.json`.
  */
 async function* readTables(
@@ -132,7 +132,7 @@ function tableReader(table: TableName, onRecord: OnRecord, bad: Item[]): FileRea
   };
 }
 
-/** @returns an invalid date if it has none. */
+/** @returns an invalid date if the text has none. */
 function dateIn(metadata: string): Date {
   const value = parseJson(metadata);
   return new Date(isObject(value) ? String(value['timestamp']) : NaN);

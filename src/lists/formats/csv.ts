@@ -10,10 +10,13 @@ const COLUMNS = ['package_no', 'name', 'version', 'url', 'weight'];
 const NO_URL =
   'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}';
 
-/** How an object or an array with members begins, and no header does: without line breaks, it would be a header that is cut off. */
+/**
+ * The beginning of JSON with members, which no header has. JSON without line breaks would otherwise be reported as a
+ * truncated header.
+ */
 const IS_JSON = /^[{[][\s"{[]/;
 
-/** What editors and spreadsheets add to a column without showing it. */
+/** Invisible characters that editors and spreadsheets add to names of columns. */
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
 
 /** A CSV (RFC 4180) with a header. Columns are matched by name, in any order; others are ignored. */
@@ -44,7 +47,7 @@ export const csv: Format = {
   },
 };
 
-/** The values of some columns of a record; one is undefined if there is no such column. */
+/** The values of some columns of a record; undefined if the column does not exist. */
 interface Values {
   at: number;
   values: (string | undefined)[];
@@ -77,7 +80,7 @@ export async function* readColumns(
   }
 }
 
-/** @throws {DatasetError} unless each known column is there once at most, in its spelling, and there are names. */
+/** @throws {DatasetError} if a known column is repeated or misspelled, or the column of names is missing. */
 function indexesIn(header: string[]): number[] {
   for (const column of header) {
     const known = COLUMNS.find((name) => name === column.replace(INVISIBLE, '').toLowerCase());
@@ -93,7 +96,7 @@ function indexesIn(header: string[]): number[] {
   return COLUMNS.map((name) => header.indexOf(name));
 }
 
-/** What the file seems to be, or how to correct the header. */
+/** Says what the file seems to be, or how to correct the header. */
 function describeHeader(header: string[]): string {
   const text = header.join();
   if (text.trimStart().startsWith('<')) return 'this is an HTML page';

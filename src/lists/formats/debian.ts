@@ -5,17 +5,17 @@ import { readWholeLines } from '../documents/lines.js';
 import { compareVersions } from './debian-version.js';
 import { line, type Format, type Item } from './format.js';
 
-/** The two fields that are needed. Names of fields have any case; the lines that continue a field begin with white space. */
+/** The two needed fields. Names of fields have any case. A line that continues a field begins with white space. */
 const FIELD = /^(package|version):[ \t]*(.*)$/i;
 
 /** A field, or a line that continues one. */
 const LINE = /^([^\s:]+:|[ \t])/;
 
 /**
- * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed: stanzas
- * (deb822) of fields, one a line, each ended by an empty line; one of white space continues a field, as for apt. Repositories list
- * all versions of a package, and several architectures or components have the same one. CRAN's `PACKAGES` has the same form; its
- * versions compare as in dpkg.
+ * `Packages` indexes of Debian repositories (https://wiki.debian.org/DebianRepository/Format), plain or compressed:
+ * stanzas (deb822) with one field a line, separated by empty lines. A line of white space continues a field, as in apt.
+ * Repositories list all versions of a package, and the same package for several architectures or components. CRAN's
+ * `PACKAGES` has the same form, and its versions compare as in dpkg.
  */
 export const debian: Format = {
   place: line,
@@ -34,10 +34,10 @@ export const debian: Format = {
   },
 };
 
-/** @throws {DatasetError} naming the line. */
+/** @throws {DatasetError} with the number of the line. */
 async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
   let fields = new Map<string, string>();
-  /** The line that the stanza begins on; 0 between two stanzas. */
+  /** The first line of the stanza; 0 between two stanzas. */
   let start = 0;
   for await (const { first, texts } of readWholeLines(document.text())) {
     const stanzas: Item[] = [];
@@ -59,7 +59,7 @@ async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
   if (start > 0) yield [toItem(fields, start)];
 }
 
-/** @param at the line that the stanza begins on. Fields that are not used may have any encoding, such as Latin-1. */
+/** @param at the first line of the stanza. Unused fields may have any encoding, such as Latin-1. */
 function toItem(fields: ReadonlyMap<string, string>, at: number): Item {
   const [name, version] = [fields.get('package'), fields.get('version')];
   if (name !== undefined && !version) return { at, reason: `the stanza of ${quote(name)} has no Version` };

@@ -1,24 +1,24 @@
 import type { DatasetConfig } from '../../config/config.js';
 import type { Documents } from '../documents/documents.js';
 
-/** Where something is in its document: the number of its line or item, or its key. */
+/** A place in a document: the number of a line or item, or a key. */
 export type Place = number | string;
 
-/** A package of a list. Values may have any type; one that is missing or empty is the default of the CSV. */
+/** A package of a list. Values may have any type. A missing or empty value gets the default of the CSV. */
 export interface ListedPackage {
   at: Place;
   name: unknown;
-  /** Its number, if the list has numbers; otherwise it is its position. */
+  /** The package number, if the list has numbers; otherwise, the position is used. */
   no?: unknown;
   version?: unknown;
   url?: unknown;
   /** Popularity, such as downloads. */
   weight?: unknown;
-  /** Whether U+FFFD stands for bytes that are not UTF-8: a package that has one cannot be used. */
+  /** Whether U+FFFD may stand for bytes that are not UTF-8. A package with U+FFFD is then invalid. */
   isLossy?: boolean;
 }
 
-/** What has the place of a package, and is none. */
+/** An item in the place of a package that is not a package. */
 export interface BadItem {
   at: Place;
   reason: string;
@@ -31,15 +31,18 @@ export type ReadOptions = Pick<DatasetConfig, 'jsonPaths' | 'packageUrlTemplate'
 
 /** A format of lists of packages. */
 export interface Format {
-  /** Where an item is, for people. */
+  /** The place of an item, as text. */
   place: (at: Place) => string;
   /**
    * Reads a list while it is transferred.
    * @returns its items in batches, in the order of the list. Items are checked later.
-   * @throws {DatasetError} if it is not a complete list in this format. The caller adds which document it is.
+   * @throws {DatasetError} if the list is not complete or not in this format. The caller adds the name of the document.
    */
   read: (documents: Documents, options: ReadOptions) => AsyncIterable<readonly Item[]>;
-  /** Whether a later version replaces an earlier one of a name that is repeated. Without it, such a name is an error. */
+  /**
+   * Whether a later version of a repeated name replaces an earlier one. Without this function, repeated names are an
+   * error.
+   */
   replaces?: (later: string, earlier: string) => boolean;
 }
 

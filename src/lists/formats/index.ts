@@ -9,5 +9,8 @@ import { packagist } from './packagist.js';
 import { pypi } from './pypi.js';
 import { rubygems } from './rubygems.js';
 
-/** The formats of lists, by the values of `DATASET_FORMAT`. Libraries that a server does not need are loaded when a list is read. */
+/**
+ * The formats of lists, by the values of `DATASET_FORMAT`. Libraries that only formats need are loaded when a list is
+ * read.
+ */
 export const FORMATS = { csv, jsonl, lines, json, pypi, npm, crates, rubygems, packagist, debian };

@@ -9,21 +9,21 @@ import { isObject, type Format, type Item, type ListedPackage, type ReadOptions 
 /** Maximum number of pages, by the contract. */
 export const MAX_PAGES = 100_000;
 
-/** A token in `next` without a parameter is taken for an address. */
+/** A token in `next` without a parameter is read as an address, so the same page is read again. */
 const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
 
-/** One of the links in a `Link` header (RFC 8288), with its parameters. */
+/** A link in a `Link` header (RFC 8288), with its parameters. */
 const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
 
-/** @param maxPages maximum number of pages: tests use a lower one than `json`. */
+/** @param maxPages maximum number of pages; tests use a lower maximum than `json`. */
 export function jsonFormat(maxPages: number): Format {
   return {
     place: (at) => `item ${at}`,
     replaces: () => true,
     async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
       const pages = await Table.create();
-      /** Paths that no item has had yet. */
+      /** Paths that matched no item so far. */
       const absent = new Set(['version', 'weight'].filter((key) => key in paths) as ('version' | 'weight')[]);
       const following: { url: string | undefined } = { url: documents.urls[0] };
       for (let page = 1; following.url !== undefined; page++) {
@@ -46,9 +46,9 @@ export function jsonFormat(maxPages: number): Format {
 }
 
 /**
- * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` says where things are. Further
- * pages are named by a member, by a token in a member, or by `Link` (RFC 8288). If packages are published while the pages are
- * read, one of them appears on two pages; the last entry wins.
+ * Any JSON, such as the lists of package APIs (GitLab, Gitea, Artifactory, Nexus): `DATASET_JSON` has the paths. The
+ * address of the next page is a member, is built from a token in a member, or is in `Link` (RFC 8288). If packages are
+ * published while the pages are read, a package may appear on two pages; the last entry wins.
  */
 export const json = jsonFormat(MAX_PAGES);
 

@@ -3,15 +3,15 @@ import type { Documents } from '../documents/documents.js';
 import { readWholeLines } from '../documents/lines.js';
 import { line, type Format, type Item } from './format.js';
 
-/** How pages and JSON begin, and no name does. */
+/** The beginning of web pages and JSON, which no name has. */
 const OTHER_FORMAT = /^\s*[<{[]/;
 
 const EXPECTED = 'expected a name, or a name and a version';
 
 /**
- * One package a line: its name, or its name and version, separated by white space, as scripts print them. Blank lines are
- * ignored; of a repeated name the last line counts. There is no specification. Like a CSV, a list that does not end with a line
- * end counts as cut off.
+ * One package a line, as scripts print them: a name, or a name and a version, separated by white space. Blank lines are
+ * ignored. If a name is repeated, the last line wins. There is no specification. As in a CSV, a missing line end at the
+ * end of the list means that the list is cut off.
  */
 export const lines: Format = {
   place: line,

@@ -7,11 +7,11 @@ import { isObject, type Format, type Item } from './format.js';
 const LIMIT = 10_000;
 
 /**
- * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication endpoint and
- * mirrors of it serve, in pages: each begins with the last name of the one before, which is missing if it was unpublished
- * meanwhile. Real servers cap `limit` without saying so, so a short page is not the end; one row a page would never lead beyond
- * the first name. The order is theirs: byte order in CouchDB, any other in servers that are not. Names that begin with `_` are
- * design documents.
+ * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication
+ * endpoint and its mirrors serve in pages. Each page begins with the last name of the previous page, unless that name
+ * was unpublished meanwhile. Servers silently reduce `limit`, so a short page is not the end; with one row per page,
+ * the next page would repeat it forever. CouchDB uses byte order, other servers any order. Names that begin with `_`
+ * are design documents.
  */
 export const npm: Format = {
   place: (at) => `rows[${at}]`,
@@ -39,12 +39,12 @@ export const npm: Format = {
   },
 };
 
-/** A page that is read. */
+/** A page while it is read. */
 interface Page {
-  /** Its last name; at first the last name of the page before, with which it begins. */
+  /** The last name so far; initially the last name of the previous page, with which this page begins. */
   last: string | undefined;
   rows: number;
-  /** Its `total_rows`: the rows of all pages. */
+  /** `total_rows`: the number of rows of all pages. */
   total: unknown;
 }
 

@@ -9,30 +9,30 @@ import { isObject, type Format, type Item } from './format.js';
 const COMPLETE = ['packageNames', 'available-packages'];
 /** Objects whose keys are names. */
 const PARTIAL = ['packages', 'providers'];
-/** Objects whose keys are the addresses of more of them. */
+/** Objects whose keys are the addresses of further documents. */
 const INCLUDES = ['includes', 'provider-includes'];
-/** Maximum number of these that are held. */
+/** Maximum number of invalid names that are held. */
 const MAX_BAD = 1_000_000;
-/** Ways to ask for a package whose name is known. */
+/** Members for requesting a package of a known name. */
 const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url', 'providers-url'];
 
-/** What a document of a repository has. */
+/** The content of a document of a repository. */
 interface Found {
-  /** Names that are all there are. Undefined if there is no such list, or it is empty. */
+  /** The complete list of names. Undefined if there is no such list, or it is empty. */
   complete: Table | undefined;
   list: string | undefined;
   includes: string[];
   lazy: string[];
-  /** What should be a name, and is none. */
+  /** Items in the place of names that are not names. */
   bad: Item[];
 }
 
 /**
  * The list of names of Packagist's API (`packageNames`), or a Composer repository, `packages.json`
- * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`; GitLab, older
- * Packagist and WordPress mirrors write `provider-includes`, whose `%hash%` is a member of the value. PHP writes an empty object
- * as an array, and an array without some of its items as an object. As in Composer, empty members count as absent. A name appears
- * in several of them.
+ * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`; GitLab,
+ * older Packagist and WordPress mirrors write `provider-includes`, whose `%hash%` is a member of the value. PHP writes
+ * an empty object as an array, and an array with gaps as an object. As in Composer, empty members count as absent. A
+ * name may appear in several members.
  */
 export const packagist: Format = {
   place: (at) => (typeof at === 'number' ? `package ${at}` : at),
@@ -60,7 +60,7 @@ function packagesOf(names: Table): Generator<Item[]> {
 }
 
 async function* readList(documents: Documents, root: Document, reference: string): AsyncGenerator<Item[]> {
-  // The list of Packagist has another origin than its repository. Only a file may name files.
+  // Packagist's list has a different origin than its repository. Only a file may refer to files.
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
@@ -70,7 +70,7 @@ async function* readList(documents: Documents, root: Document, reference: string
   yield* packagesOf(complete);
 }
 
-/** Reads included files, and those that they include, each once. @param names gets their names. */
+/** Reads included files recursively, each once. @param names receives the names in them. */
 async function* follow(
   documents: Documents,
   root: Document,
@@ -79,17 +79,17 @@ async function* follow(
 ): AsyncGenerator<Item[]> {
   const urls = new Set(includes.map((file) => documents.resolve(file, root)));
   let number = 1;
-  // A set yields also what is added meanwhile.
+  // The iteration over a set includes items that are added meanwhile.
   for (const url of urls) {
     const document = await documents.open(url, `included file ${number++}`, JSON_HEADERS);
     const { includes: further, bad } = await readRepository(document, names);
-    // They are relative to the repository, too.
+    // These addresses are relative to the repository, too.
     for (const file of further) urls.add(documents.resolve(file, root));
     yield bad;
   }
 }
 
-/** @param partial gets the names of `packages` and `providers`. */
+/** @param partial receives the names in `packages` and `providers`. */
 async function readRepository(document: Document, partial: Table): Promise<Found> {
   const found: Found = { complete: undefined, list: undefined, includes: [], lazy: [], bad: [] };
   const containers: Containers = new Map();
@@ -122,7 +122,7 @@ async function readRepository(document: Document, partial: Table): Promise<Found
   return found;
 }
 
-/** The name of a package, which is the key of its versions; if PHP had no keys, it is that in its first version. */
+/** The name of a package: the key of its versions or, if PHP wrote an array, the name in its first version. */
 function nameIn(key: string | number, versions: unknown): unknown {
   if (!/^\d+$/.test(String(key))) return key;
   const [version] = Object.values((versions ?? {}) as Record<string, unknown>);

@@ -6,26 +6,26 @@ import { readJson, type Containers } from '../documents/json.js';
 import { Table } from '../table.js';
 import { isObject, type Format, type Item, type ListedPackage } from './format.js';
 
-/** What pip asks for, so every server has an answer to it. */
+/** The headers of pip, which every server supports. */
 const HEADERS = {
   Accept: 'application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01',
   'Accept-Encoding': 'gzip',
 };
 
-/** Maximum nesting of elements: the time of the parser grows with its square. */
+/** Maximum nesting of elements: the parser's time grows with the square of the nesting. */
 const MAX_DEPTH = 1000;
-/** Maximum length of a tag, and of the text of a link without its last piece: more than any name. */
+/** Maximum length of a tag, and of the text of a link without its last chunk: longer than any name. */
 const MAX_TAG = 2 ** 20;
 const MAX_TEXT = 1024;
 
-/** How many bytes are searched for the first character. */
+/** Number of bytes that are searched for the first character. */
 const START_BYTES = 1024;
 
 /**
- * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are equal after
- * normalisation (PEP 503) are one project, in its first spelling. Real servers reject requests for JSON alone with any status, or
- * send HTML with any type. Their pages also have links that lead to no project. Mirrors are often plain folders of a web server, with
- * its listing as the index.
+ * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are
+ * equal after normalisation (PEP 503) are one project, in its first spelling. Some servers reject requests that accept
+ * only JSON, with any status, or send HTML with any content type. Pages also have links that lead to no project.
+ * Mirrors are often plain folders of a web server, whose listing is the index.
  */
 export const pypi: Format = {
   place: (at) => (typeof at === 'number' ? `projects[${at}]` : at),
@@ -64,7 +64,7 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   const page = new URL(address);
   let folders: ListedPackage[] = [];
   let hasFolders = false;
-  /** The names of links that are projects if none leads to a folder; beside folders they are files. */
+  /** The names of links that are not folders. They are projects if there are no folders; otherwise they are files. */
   const others = await Table.create();
   /** The first folder whose name is not in its link. */
   let unnamed: string | undefined;
@@ -125,11 +125,11 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   yield* others.map((address) => toItem(others.numberAt(address), others.nameAt(address)));
 }
 
-/** What listings add to the names of folders and symbolic links, and what nginx and Apache put in place of the end of long ones. */
+/** The suffix of folders and symbolic links in listings, and the ellipsis of long names in nginx and Apache. */
 const MARK = /[/@]$/;
 const SHORTENED = /^(.+)\.\.>$/;
 
-/** @returns the name of a project, if the text of a link to its page is that. */
+/** @returns the text of a link, if it is the name of the project that the link leads to. */
 function nameOf(text: string, segment: string): string | undefined {
   const name = text.replace(MARK, '');
   if (name !== '' && normalise(name) === normalise(segment)) return name;
@@ -137,7 +137,7 @@ function nameOf(text: string, segment: string): string | undefined {
   return start !== undefined && segment.startsWith(start) ? segment : undefined;
 }
 
-/** Whether a path leads to a folder in the folder of a page. */
+/** Whether a path leads to a subfolder of the page's folder. */
 function isIn(page: URL, path: string): boolean {
   const { href: folder } = new URL('.', page);
   const href = URL.canParse(path, folder) ? new URL(path, folder).href : '';
@@ -154,7 +154,7 @@ function lastSegment(path: string): string {
   }
 }
 
-/** The form in which names are compared (PEP 503). */
+/** Normalises a name for comparisons (PEP 503). */
 export function normalise(name: string): string {
   return name.replace(/[-_.]+/g, '-').toLowerCase();
 }

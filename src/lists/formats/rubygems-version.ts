@@ -1,4 +1,4 @@
-/** Whether a version is a prerelease, which has a letter. */
+/** Whether a version is a prerelease: whether it has a letter. */
 export function isPrerelease(version: string): boolean {
   return /[a-z]/i.test(version);
 }
@@ -19,7 +19,10 @@ export function compareVersions(a: string, b: string): number {
 
 type Part = bigint | string;
 
-/** Numbers and words, without the zeros that end the numbers before the first word, or the version: they make no difference. */
+/**
+ * Numbers and words. Zeros directly before the first word and at the end of the version are omitted, because they make no
+ * difference.
+ */
 function partsOf(version: string): Part[] {
   const parts = (version.match(/\d+|[a-z]+/gi) ?? []).map((part) => (/^\d/.test(part) ? BigInt(part) : part));
   const firstWord = parts.findIndex((part) => typeof part === 'string');

@@ -7,24 +7,24 @@ import { Table } from '../table.js';
 import { line, type Format, type Item } from './format.js';
 import { compareVersions, isPrerelease } from './rubygems-version.js';
 
-/** `version[-platform]`, withdrawn if it begins with a hyphen. A version begins with a digit. */
+/** `version[-platform]`; a leading hyphen withdraws the version. A version begins with a digit. */
 const VERSION = /^-?\d[^\s,]{0,300}$/;
 
 /** Such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
 const METADATA = /^[^\s:]+:/;
 
-/** The lines before `---`, which are ignored; there may be none. */
+/** Maximum size of the lines before `---`, which are ignored and may be absent. */
 const HEAD_BYTES = 1024;
 const HEAD_END = /^---\s*$/m;
 
-/** Maximum size of the versions of a gem, a hundred times the largest real one, and the rest of a line. */
+/** Maximum size of the versions of a gem and of the rest of a line: a hundred times the largest real one. */
 const MAX_BYTES = 4 * 2 ** 20;
 const LINE_BYTES = 32;
 
 /**
- * `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/): lines are appended to it for a
- * month, so names repeat, and `-version` withdraws an earlier one of the same platform. Real servers (Geminabox, Gemstash,
- * Artifactory, mirrors) leave out the lines before `---`, or it alone, or the checksums.
+ * `versions` of the compact index (https://guides.rubygems.org/rubygems-org-compact-index-api/): lines are appended to
+ * it for a month, so names repeat, and `-version` withdraws an earlier version of the same platform. Some servers
+ * (Geminabox, Gemstash, Artifactory, mirrors) omit the lines before `---`, the `---` itself, or the checksums.
  */
 export const rubygems: Format = {
   place: line,
@@ -54,7 +54,7 @@ export const rubygems: Format = {
   },
 };
 
-/** Adds the versions of a line to its gem. @returns whether it is such a line. */
+/** Adds the versions of a line to its gem. @returns whether the line has the format. */
 function readGem(at: number, text: string, gems: Table): boolean {
   const [name = '', versions = ''] = text.trimEnd().split(' ', 2);
   if (name === '') return true;
@@ -65,7 +65,7 @@ function readGem(at: number, text: string, gems: Table): boolean {
   return true;
 }
 
-/** The versions in each line of a gem, in order. @throws {DatasetError} if there are too many for the memory. */
+/** The versions in each line of a gem, in order. @throws {DatasetError} if they exceed the memory. */
 function versionsOf(gems: Table, gem: number): string[] {
   const lines: string[] = [];
   let bytes = 0;
@@ -79,7 +79,10 @@ function versionsOf(gems: Table, gem: number): string[] {
   return lines.reverse();
 }
 
-/** @param lines the versions of each line, in order. @returns the highest without its platform; undefined if all are withdrawn. */
+/**
+ * @param lines the versions of each line, in order. @returns the highest version, without its platform; undefined if
+ * all versions are withdrawn.
+ */
 function highest(lines: readonly string[]): string | undefined {
   const left = new Set<string>();
   for (const version of lines.flatMap((line) => line.split(','))) {
