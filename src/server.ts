@@ -28,8 +28,8 @@ import { reportWrongVersion } from './elasticsearch/connection-check.js';
 const MAX_WAITING_SEARCHES = 256;
 
 /**
- * Maximum number of look-alike searches in flight per node and replica: the slowest take as long as dozens of
- * searches, and a node runs only one and a half searches per processor.
+ * Maximum number of look-alike searches in flight per node and replica. The slowest take as long as dozens of searches,
+ * and a node runs only one and a half searches per processor.
  */
 const SIMILAR_PER_NODE = 1;
 
@@ -45,7 +45,7 @@ const MAX_EXPORTS = 2;
  */
 const STOP_MS = 9_000;
 
-/** Represents all snapshots in privilege checks. */
+/** A snapshot id that represents all snapshots in privilege checks. */
 const ANY_SNAPSHOT = '20000101t000000z-00000000';
 
 /** The effect on the server if Redis does not respond, for the log. */
@@ -59,9 +59,8 @@ export interface RunningServer {
   snapshots: SnapshotWatcher;
   rebuilds: RebuildService;
   /**
-   * Stops accepting requests, waits for those in flight, cleans up a running rebuild, and closes every
-   * connection.
-   * @returns within nine seconds; false if it is not complete by then.
+   * Stops accepting requests, waits for those in flight, cleans up a running rebuild, and closes every connection.
+   * @returns within nine seconds; false if the stop is not complete by then.
    */
   stop(): Promise<boolean>;
 }
@@ -75,10 +74,9 @@ interface ServerOptions {
 }
 
 /**
- * Starts the service: connects, creates the app, polls the index once, and listens, even if Elasticsearch is
- * down.
+ * Starts the service: connects, creates the app, polls the index once, and listens, even if Elasticsearch is down.
  * @param env the variables of the configuration, which rebuilds read, too.
- * @throws {ConfigError}, and what `listen` throws, such as EADDRINUSE, after stopping everything.
+ * @throws {ConfigError}, and errors of `listen` such as EADDRINUSE, after stopping everything.
  */
 export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions): Promise<RunningServer> {
   const config = readConfig(env);

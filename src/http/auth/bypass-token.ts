@@ -15,7 +15,7 @@ export class BypassTokens {
 
   /**
    * @param secret `BYPASS_SECRET`; without it, no token is valid.
-   * @param slug of the registry, part of the key derivation: tokens of sibling deployments are invalid here.
+   * @param slug of the registry, a part of the key derivation: tokens of other registries are invalid here.
    * @param now the clock, in milliseconds.
    */
   constructor(
@@ -38,7 +38,7 @@ export class BypassTokens {
     if (this.#key === undefined || token === undefined) return 0;
     const [, issuedAt, signature] = TOKEN.exec(token) ?? [];
     if (issuedAt === undefined || signature === undefined) return 0;
-    // Compares the encoded texts: several of them decode to the same bytes.
+    // Compares the encoded texts, because several texts decode to the same bytes.
     if (!timingSafeEqual(Buffer.from(signature), Buffer.from(this.#sign(issuedAt)))) return 0;
     const age = this.#seconds() - Number(issuedAt);
     if (age < -CLOCK_SKEW_SECONDS || age >= BYPASS_SECONDS) return 0;

@@ -25,7 +25,7 @@ const WRONG_SECRETS: RateLimitPolicy = {
   isLockout: true,
 };
 
-/** Checks the secrets of all endpoints. Wrong ones count towards one limit. */
+/** Checks the secrets of all endpoints. Wrong secrets count towards one limit. */
 export class SecretAuth {
   readonly #wrong: FailoverLimiter;
 
@@ -36,9 +36,10 @@ export class SecretAuth {
   /**
    * Parses the query of a request, and checks its secret: `Authorization: Bearer`, or the parameter `secret`.
    * @returns the parameters.
-   * @throws {Problem} 400 for invalid parameters, or if the secret is given twice; 403 for a wrong, missing or unconfigured
-   * secret; 429 after too many of both from one address, even for the right secret and with a bypass token. A browser's
-   * request for a page of another site also gets 403, but is not counted: such a page could lock out its visitors.
+   * @throws {Problem} 400 for invalid parameters, or if the secret is given twice; 403 for a wrong, missing or
+   * unconfigured secret; 429 after too many such requests from one address, even for the right secret and with a bypass
+   * token. A browser's request for a page of another site also gets 403, but is not counted: otherwise such a page
+   * could lock out its visitors.
    */
   async authorize<Schema extends typeof secretParams>(
     ctx: Context,
@@ -47,13 +48,13 @@ export class SecretAuth {
   ): Promise<z.output<Schema>> {
     if (isCrossSite(ctx)) throw new Problem('forbidden');
     const client = ctx.state.address.key;
-    // Before anything is parsed.
+    // Checked before anything is parsed.
     const exhausted = this.#wrong.exhausted(client);
     if (exhausted !== undefined) this.#assertAllowed(exhausted);
     const checking = Promise.resolve().then(() => check(ctx, schema, configured));
     const [checked] = await Promise.allSettled([checking]);
-    // Right ones take the same command and add no points: Redis executes all checks of an address one after the other, so
-    // concurrent guesses cannot exceed the limit.
+    // Correct secrets use the same command and add no points. Redis executes all checks of an address one after the
+    // other, so concurrent guesses cannot exceed the limit.
     this.#assertAllowed(await this.#wrong.take(client, checked.status === 'fulfilled' ? 0 : 1));
     if (checked.status === 'rejected') throw checked.reason;
     return checked.value;
@@ -80,7 +81,7 @@ function check<Schema extends typeof secretParams>(
   return params;
 }
 
-/** Undefined for other schemes, which proxies may add for themselves. Node reads headers as Latin-1. */
+/** Undefined for other schemes, which proxies may add for their own use. Node decodes headers as Latin-1. */
 function bearerToken(authorization: string): string | undefined {
   const [scheme = '', ...token] = authorization.split(' ');
   return scheme.toLowerCase() === 'bearer'
@@ -89,10 +90,9 @@ function bearerToken(authorization: string): string | undefined {
 }
 
 /**
- * Whether a page of another site caused this request, for example by an image, a link, a prefetch or a
- * redirect. Pages cannot set or remove the header. Browsers send it only to `https:` and loopback addresses.
- * Without it, as from other programs, and with `none` (typed or bookmarked), `same-origin` or `same-site`,
- * only the secret counts.
+ * Whether a page of another site caused this request, for example by an image, a link, a prefetch or a redirect. Pages
+ * cannot set or remove the header. Browsers send it only to `https:` and loopback addresses. Without the header (other
+ * programs), and with `none` (typed or bookmarked), `same-origin` or `same-site`, only the secret counts.
  */
 function isCrossSite(ctx: Context): boolean {
   return ctx.get('Sec-Fetch-Site') === 'cross-site';

@@ -9,7 +9,10 @@ import type { RateLimitPolicy, RateLimitState } from './windows.js';
 /** After a timeout, checks are counted locally for this time, in milliseconds; then one command tries Redis again. */
 export const RETRY_PAUSE_MS = 1000;
 
-/** Clients without points that are remembered at most. Of more, those seen least recently are asked for again. */
+/**
+ * Maximum number of clients without points that are remembered. Beyond it, the least recently seen clients are
+ * forgotten and checked again.
+ */
 const MAX_EXHAUSTED = 10_000;
 
 /** Counters of one policy since the process started. */
@@ -20,7 +23,7 @@ export interface RateLimitStats {
 }
 
 export interface RateLimiterDeps {
-  /** Shared by all replicas; without it, each process counts separately. */
+  /** Shared by all replicas; without Redis, each process counts separately. */
   redis: Redis | undefined;
   /** Separates the keys of this registry from other registries on the same Redis. */
   slug: string;
@@ -33,12 +36,12 @@ export interface RateLimiterDeps {
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
-  /** Windows that begin empty: Redis may still count what it was sent. */
+  /** Local windows begin empty: Redis may still count earlier commands. */
   readonly #local: LocalWindows;
   readonly #shared: RedisWindows | undefined;
   /** Clients without points, until their windows end. */
   readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
-  /** Until then, by `performance.now()`, checks do not wait for Redis; 0 while it responds. */
+  /** Time until which checks do not wait for Redis, as `performance.now()`; 0 while Redis responds. */
   #localUntil = 0;
 
   constructor(
@@ -58,7 +61,7 @@ export class FailoverLimiter {
   }
 
   /**
-   * Adds points of a client if they fit. Adding 0 points shows whether any are left. A client that has none left is
+   * Adds points of a client if they fit. Adding 0 points shows whether any are left. A client without points is
    * rejected without a Redis call. Never throws.
    */
   async take(client: string, points: number): Promise<RateLimitState> {
@@ -68,7 +71,7 @@ export class FailoverLimiter {
     const now = performance.now();
     let state: RateLimitState | undefined;
     if (shared !== undefined && now >= this.#localUntil) {
-      // While Redis is down, one command waits for it, and no other one until that has succeeded.
+      // While Redis is down, only one check waits for it, until a command succeeds.
       if (this.#localUntil > 0) this.#localUntil = now + RETRY_PAUSE_MS;
       try {
         state = await shared.take(client, points);
@@ -77,7 +80,7 @@ export class FailoverLimiter {
         const { redis, log } = this.deps;
         const reason = `${describeRedisError(error, redis as Redis)}: counting locally`;
         if (this.#localUntil === 0) log.warn({ err: error, policy: this.policy.name }, reason);
-        // Other errors occur at once, so the next command can ask again.
+        // Other errors occur at once, so the next check can try Redis again.
         this.#localUntil = performance.now() + (error instanceof RedisTimeoutError ? RETRY_PAUSE_MS : 0);
       }
     }

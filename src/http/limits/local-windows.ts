@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { RateLimitPolicy, RateLimitState } from './windows.js';
 
-/** Maximum number of clients, each of which takes 760 bytes. Of more, those seen least recently begin a new window. */
+/** Maximum number of clients; each takes 760 bytes. Beyond it, the least recently seen clients begin a new window. */
 const MAX_CLIENTS = 20_000;
 
 /** Windows in the memory of this process. */
@@ -26,7 +26,7 @@ export class LocalWindows {
       return { allowed: points > 0 || used < this.#limiter.points, used, msLeft };
     } catch (rejection) {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
-      // The library has added them.
+      // The library has added the points, so they are returned.
       await this.#limiter.reward(client, points);
       return { allowed: false, used: rejection.consumedPoints - points, msLeft: rejection.msBeforeNext };
     }

@@ -6,9 +6,9 @@ import type { RateLimitPolicy, RateLimitState } from './windows.js';
 export const REDIS_TIMEOUT_MS = 50;
 
 /**
- * For each key, takes points as many times as they fit, at most `count` times. 0 points fit if any are left. A counter that
- * is missing, is no number or has lost its time to live gets a new window. Returns for each key how often they fitted, the
- * points used before, and the milliseconds left.
+ * For each key, adds points as many times as they fit, at most `count` times. 0 points fit if any are left. A counter
+ * that is missing, not a number or without a time to live gets a new window. Returns for each key how often the points
+ * fitted, the points used before, and the milliseconds left.
  */
 const TAKE_POINTS = `
 local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -30,7 +30,7 @@ return replies`;
 /** Redis did not respond in time. It may execute the command later. */
 export class RedisTimeoutError extends Error {}
 
-/** Checks of one client that take the same number of points, and the reply to them. */
+/** Checks of one client with the same number of points, and their reply. */
 interface EqualChecks {
   client: string;
   points: number;
@@ -40,7 +40,7 @@ interface EqualChecks {
 
 /** Windows of all clients on Redis, which all replicas share. */
 export class RedisWindows {
-  /** The checks of these iterations of the event loop, which are executed together. */
+  /** The checks of two iterations of the event loop, which share a command. */
   #batch: { checks: Map<string, EqualChecks>; executed: Promise<void> } | undefined;
 
   constructor(
@@ -51,9 +51,10 @@ export class RedisWindows {
   ) {}
 
   /**
-   * Adds points of a client if they fit. 0 points fit if any are left. A command for each check would take two thirds of the
-   * processor time of a cached response.
-   * @throws {RedisTimeoutError} {Error} of Redis, or of ioredis without a connection.
+   * Adds points of a client if they fit. 0 points fit if any are left. One command per check would take two thirds of
+   * the processor time of a cached response.
+   * @throws {RedisTimeoutError}
+   * @throws {Error} of Redis, or of ioredis if there is no connection.
    */
   async take(client: string, points: number): Promise<RateLimitState> {
     const { checks, executed } = (this.#batch ??= this.#newBatch());
@@ -68,7 +69,7 @@ export class RedisWindows {
 
   #newBatch() {
     const checks = new Map<string, EqualChecks>();
-    // Checks without points come last: a right secret must not pass because it joins one before wrong ones.
+    // Checks without points come last: a correct secret must not pass because it is executed before wrong ones.
     const inOrder = () => [...checks.values()].sort((one, other) => other.points - one.points);
     // Two iterations: the first one often reads only a few of the requests that are arriving.
     const collected = nextIteration().then(() => nextIteration());
@@ -84,7 +85,7 @@ export class RedisWindows {
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<never>((_resolve, reject) => {
       const expire = () => reject(new RedisTimeoutError('Redis did not respond in time'));
-      // Reads what has arrived first: this process may have been suspended or too busy to read a response in time.
+      // First reads arrived data: this process may have been suspended or too busy to read a response in time.
       timer = setTimeout(() => setImmediate(expire), this.timeoutMs);
     });
     const replies = (await Promise.race([command, timeout]).finally(() => clearTimeout(timer))) as number[];

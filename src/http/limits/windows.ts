@@ -4,7 +4,7 @@ export interface RateLimitPolicy {
   name: string;
   points: number;
   windowSeconds: number;
-  /** Whether a client that has used up its points while Redis was down stays without points when Redis is back. */
+  /** Whether a client that used up its points while Redis was down stays blocked when Redis is back. */
   isLockout?: true;
 }
 

@@ -7,7 +7,7 @@ import proxyAddr from 'proxy-addr';
 /** An address with a port or in brackets, as some gateways write it: `192.0.2.1:1234`, `[2001:db8::1]:443`. */
 const WITH_PORT = /^(?:\[(.*)\]|([\d.]+))(?::\d{1,5})?$/;
 
-/** Prefix length of the usual network of one IPv6 subscriber (RFC 6177). Limits apply to all of it. */
+/** Prefix length of the usual network of one IPv6 subscriber (RFC 6177). A limit applies to the whole network. */
 const IPV6_SUBSCRIBER_BITS = 64;
 
 /** The address of a closed connection. */
@@ -24,7 +24,7 @@ export interface ClientIp {
   readonly peer: string;
   /** `X-Forwarded-For` as received, left to right; empty without one. */
   readonly forwardedFor: readonly string[];
-  /** The last entries, written by trusted proxies: the client and the trusted proxies after it. */
+  /** The last entries, which trusted proxies wrote: the client and the trusted proxies after it. */
   readonly trustedHops: readonly string[];
   /** The rate-limit key: the IPv4 address, or the /64 network of an IPv6 address. */
   readonly key: string;
@@ -43,7 +43,7 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
     const hops = proxyAddr
       .all(request, (hop, i) => isTrusted(addressOf(hop) ?? '', i))
       .map((hop) => addressOf(hop))
-      // Only the last one may be invalid: the walk ends at the first hop that is not trusted.
+      // Only the last entry may be invalid: the walk ends at the first hop that is not trusted.
       .filter((address) => address !== undefined);
     const ip = hops.at(-1) ?? UNKNOWN;
     return {
@@ -54,7 +54,7 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
       key: limitKey(ip),
     };
   };
-  // Reading takes as long as everything else that the service does for the limit.
+  // Without this cache, parsing would take as long as the rest of a rate limit check.
   const known = new LRUCache<string, ClientIp>({
     max: MAX_KNOWN,
     maxEntrySize: MAX_KNOWN_LENGTH,

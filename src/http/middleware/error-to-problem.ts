@@ -23,7 +23,7 @@ const GONE: Record<GoneReason, string> = {
     'compared with it; fetch the whole list again',
 };
 
-/** The problem of each class of errors: its code, and its own text and `Retry-After` in seconds, if it has them. */
+/** The problem of each class of errors: its code and, optionally, its text and `Retry-After` in seconds. */
 const PROBLEM_OF_ERROR: readonly [
   new (...args: never[]) => Error,
   ProblemCode,
@@ -51,7 +51,7 @@ const PROBLEM_OF_ERROR: readonly [
   [ProcessFailedError, 'search_unavailable', 'the rebuild process could not be started', 5],
 ];
 
-/** The problem of an error. Every error without one is a defect: `internal`. */
+/** The problem of an error. An error without an entry in the table is a defect: `internal`. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof SnapshotGoneError)

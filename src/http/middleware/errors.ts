@@ -14,8 +14,9 @@ import type { HttpResponse } from '../response/response.js';
 import { send } from '../response/send.js';
 
 /**
- * Sends the response of the handler of a request, or of the middleware after it. An error becomes `application/problem+json`
- * (RFC 9457); one that maps to no problem is a defect: it is logged in full, and the response is a bare 500 `internal`.
+ * Sends the response of the handler of a request, or of the middleware after it. An error becomes
+ * `application/problem+json` (RFC 9457). An error that maps to no problem is a defect: it is logged in full, and the
+ * response is a 500 `internal` without details.
  */
 export function respond(
   handlerOf: (ctx: Context) => Handler | undefined,
@@ -43,8 +44,8 @@ function logProblem(log: Logger, { code, cause, message }: Problem, { path, stat
 }
 
 /**
- * Creates the handler of errors that no middleware has caught, such as those while a response is sent. Koa's
- * default handler responds in plain text.
+ * Creates the handler of errors that no middleware has caught, such as errors while a response is sent. Koa's default
+ * handler responds in plain text.
  */
 export function uncaughtErrorHandler(log: Logger) {
   return function (this: Context, error: unknown): void {

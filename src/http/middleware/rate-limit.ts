@@ -6,7 +6,7 @@ import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 /** Points of a request: a number, or one for every `perNames` names in its query, rounded up. */
 export type Cost = number | { perNames: number; of: (querystring: string) => number };
 
-/** A limit on the requests of each client; none if its policy has 0 points. */
+/** A limit on the requests of each client; with 0 points, there is no limit. */
 export class RateLimit {
   readonly #limiter: FailoverLimiter | undefined;
 
@@ -18,9 +18,9 @@ export class RateLimit {
   }
 
   /**
-   * Counts a request. One with a valid bypass token is free.
-   * @param cost never more than the whole limit.
-   * @throws {Problem} 429, without counting it, if its points do not fit into the client's limit.
+   * Counts a request. A request with a valid bypass token is free.
+   * @param cost is reduced to the whole limit.
+   * @throws {Problem} 429 if the points of the request do not fit into the client's limit; then they are not counted.
    */
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {
     const limiter = this.#limiter;

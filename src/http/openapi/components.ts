@@ -23,17 +23,17 @@ const HEADERS = {
   'Content-Disposition': 'A file name with registry and snapshot.',
 };
 
-/** Parameters that are the same wherever they are. */
+/** Parameters that are equal in all operations. */
 const SHARED_PARAMS = new Set(['secret', 'snapshot']);
 
 export type HeaderName = keyof typeof HEADERS;
 
-/** An object in responses. @param id its name in the document. */
+/** An object in responses. @param id name of the schema in the document. */
 export function component<Shape extends z.ZodRawShape>(id: string, shape: Shape) {
   return z.strictObject(shape).meta({ id });
 }
 
-/** The components of the document: what operations share, so that generated clients have one type for it. */
+/** The components of the document: parts that operations share, so that generated clients have one type for each. */
 export class OpenApiComponents {
   readonly parts = {
     schemas: {} as Json,
@@ -48,7 +48,7 @@ export class OpenApiComponents {
     this.#problem = problemSchema(members);
   }
 
-  /** A schema as JSON Schema. Those with an `id` (`meta`) are components. */
+  /** A schema as JSON Schema. Schemas with an `id` (`meta`) are components. */
   schema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
     const { properties, $defs } = jsonSchema(z.object({ schema }), io);
     Object.assign(this.parts.schemas, $defs);
@@ -80,7 +80,7 @@ export class OpenApiComponents {
     return Object.fromEntries(described) as Json;
   }
 
-  /** Responses that report problems, by status, which several of them may share. */
+  /** Responses that report problems, by status. Several problems may share a status. */
   problems(all: readonly ProblemCode[], limited: boolean): Json {
     const statuses = new Set(all.map((code) => PROBLEMS[code].status));
     const described = Array.from(statuses, (status) => {
@@ -145,9 +145,9 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
       // Redundant beside a format. A numeric query parameter is described as a number, not as the string that is parsed.
       if (part.type === 'integer' || part.format !== undefined) delete part.pattern;
       if (part.type === 'integer' && (part.maximum ?? Infinity) > MAX_INT32) {
-        // Generated clients use 32 bits without it.
+        // Without a format, generated clients use 32 bits.
         part.format = 'int64';
-        // Zod adds it to every integer.
+        // Zod adds a maximum to every integer.
         if (zodSchema instanceof z.ZodNumber) delete part.maximum;
       }
       if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;

@@ -26,7 +26,7 @@ const TAGS = {
 
 /** An endpoint's part of the OpenAPI document. */
 export interface Operation {
-  /** What it does, as generated clients name it. */
+  /** Name of the operation in generated clients. */
   id: string;
   tag: keyof typeof TAGS;
   summary: string;
@@ -56,7 +56,7 @@ const PROBLEMS_OF_ANY_REQUEST = [
   'headers_too_large',
 ] as const;
 
-/** The OpenAPI 3.1 document of all endpoints. @param overview what it says first, in Markdown. */
+/** The OpenAPI 3.1 document of all endpoints. @param overview introduction, in Markdown. */
 export function openApiDocument(
   overview: string,
   endpoints: Readonly<Record<string, DescribedEndpoint>>,

@@ -22,7 +22,7 @@ export function requestIdOf(request: IncomingMessage): string {
   return typeof given === 'string' && WELL_FORMED_ID.test(given) ? given : randomUUID();
 }
 
-/** What the state of a request is made from. */
+/** The services that the state of a request uses. */
 export interface RequestServices {
   readAddress: ReadClientIp;
   tokens: BypassTokens;
@@ -34,7 +34,7 @@ export interface RequestServices {
 export class RequestState {
   /** Identifies the request in logs, in Elasticsearch and in the response. */
   readonly requestId: string;
-  /** Headers that the response has in addition to its own, other ones: names and values in turn. */
+  /** Additional headers of the response: names and values in turn. They must differ from the response's own headers. */
   readonly headerFields: string[];
   /** Whether the response is part of the web page, which has other security headers. */
   isPage = false;

@@ -2,8 +2,8 @@ import { REQUEST_ID, type Context } from '../request/request-context.js';
 import { fieldsOf, type HeaderFields, type HttpResponse, type ResponseHeaders } from './response.js';
 
 /**
- * Security headers of every response. Not `Strict-Transport-Security`: whether a host and its siblings need TLS is
- * known to the proxy that terminates it.
+ * Security headers of every response. Not `Strict-Transport-Security`: only the proxy that terminates TLS knows whether
+ * a host and its siblings need it.
  */
 const SECURITY = {
   'Referrer-Policy': 'no-referrer',
@@ -16,7 +16,7 @@ const NO_CONTENT_SECURITY = {
   ...SECURITY,
 };
 
-/** What pages load comes from their own origin; none has inline code. */
+/** Pages load resources only from their own origin, and have no inline code. */
 const OWN_ORIGIN =
   "default-src 'none';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';base-uri 'none';frame-ancestors 'none'";
 
@@ -34,7 +34,7 @@ const DOCUMENTATION: ResponseHeaders = {
   'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self' 'unsafe-inline'`,
 };
 
-/** Let scripts of any origin read a response, and these headers in addition to the default ones. */
+/** Let scripts of any origin read a response and these headers. */
 const CORS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': [
@@ -70,8 +70,8 @@ const FIELDS = {
 };
 
 /**
- * What browsers may do with a response: the headers of all responses at a path.
- * @param status a 304 lacks the security headers, which the response that it refers to had.
+ * The headers of all responses at a path, which restrict browsers.
+ * @param status a 304 lacks the security headers, because the stored response has them.
  */
 export function policyFields(path: string, status: number, isPage = false): HeaderFields {
   const isReadable = !isPage && isOpen(path);
@@ -88,7 +88,7 @@ const PREFLIGHT: ResponseHeaders = {
 
 /**
  * Responds to preflight requests: scripts of any origin may send any header, such as those that tracers add to every
- * request. No header gives a page more than any other client has: without credentials, there are no cookies.
+ * request. No header gives a page additional rights: without credentials, there are no cookies.
  * @returns undefined for other requests.
  */
 export function preflight(ctx: Context): HttpResponse | undefined {

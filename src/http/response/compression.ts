@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { bodyResponse, type BodyResponse } from './response.js';
 
-/** Values of `Content-Encoding`, the best first: browsers accept all of them equally. */
+/** Values of `Content-Encoding`, the best first, because browsers give all of them the same weight. */
 const ENCODINGS = ['br', 'gzip'] as const;
 
 export type Encoding = (typeof ENCODINGS)[number];
@@ -10,7 +10,7 @@ export type Encoding = (typeof ENCODINGS)[number];
 type Effort = 'quick' | 'best';
 
 const LEVELS: Record<Effort, Record<Encoding, number>> = {
-  // Brotli: good compression in a tenth of the time of the best.
+  // Brotli: good compression in a tenth of the time of the best level.
   quick: { br: 5, gzip: constants.Z_DEFAULT_COMPRESSION },
   best: { br: constants.BROTLI_MAX_QUALITY, gzip: constants.Z_BEST_COMPRESSION },
 };
@@ -55,7 +55,7 @@ export async function compress(
   encoding: Encoding,
   effort: Effort,
 ): Promise<BodyResponse> {
-  // zlib returns a slice of a 16 KiB chunk, which would stay in memory as a whole.
+  // zlib returns a slice of a 16 KiB chunk; the whole chunk would stay in memory.
   const body = exactCopy(await COMPRESSORS[encoding](response.body, LEVELS[effort][encoding]));
   return bodyResponse(body, { ...response.headers, 'Content-Encoding': encoding }, response.status);
 }

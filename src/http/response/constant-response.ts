@@ -4,8 +4,8 @@ import type { Handler } from '../request/request-context.js';
 import { notModified, shared, type BodyResponse } from './response.js';
 
 /**
- * Serves a response that stays the same while the process runs: tagged by its content, and kept in memory in all
- * encodings that were requested.
+ * Serves a response that does not change while the process runs. Its tag is derived from the content, and all requested
+ * encodings are kept in memory.
  */
 export function constantResponse(response: BodyResponse, cacheControl: string): Handler {
   const validators = {

@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto';
 
 /**
- * Version of the response format. Increment it with every change that gives an equal request to the same
- * index another body or other headers, such as a new or renamed member or another order of results. An index
- * outlives the release that built it: without the increment, clients would get 304 for a response that has
- * changed.
+ * Version of the response format. Increment it with every change of the body or headers for an equal request to the
+ * same index, such as a new member or a different order of results. An index outlives the release that built it:
+ * without the increment, clients would get 304 for a changed response.
  */
 export const FORMAT_VERSION = 5;
 

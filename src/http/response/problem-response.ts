@@ -18,7 +18,7 @@ export function sendProblem(response: ServerResponse, problem: Problem, requestI
 }
 
 /**
- * A problem in wire format that closes the connection, for input that does not reach the app.
+ * A problem in wire format that closes the connection. It answers input that does not reach the app.
  * @param request the rejected request, if one was parsed.
  */
 export function rawProblem(problem: Problem, request?: IncomingMessage): string {

@@ -10,11 +10,11 @@ export type HeaderFields = readonly string[];
 export interface HttpResponse {
   status: number;
   headers: ResponseHeaders;
-  /** The same headers, if many requests share the response. */
+  /** The headers as a list, if many requests share the response. */
   fields?: HeaderFields;
   /** Undefined for 204 and 304, and for a stream. */
   body?: Buffer;
-  /** A body of any length. If it fails, the connection is reset, so that no client takes what it got for the whole. */
+  /** A body of any length. If the stream fails, the connection is reset, so that clients notice the truncation. */
   stream?: Readable;
 }
 
@@ -36,7 +36,7 @@ export function bodyResponse(body: Buffer, headers: ResponseHeaders = {}, status
   return { status, headers: { 'Content-Type': JSON_TYPE, ...headers, 'Content-Length': length }, body };
 }
 
-/** The same with a value that is written as JSON. */
+/** A response with a value as JSON, 200 by default. */
 export function jsonResponse(value: unknown, headers?: ResponseHeaders, status?: number): BodyResponse {
   return bodyResponse(Buffer.from(JSON.stringify(value)), headers, status);
 }

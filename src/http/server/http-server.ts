@@ -17,12 +17,12 @@ import { MAX_HEADER_BYTES, type Problem } from '../problems/problem.js';
 import { rawProblem } from '../response/problem-response.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 
-/** How often Node checks the timeouts of requests at least, in milliseconds. */
+/** Interval in which Node checks the timeouts of requests, in milliseconds. */
 const CHECK_MS = 1_000;
 
 /**
- * Maximum number of pipelined requests in flight, over all connections. Each takes about 8 KB until the client has read the
- * responses before it. Proxies and browsers do not pipeline.
+ * Maximum number of pipelined requests in flight, over all connections. Each takes about 8 KB until the client has read
+ * the earlier responses. Proxies and browsers do not pipeline.
  */
 const MAX_PIPELINED = 4096;
 
@@ -39,7 +39,10 @@ interface Connection {
  * (RFC 9457). A proxy in front of it protects clients from each other.
  */
 export class HttpServer {
-  /** Connections closed so far: their client did not read its responses (unread), or there were too many (refused). */
+  /**
+   * Connections closed so far: the client did not read its responses (unread), or there were too many connections
+   * (refused).
+   */
   readonly closed = { unread: 0, refused: 0 };
   readonly #open = new Map<Socket, Connection>();
   readonly #server: Server;
@@ -68,7 +71,7 @@ export class HttpServer {
     server.on('drop', () => this.closed.refused++);
     server.on('request', (request, response) => this.#handle(request, response));
     server.on('checkContinue', (request, response) => {
-      // While an earlier response is not sent, Node would insert it after the headers of this one.
+      // While an earlier response is not sent, Node would insert `100 Continue` after the headers of this response.
       if (response.socket !== null) response.writeContinue();
       this.#handle(request, response);
     });
@@ -80,7 +83,7 @@ export class HttpServer {
       if (socket instanceof Socket) this.#refuse(socket, problemOfClientError(error));
     });
     server.on('timeout', (socket: Socket) => this.#disconnect(socket));
-    // `close` calls it. Node's own also closes connections whose clients are still reading a response.
+    // `close` calls this method. Node's own method also closes connections whose clients are still reading a response.
     server.closeIdleConnections = () => {
       for (const socket of this.#open.keys()) this.#close(socket);
     };
@@ -94,7 +97,7 @@ export class HttpServer {
 
   /**
    * @returns its address, such as `http://127.0.0.1:3000`.
-   * @throws what `listen` throws, such as EADDRINUSE.
+   * @throws errors of `listen`, such as EADDRINUSE.
    */
   async listen(port: number, host: string): Promise<string> {
     this.#server.listen(port, host);
@@ -123,7 +126,7 @@ export class HttpServer {
     const { socket } = request;
     const connection = this.#open.get(socket);
     if (connection === undefined || connection.isClosing) return;
-    // It waits for the response to an earlier request.
+    // The response waits for an earlier response of its connection.
     const isPipelined = response.socket === null;
     if (isPipelined && this.#pipelined >= MAX_PIPELINED) {
       this.#refusePipelining(socket, connection);
@@ -143,8 +146,8 @@ export class HttpServer {
   }
 
   /**
-   * Node parses all requests of one read at once, and holds them until the connection is closed, at the end of this iteration
-   * of the event loop. Until then, nothing is read from others, which may pipeline as much.
+   * Node parses all requests of one read at once, and holds them until the connection is closed at the end of this
+   * iteration of the event loop. Until then, nothing is read from other connections, which may pipeline as much.
    */
   #refusePipelining(socket: Socket, connection: Connection): void {
     this.closed.refused++;
@@ -166,14 +169,15 @@ export class HttpServer {
     const connection = this.#open.get(socket);
     if (problem === undefined || connection === undefined) socket.destroy();
     else if (!connection.isClosing) {
-      // Browsers connect in advance; and a body that is malformed or late belongs to a request that has its response.
+      // Browsers connect in advance and send nothing. A malformed or late body belongs to a request that was already
+      // answered.
       const isExpected = socket.bytesRead > 0 && connection.response?.req.complete !== false;
       this.#close(socket, isExpected ? rawProblem(problem, request) : '');
       request?.resume();
     }
   }
 
-  /** Closes a connection after its responses in flight, with one more response unless that is empty. */
+  /** Closes a connection after its responses in flight. Then sends one more response, unless it is empty. */
   #close(socket: Socket, lastResponse = ''): void {
     const connection = this.#open.get(socket);
     if (connection === undefined || connection.isClosing) return;
@@ -191,7 +195,9 @@ export class HttpServer {
     setTimeout(() => socket.destroy(), this.timeouts.linger).unref();
   }
 
-  /** Disconnects a client: by a reset if it has not got its whole response, which the kernel then discards. */
+  /**
+   * Disconnects a client. If its response is incomplete, resets the connection, so that the kernel discards the rest.
+   */
   #disconnect(socket: Socket): void {
     const response = this.#open.get(socket)?.response;
     if (response === undefined || response.writableFinished) socket.destroy();

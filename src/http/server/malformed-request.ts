@@ -36,7 +36,7 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
   return undefined;
 }
 
-/** Whether a body is chunked; with any other transfer coding it has no end (RFC 9112, section 6.3). */
+/** Whether a body is chunked. With any other transfer coding, a body has no end (RFC 9112, section 6.3). */
 function isChunked(transferEncoding = ''): boolean {
   return /\bchunked[ \t]*$/i.test(transferEncoding);
 }

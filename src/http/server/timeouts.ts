@@ -4,13 +4,16 @@ export const SERVER_TIMEOUTS = {
   headers: 10_000,
   request: 15_000,
   /**
-   * A connection is closed if neither side makes progress for this time. The kernel accepts more of a response once a third
-   * of its buffer is free, on Linux 1.4 MB of 4 MB: a client that reads 60 KB/s takes 18 to 28 s for each part.
+   * A connection is closed if neither side makes progress for this time. The kernel accepts more of a response once a
+   * third of its buffer is free (on Linux 1.4 MB of 4 MB). A client that reads 60 KB/s takes 18 to 28 s for each such
+   * part.
    */
   inactive: 40_000,
-  /** Idle timeout, longer than the idle timeout of common proxies: no connection is closed while a proxy sends a request. */
+  /**
+   * Idle timeout. It is longer than that of common proxies, so no connection is closed while a proxy sends a request.
+   */
   keepAlive: 75_000,
-  /** How long a client may take to close its side after its last response. Until then its input is discarded. */
+  /** Time for a client to close its side after its last response. Until then, its input is discarded. */
   linger: 5_000,
   /** How long requests in flight may take to finish when the server stops. */
   drain: 8_000,
