@@ -4,16 +4,16 @@ import { z } from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
 
-/** A request that failed. The message is for the agent: what happened, and when to try again. */
+/** A request failed. The message tells the agent the reason and when to try again. */
 class ApiError extends Error {}
 
 /** Timeout of one request, in milliseconds. The service itself takes a few seconds at most. */
 const TIMEOUT_MS = 10_000;
 
-/** Seconds to wait before another attempt if no response says it. */
+/** Seconds until another attempt if the response has no `Retry-After`. */
 const DEFAULT_WAIT_SECONDS = 10;
 
-/** Status codes after which the same request may succeed later; 502 and 504 are of proxies. */
+/** Status codes after which the same request may succeed later. Proxies send 502 and 504. */
 const TEMPORARY = [429, 502, 503, 504];
 
 /** Names and values of a query string. */
@@ -26,8 +26,8 @@ export class ApiClient {
   /**
    * @param base the address of the service; its path, if it has one, ends with a slash.
    * @param token from `/get-bypass`: skips the rate limits for one hour.
-   * @param send sends requests, perhaps by a proxy.
-   * @param timeoutMs of one request.
+   * @param send sends requests, directly or through a proxy.
+   * @param timeoutMs timeout of one request.
    */
   constructor(
     private readonly base: URL,
@@ -63,7 +63,7 @@ export class ApiClient {
       });
     } catch (error) {
       signal.throwIfAborted();
-      // The error of `fetch` itself only says that it failed.
+      // The message of `fetch` has no reason; the cause does.
       const reason = messageOf(((error as Error).cause ?? error) as Error);
       throw new ApiError(
         `${this.base.origin} cannot be reached (${reason}). ${retryIn(DEFAULT_WAIT_SECONDS)}`,

@@ -9,10 +9,10 @@ import {
 } from './snapshot-reader.js';
 import { nameIn } from './specifier.js';
 
-/** Requests for look-alikes in a call. They cost three points each, of 120 a minute by default. */
+/** Maximum number of requests for look-alikes in a call. Each costs three of (by default) 120 points a minute. */
 const MAX_COMPARED = 10;
 
-/** Look-alikes in the result of a name. */
+/** Maximum number of look-alikes in the result of a name. */
 const MAX_LOOK_ALIKES = 5;
 
 /** Maximum length of a name that `/similar` accepts, and of its results. */
@@ -22,12 +22,12 @@ const MAX_SIMILAR = 50;
 /** Maximum length of a name that `/lookup` accepts, in bytes. */
 const MAX_BYTES = 512;
 
-/** How many times more a look-alike must be used than an existing package, to be suspected as the intended one. */
+/** A look-alike that is used so many times more than an existing package is probably the intended one. */
 const FAR_MORE_USED = 100;
 
 export const checkedSchema = z.object({
   name: z.string(),
-  /** The name in `name`, if that also has a version or the like. */
+  /** The name that was checked, if `name` has a version or other additions. */
   checked_name: z.string().optional(),
   status: z.enum(['exists', 'exists_as', 'missing', 'not_checked', 'invalid']),
   /** Why a name is invalid or was not compared. */
@@ -39,10 +39,10 @@ export const checkedSchema = z.object({
 type Checked = z.output<typeof checkedSchema>;
 
 /**
- * Checks names, one request after the other. A text that is no name, but has a version or the like, is checked without it.
- * @param compareExisting also compares packages that exist with look-alikes that are used far more, beginning with the
- *   least used; only if entries have weights.
- * @returns one result for each name, in their order.
+ * Checks names, one request after the other. Versions and other additions to a name are removed first.
+ * @param compareExisting whether to search for far more used look-alikes of existing packages, too, beginning with the
+ * least used package. Only if entries have weights.
+ * @returns one result for each name, in the order of `names`.
  */
 export async function checkPackages(
   reader: SnapshotReader,
@@ -109,13 +109,13 @@ function resultOf(
   const look_alikes = similar?.filter((one) => one.name !== other?.name).slice(0, MAX_LOOK_ALIKES);
   if (other !== undefined) return { status: 'exists_as', package: other, look_alikes };
   if (look_alikes === undefined && isComparable(name)) return { status: 'not_checked' };
-  // Names may have spaces, but a text with some is rather a command.
+  // Names may have spaces, but a text with spaces is probably a command.
   if (/\s/.test(name)) return { status: 'invalid', reason: NAMELESS };
   if (look_alikes !== undefined) return { status: 'missing', look_alikes };
   return { status: 'missing', reason: `names of over ${MAX_LENGTH} characters are not compared` };
 }
 
-/** The look-alikes that are used far more than an existing package, which may be a squat. */
+/** The look-alikes that are used far more than an existing package. The package may be a squat. */
 function farMoreUsed(entry: Package, similar: readonly LookAlike[]): LookAlike[] {
   const threshold = FAR_MORE_USED * Math.max(1, entry.weight ?? 0);
   return similar

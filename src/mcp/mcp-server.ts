@@ -13,7 +13,7 @@ import {
 
 const name = z.string().overwrite(trimWhiteSpace);
 
-/** The text of names, as a list of JSON or one a line or comma; anything else as it is. */
+/** Parses names in a text: a JSON list, or names separated by lines or commas. Returns other values unchanged. */
 function listIn(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   const parsed = jsonIn(value);
@@ -22,14 +22,14 @@ function listIn(value: unknown): unknown {
     : value.split(/\n|,\s*(?=[@\p{L}])/u).filter((line) => trimWhiteSpace(line) !== '');
 }
 
-/** Takes what clients send for a number or a boolean: its text, or null for none. */
+/** Accepts a number or a boolean as text, and null for an absent value, as some clients send them. */
 function lenient<T extends number | boolean>(schema: z.ZodType<T>, fallback: T) {
   const valueOf = (value: unknown) =>
     (typeof value === 'string' ? jsonIn(value.toLowerCase()) : value) ?? fallback;
   return z.preprocess(valueOf, schema).prefault(fallback);
 }
 
-/** The value of a text in JSON; the text itself if it is none. */
+/** The value of a JSON text; the text itself if it is not JSON. */
 function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -38,7 +38,7 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** What a tool does: it only reads, and from one service alone. */
+/** Annotations: a tool only reads, and only from one service. */
 function annotationsOf(title: string) {
   return { title, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 }
@@ -104,7 +104,7 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
   return server;
 }
 
-/** A result for programs, and the same as text for clients without structured results. */
+/** A structured result, and its text for clients without structured results. */
 function result(structuredContent: Record<string, unknown>): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
 }

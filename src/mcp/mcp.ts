@@ -9,10 +9,10 @@ import { proxiedFetch } from './proxied-fetch.js';
 
 const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
 
-/** The program is misused. The message is for whoever has configured it. */
+/** The program was called incorrectly. The message is for the person who configured it. */
 class UsageError extends Error {}
 
-/** Characters of a token. A header forbids some others, and an error of `fetch` would quote the token. */
+/** Characters of a token. Other characters are invalid in a header, and the error of `fetch` would quote the token. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /**
@@ -49,7 +49,7 @@ function addressIn(args: string[]): URL {
     // `fetch` refuses addresses with credentials.
     if (/^https?:$/.test(base.protocol) && base.username + base.password === '') return base;
   } catch {
-    // Explained by the usage, too.
+    // The usage below explains this error, too.
   }
   throw new UsageError(USAGE);
 }

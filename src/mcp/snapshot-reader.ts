@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ApiClient, Params } from './api-client.js';
 
-/** An entry of a response. Members that a tool does not promise are removed. */
+/** An entry of a response. Members that are not part of the tools' results are removed. */
 export const packageSchema = z.object({
   no: z.number(),
   name: z.string(),
@@ -17,7 +17,7 @@ export const lookAlikeSchema = packageSchema.extend({ distance: z.number() });
 export type Package = z.output<typeof packageSchema>;
 export type LookAlike = z.output<typeof lookAlikeSchema>;
 
-/** What every result says about the data. */
+/** The part of every result that describes the data. */
 export const snapshotSchema = z.object({
   registry: z.string(),
   source: z.string(),
@@ -27,7 +27,7 @@ export const snapshotSchema = z.object({
 
 const NOTE = 'This is a snapshot: a newer package may be missing.';
 
-/** `/stats`: the middle word of a member's name is the registry. */
+/** `/stats`. The name of one member contains the slug of the registry. */
 const statsSchema = z.looseObject({ source: z.string() });
 const TOTAL = /^total_(.+)_packages$/m;
 
@@ -46,7 +46,10 @@ interface Page<T> {
   truncated: boolean;
 }
 
-/** Reads one snapshot, also if another one goes live meanwhile, unless a proxy hides its id. Methods throw what {@link ApiClient.get} throws. */
+/**
+ * Reads one snapshot even if a new one goes live meanwhile, unless a proxy removes its id. Methods throw the errors of
+ * {@link ApiClient.get}.
+ */
 export class SnapshotReader {
   private constructor(
     private readonly api: ApiClient,
@@ -61,7 +64,7 @@ export class SnapshotReader {
   static async open(api: ApiClient, signal: AbortSignal): Promise<SnapshotReader> {
     const { body, headers } = await api.get('stats', [], statsSchema, signal);
     const [, registry = ''] = TOTAL.exec(Object.keys(body).join('\n')) ?? [];
-    // Some proxies drop headers that they do not know, or all but a few.
+    // Some proxies remove unknown headers, or all but a few.
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
     const taken_at = Number.isNaN(takenAt.getTime()) ? 'unknown' : takenAt.toISOString();
     const about = { registry, source: body.source, taken_at, note: NOTE };
@@ -69,7 +72,7 @@ export class SnapshotReader {
     return new SnapshotReader(api, id === null ? [] : [['snapshot', id]], about, signal);
   }
 
-  /** The packages that the registry has for these names, by the name as given; names without a package are missing. */
+  /** The packages with these names, by the given name. Names without a package are missing. */
   async lookup(names: readonly string[]): Promise<Map<string, Package>> {
     const schema = z.object({
       results: z.array(z.object({ name: z.string(), package: packageSchema.nullable() })),
@@ -82,12 +85,12 @@ export class SnapshotReader {
     return found;
   }
 
-  /** The names nearest to `name`, of one distance the most used ones first. */
+  /** The names nearest to `name`; names at the same distance are sorted by weight. */
   similar(name: string, limit: number): Promise<Page<LookAlike>> {
     return this.#page('similar', ['name', name], limit, lookAlikeSchema);
   }
 
-  /** Names that contain `q`, of one rank the most used ones first. */
+  /** Names that contain `q`, by rank; names of equal rank are sorted by weight. */
   search(q: string, limit: number): Promise<Page<z.output<typeof foundSchema>>> {
     return this.#page('search', ['q', q], limit, foundSchema);
   }

@@ -6,7 +6,7 @@ const ALIAS = /^.+@(?=npm:)/;
 /** Quotes, and the name of a registry: `"lodash"`, `npm:lodash@4`. */
 const PREFIX = /^["'`“‘]?(?:(?:npm|jsr|pypi|gem|cargo|composer|nuget|maven|conda|cran):)?/;
 
-/** What begins after a name, by example. */
+/** The possible text after a name, with examples. */
 const SUFFIX = new RegExp(
   [
     '[=<>~^;([{]|!=', // requests>=2, redis[hiredis], serde = "1", rails (7.0)
@@ -30,8 +30,8 @@ const SYNTAX = /[=<>~^*?;,()[\]{}"'`|\\%]|::/;
 const DISTRIBUTIONS = ['deb', 'rpm', 'apk', 'alpm'];
 
 /**
- * The name in a text that may also have a version, extras or quotes, as people copy it from manifests and command lines.
- * @returns undefined if there is none.
+ * The name in a text from a manifest or command line, which may also have a version, extras or quotes.
+ * @returns undefined if there is no name.
  */
 export function nameIn(text: string): string | undefined {
   if (text.startsWith('pkg:')) return nameInPackageUrl(text);

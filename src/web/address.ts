@@ -13,7 +13,7 @@ function isInUrl(view: ViewState): boolean {
 
 /** Puts a view into the URL, as a new entry of the history. */
 export function pushAddress(view: ViewState): void {
-  // A link that is clicked twice is one entry.
+  // A second click on a link adds no entry.
   if (!isInUrl(view)) history.pushState(null, '', toUrl(view));
 }
 
@@ -28,7 +28,7 @@ export function recordTyping(view: ViewState): void {
   settling = setTimeout(commitHistoryEntry, HISTORY_ENTRY_MS);
 }
 
-/** Keeps the query that is shown: what is typed next gets another entry. */
+/** Completes the history entry of the shown query: later typing begins a new entry. */
 export function commitHistoryEntry(): void {
   clearTimeout(settling);
   isTyping = false;

@@ -11,10 +11,10 @@ export interface Package {
   weight?: number;
 }
 
-/** 0: the name is the query; 1: it starts with it; 2: it contains it. */
+/** 0: the name equals the query; 1: it starts with the query; 2: it contains the query. */
 export type Match = Package & { rank: 0 | 1 | 2 };
 
-/** A package that differs from the previous snapshot. A removed one has its last entry. */
+/** A package that differs from the previous snapshot. A removed package has its last entry. */
 export type Change = Package & { change: 'added' | 'removed' | 'updated' };
 
 /** How many packages were added, removed and updated. */
@@ -29,10 +29,10 @@ export interface ApiError {
 
 export type ApiResult<T> = ({ body: T } | { error: ApiError }) & { headers: Headers };
 
-/** The remaining share of the client's rate limit that counts as little, 0 to 1. */
+/** Threshold of the remaining share of the client's rate limit, 0 to 1: below it, the limit is near. */
 const FEW_POINTS = 0.25;
 
-/** The remaining share of the client's rate limit by the last response. */
+/** The remaining share of the client's rate limit, from the last response. */
 let points = 1;
 
 /** Whether little of the client's rate limit is left. */
@@ -42,16 +42,18 @@ export function isLimitNear(): boolean {
 
 type Members = Record<string, unknown>;
 
-/** Checks that a response's JSON is what the page expects. */
+/** Checks that the JSON of a response has the expected members. */
 export type Guard<T> = (value: unknown) => value is T;
 
 /** Maximum time of a response. The service responds within seconds, but networks may be slow. */
 const TIMEOUT_MS = 30_000;
 
-/** A longer `Retry-After` is cut to this time. */
+/** Maximum wait. A longer `Retry-After` is reduced to it. */
 const MAX_RETRY_SECONDS = 3600;
 
-/** Texts for problems whose detail is about the request, not about the page, by their code. */
+/**
+ * Texts by problem code, for problems whose `detail` describes the HTTP request and would not help users of the page.
+ */
 const WORDS = new Map<unknown, string>([
   ['not_found', 'This service does not record changes.'],
   ['rate_limited', 'Too many requests from your address.'],
@@ -59,8 +61,8 @@ const WORDS = new Map<unknown, string>([
 ]);
 
 /**
- * Requests JSON from the service. A failed request is a result, not an exception; so is a response that is not the
- * expected one, such as a login page, or was cut off.
+ * Requests JSON from the service. A failed request is returned as a result, not thrown. So is a response that is
+ * truncated or unexpected, such as a login page.
  * @param path relative to the page.
  * @throws the signal's reason, if it is aborted.
  */
@@ -111,9 +113,12 @@ function toApiError({ status, headers }: Response, body: unknown): ApiError {
   };
 }
 
-/** The seconds or the date in `Retry-After` (RFC 9110), as seconds; 0 if it states no later time. */
+/**
+ * The seconds until the time in `Retry-After` (RFC 9110), which is a number of seconds or a date; 0 if there is no
+ * later time.
+ */
 export function secondsToRetry(headers: Headers): number {
-  // By the clock of the service: the user's may be wrong.
+  // Uses the clock of the service, because the user's clock may be wrong.
   const now = Date.parse(headers.get('Date') ?? '') || Date.now();
   return Math.min(secondsOf(headers.get('Retry-After'), now) ?? 0, MAX_RETRY_SECONDS);
 }

@@ -1,6 +1,6 @@
 /**
- * Whether an input method is composing text: half words are searched for, as they may be whole ones, but not
- * announced, suggested for or kept in the history.
+ * Whether an input method is composing text. Incomplete words are searched, because they may be complete names, but
+ * they are not announced, not stored in the history, and get no suggestions.
  */
 export class Composition {
   isActive = false;

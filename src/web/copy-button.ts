@@ -1,6 +1,6 @@
 import { element, speak } from './dom.js';
 
-/** How long a button shows what it has done, in milliseconds. */
+/** Time for which a button shows its result, in milliseconds. */
 const DONE_MS = 2000;
 
 /** A button that copies a name; none where browsers have no clipboard, as on pages over http. */
@@ -13,14 +13,14 @@ export function copyButton(name: string): HTMLElement[] {
   return [button];
 }
 
-/** Copies the name as the service sent it: what the page shows may be translated. Shows and says so. */
+/** Copies the name that the service sent, because the shown text may be translated. Shows and announces the result. */
 async function copy(name: string, label: HTMLElement): Promise<void> {
   try {
     await navigator.clipboard.writeText(name);
     label.textContent = 'Copied';
     speak('Copied ', element('bdi', { translate: 'no' }, name));
   } catch {
-    // The user or the browser's policy denies it.
+    // The user or the policy of the browser denies access.
     label.textContent = 'Not copied';
     speak('The browser did not allow to copy.');
   }

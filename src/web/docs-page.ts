@@ -6,14 +6,14 @@ const explorer = byId('api');
 // The library does not resolve the server of the document, which is relative because a proxy may add a path prefix.
 explorer.setAttribute('server-url', new URL('.', document.baseURI).href);
 
-// Its image for menus is a `data:` URL, which the policy does not allow: menus look like the browser's own. And it
-// moves even where the system asks for no motion.
+// The policy does not allow the library's menu image, a `data:` URL, so menus get the browser's look. The library also
+// ignores the system's setting for reduced motion.
 const styles = new CSSStyleSheet();
 styles.replaceSync(`
   select { appearance: auto; background-image: none; }
   @media (prefers-reduced-motion) { * { transition: none !important; } }
 `);
 explorer.shadowRoot?.adoptedStyleSheets.push(styles);
-// Of elements that do not exist yet: https://lit.dev/docs/api/LitElement/#LitElement.elementStyles
+// Styles of elements that do not exist yet: https://lit.dev/docs/api/LitElement/#LitElement.elementStyles
 const response = customElements.get('api-response') as unknown as { elementStyles: CSSStyleSheet[] };
 response.elementStyles.push(styles);

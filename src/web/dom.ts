@@ -21,7 +21,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Lets screen readers say what others see elsewhere on the page. */
+/** Lets screen readers announce a change that is visible elsewhere on the page. */
 export function speak(...text: Child[]): void {
   byId('announcement').replaceChildren(...text);
 }

@@ -4,7 +4,9 @@ import { pluralize } from './format.js';
 
 const SECOND_MS = 1000;
 
-/** The first and the longest wait if the time of a retry is unknown, in seconds. Each is twice the one before. */
+/**
+ * The first and the longest wait if the time of a retry is unknown, in seconds. Each wait is twice the previous one.
+ */
 const FIRST_WAIT = 5;
 const LONGEST_WAIT = 60;
 
@@ -26,12 +28,12 @@ export class ErrorBanner {
     const wait = retryAfter || Math.min(FIRST_WAIT * 2 ** this.#retries, LONGEST_WAIT);
     const endsAt = Date.now() + wait * SECOND_MS;
     const tick = () => {
-      // By the clock: timers of background tabs run late.
+      // Computed from the clock, because timers of background tabs run late.
       const left = Math.ceil((endsAt - Date.now()) / SECOND_MS);
       if (left <= 0) {
         const retries = this.#retries + 1;
         retry();
-        // The retry has hidden the banner, as an action of the user does.
+        // The retry has hidden the banner, which also resets the count.
         this.#retries = retries;
       } else {
         this.#countdown.textContent = `Retrying in ${durationOf(left)}.`;

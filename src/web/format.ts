@@ -5,7 +5,7 @@ export function formatNumber(count: number): string {
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
 
-/** A number as people read it, with three digits: `12.3 M`. */
+/** A rounded number with three digits: `12.3 M`. */
 export function formatCompact(count: number): string {
   // The space does not break.
   return COMPACT.format(count).replace(/(?=[A-Z]$)/, '\u202F');

@@ -6,7 +6,7 @@
  */
 export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, clear: () => void): void {
   const links = () => [...packages.querySelectorAll<HTMLAnchorElement>('.packages a')];
-  /** The place of the package that has the focus, or whose button has it; -1 if none has. */
+  /** The index of the package that has the focus, or whose button has it; -1 if there is none. */
   const placeIn = (all: HTMLAnchorElement[], target: EventTarget | null) =>
     all.findIndex((link) => link.parentElement?.contains(target as Node));
   const keys: Record<string, (event: KeyboardEvent) => boolean> = {

@@ -3,7 +3,7 @@ import { fetchJson, isLimitNear, isPackage, listOf, type Package } from './api.j
 /** Number of names that are shown. */
 const MAX_SHOWN = 5;
 
-/** Maximum number of names in a response: the most used ones may not be the nearest. */
+/** Number of requested names: the most used names may not be the nearest. */
 const MAX_REQUESTED = 50;
 
 /** A look-alike that is used so many times more is probably the package that was meant. */
@@ -18,8 +18,8 @@ export async function fetchSuggestions(query: string, signal: AbortSignal): Prom
 }
 
 /**
- * Names that are easily mistaken for a package's name, most used first. None if the request fails, or if little of
- * the rate limit is left: it is for searches.
+ * Names that are easily mistaken for a package's name, most used first. None if the request fails, or if the rate limit
+ * is near, whose rest is reserved for searches.
  */
 export async function fetchLookAlikes(original: Package, signal: AbortSignal): Promise<LookAlike[]> {
   if (isLimitNear()) return [];

@@ -12,9 +12,9 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * Lists of the matches, by rank, and a link to their JSON. If there are more, adds a link to the maximum of one
- * request, or a button beyond that.
- * @param path of the request that returned the first of them.
+ * Lists of the matches, by rank, and a link to their JSON. If there are more matches, adds a link that shows the
+ * maximum of one request, or beyond that a button.
+ * @param path of the request that returned the first matches.
  */
 export function renderMatches(
   matches: readonly Match[],
@@ -25,7 +25,7 @@ export function renderMatches(
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
     if (group.length === 0) return [];
-    // Of the last one shown, there may be more.
+    // The last shown rank may have more matches.
     const isWhole = !more || matches.at(-1)?.rank !== rank;
     const count = `${isWhole ? '' : 'first '}${formatNumber(group.length)}`;
     const heading = element('h2', {}, title, ' ', element('small', {}, count));
@@ -171,14 +171,14 @@ export function summaryOf(
 
 /** A sentence with a query in it: isolated, so that it keeps its own text direction. */
 export function quoting(before: string, query: string, after: string): Summary {
-  // A U+2069 in the query ends the isolation of an inline element, but not of a box.
+  // A U+2069 in the query would end the isolation of an inline element, but not of a box.
   const name = query.includes('\u2069') ? 'query boxed' : 'query';
   return [`${before} “`, element('bdi', { class: name, translate: 'no' }, query), `”${after}`];
 }
 
 /** The window title of a view. */
 export function titleOf(shown: ViewState): string {
-  // Direction marks in the query would print the rest of the title backwards, and a title has no elements.
+  // Direction marks in the query would reverse the rest of the title, and a title cannot contain elements.
   if ('query' in shown) return `${shown.query.replace(/\p{Bidi_Control}/gu, '')} – Package search`;
   if ('changes' in shown) return 'What changed – Package search';
   return shown.page === 1 ? 'Package search' : `Page ${formatNumber(shown.page)} – Package search`;
@@ -219,7 +219,7 @@ function itemOf(
   );
 }
 
-/** A weight as people read it, and the exact number for screen readers. */
+/** A rounded weight, and the exact number for screen readers. */
 function weightOf(weight: number | undefined): (Node | string)[] {
   if (weight === undefined) return [];
   const exact = pluralize(weight, 'use');

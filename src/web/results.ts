@@ -19,7 +19,7 @@ export class Results {
   /** Whether Enter was pressed before the response arrived: then the first package is focused once it is shown. */
   #isEntering = false;
 
-  /** @param retry requests what failed once more. */
+  /** @param retry repeats the failed request. */
   constructor(private readonly retry: () => void) {}
 
   /** Whether a response is awaited. */
@@ -46,7 +46,7 @@ export class Results {
     this.packages.firstElementChild?.after(...added);
   }
 
-  /** Displays the body of a response, or why there is none. */
+  /** Displays the body of a response, or the error. */
   handle<T>(result: ApiResult<T>, render: (body: T, headers: Headers) => void): void {
     if ('body' in result) {
       render(result.body, result.headers);
@@ -79,7 +79,7 @@ export class Results {
     this.#isEntering = false;
   }
 
-  /** Announces the status line, or not; turned on again, also what was shown meanwhile. */
+  /** Turns announcements of the status line on or off. Turning them on announces the current line. */
   announce(isOn: boolean): void {
     this.#status.ariaLive = isOn ? null : 'off';
     if (isOn && !this.isBusy) this.#status.replaceChildren(...this.#status.childNodes);
@@ -108,7 +108,7 @@ export class Results {
       return;
     }
     this.displayList(list, [...results, ...result.body.results], result.headers, signal);
-    // A page of changes may be empty although more follow.
+    // A page of changes may be empty although further changes follow.
     const added = this.packages.querySelectorAll<HTMLElement>('.packages a')[results.length];
     (added ?? this.packages.querySelector<HTMLElement>('#more'))?.focus();
   }

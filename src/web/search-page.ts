@@ -9,8 +9,8 @@ import { INITIAL_LIMIT, parseUrl, trimmed, type Sort, type ViewState } from './u
 import { lengthOf, Views } from './views.js';
 
 /**
- * Debounce of typing, in milliseconds; longer if little of the client's rate limit is left, and after one letter,
- * which is rarely the whole name.
+ * Debounce of typing, in milliseconds. It is longer if the rate limit is near, and after one letter, which is rarely
+ * the whole name.
  */
 const DEBOUNCE_MS = 40;
 const LONG_DEBOUNCE_MS = 500;
@@ -99,5 +99,5 @@ listenToKeys(input, results.packages, () => {
   if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
 });
 showAddress();
-// On a page with results, keys such as Space scroll.
+// On a page with results, the box gets no focus, so that keys such as Space scroll.
 if (location.search === '') input.focus();

@@ -73,8 +73,8 @@ export class SnapshotBar {
   async #look(): Promise<void> {
     this.#health = await askHealth();
     this.#show();
-    // `/health` is free, `/stats` is rate limited: it is requested if the number of packages has changed, and
-    // otherwise rarely. Its result is not awaited.
+    // `/health` has no rate limit, but `/stats` has: it is requested if the number of packages has changed, and
+    // otherwise rarely. The result is not awaited.
     const isDue = this.total !== this.#about?.total || Date.now() - this.#askedAt >= STATS_MS;
     if (this.total !== undefined && isDue) void this.#learn();
   }
@@ -147,7 +147,7 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** The source is a website's host, unless the operator has configured another text. */
+/** The source is the host of a website, unless the operator has configured a different text. */
 function websiteOf(source: string): Node | string {
   const isHost = /^[a-z0-9-]+(\.[a-z0-9-]+)+(:\d+)?$/i.test(source);
   return isHost ? element('a', { href: `https://${source}/`, rel: 'noopener' }, source) : source;

@@ -2,7 +2,7 @@
 export const INITIAL_LIMIT = 50;
 export const MAX_LIMIT = 500;
 
-/** The order of matches of one rank: most used first, or by name. Equal if the packages have no weights. */
+/** The order of matches of equal rank: most used first, or by name. Without weights, both orders are equal. */
 export type Sort = 'weight' | 'name';
 
 /** Matches of a query. */
@@ -12,7 +12,7 @@ export interface SearchView {
   limit: number;
 }
 
-/** What the page shows, as in its URL: matches of a query, a page of all packages, or the latest changes. */
+/** The view in the URL: matches of a query, a page of all packages, or the latest changes. */
 export type ViewState = SearchView | { page: number } | { changes: true };
 
 /** Trims characters with the Unicode property White_Space, like the service. */
@@ -20,7 +20,7 @@ export function trimmed(query: string): string {
   return query.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '');
 }
 
-/** `?q=redis`, `?changes` or `?page=3`; without any, the first page of all. */
+/** Parses `?q=redis`, `?changes` or `?page=3`; without these, the view is the first page of all packages. */
 export function parseUrl(search: string): ViewState {
   const params = new URLSearchParams(search);
   const query = trimmed(params.get('q') ?? '');

@@ -32,7 +32,7 @@ import type { SearchView, ViewState } from './url-state.js';
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
 
-/** Delay before look-alikes of an exact match are requested: whoever types on means another name. */
+/** Delay before look-alikes of an exact match are requested: users who continue typing want a different name. */
 const LOOK_ALIKES_MS = 500;
 
 /** Number of changes per request. */
@@ -48,11 +48,11 @@ export function lengthOf(query: string): number {
   return Array.from(query).length;
 }
 
-/** Requests what a view shows, and displays it. Its methods throw the signal's reason, if it is aborted. */
+/** Requests and displays the content of a view. Methods throw the reason of the signal if it aborts. */
 export class Views {
   readonly #snapshot = new SnapshotBar();
   readonly #firstLook = this.#snapshot.watch();
-  /** The choice between the orders of matches, which differ if the packages have weights. */
+  /** The control for the order of matches. The orders differ only if packages have weights. */
   readonly #sort = byId('sort');
 
   constructor(
@@ -130,7 +130,7 @@ export class Views {
       this.results.display(summaryOf([], query, false, suggestions), renderSuggestions(suggestions, sort));
   }
 
-  /** Shows what an exact match is easily mistaken for, beside it. If the request fails, the page stays as it is. */
+  /** Shows the look-alikes of an exact match beside it. If the request fails, the page stays as it is. */
   async #warn(exact: Package, { sort }: SearchView, signal: AbortSignal): Promise<HTMLElement[]> {
     await this.#pause(LOOK_ALIKES_MS, signal);
     const lookAlikes = await fetchLookAlikes(exact, signal);
