@@ -5,9 +5,9 @@ import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 
 /**
- * The variables that are URLs, hosts and IP addresses. Messages say what a value must be, and never contain it: it may have a password or a
- * token. Every library that gets a valid value can parse it. White space around an address, such as the line end of a block in YAML, is no
- * part of it.
+ * The variables that are URLs, hosts and IP addresses. Messages describe the expected value, and never contain the
+ * given one, which may have a password or a token. All libraries can parse a valid value. White space around an
+ * address, such as the line end of a YAML block, is removed.
  */
 
 const NODES = 'must be the http(s) address of one or more nodes, comma separated';
@@ -45,7 +45,7 @@ export const datasetUrl = urlOf(
   'must have a path that is percent-encoded UTF-8',
 );
 
-/** One or more such addresses, separated by white space. */
+/** One or more addresses of datasets, separated by white space. */
 export const datasetUrls = z
   .string()
   .trim()
@@ -100,7 +100,7 @@ function itemsOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** A URL with one of the protocols, such as `http:`. The checks that follow are only made of such a URL. */
+/** A URL with one of the protocols, such as `http:`. Later checks run only if this one succeeds. */
 function urlOf(protocols: readonly string[], must: string) {
   return z
     .string()
@@ -110,7 +110,7 @@ function urlOf(protocols: readonly string[], must: string) {
 
 /**
  * Whether a text is a URL with one of the protocols in lower case, a host (except for a file), and a decodable user and
- * password. White space and control characters are rejected: `URL` drops some of them, and other parsers do not.
+ * password. White space and control characters are rejected: `URL` drops some of them, but other parsers do not.
  */
 function isUrl(text: string, protocols: readonly string[]): boolean {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
@@ -143,7 +143,7 @@ function isPath(url: string): boolean {
   }
 }
 
-/** Also an empty one. */
+/** Including an empty query or fragment. */
 function hasQueryOrFragment(url: string): boolean {
   return /[?#]/.test(url);
 }
@@ -171,8 +171,8 @@ function areAddresses(items: string[]): boolean {
 const MAPPED_PREFIX_BITS = 96;
 
 /**
- * Whether `proxy-addr` trusts exactly the address or range that is written. It ignores a zone, and reads
- * `::ffff:10.0.0.0/8` as a range of IPv6 addresses that is not 10.0.0.0/8.
+ * Whether `proxy-addr` trusts exactly the given address or range. It ignores a zone, and does not read
+ * `::ffff:10.0.0.0/8` as 10.0.0.0/8, but as a range of IPv6 addresses.
  */
 function isAddress(item: string): boolean {
   const [address = '', bits] = item.split('/');

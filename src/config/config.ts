@@ -26,8 +26,8 @@ export class ConfigError extends Error {
 const BUNDLED_DATASET = new URL('data/debian-bookworm.csv.gz', PROJECT_FOLDER).href;
 
 /**
- * Default limit of client connections. One that is not read takes up to 80 KB of requests and four responses,
- * an idle one 10 KB. A thousand fit into a container of 512 MB and the usual open-file limits.
+ * Default limit of client connections. An unread connection takes up to 80 KB of requests and four responses, an idle
+ * one 10 KB. A thousand connections fit into a container of 512 MB and the usual open-file limits.
  */
 const DEFAULT_MAX_CONNECTIONS = 1000;
 
@@ -42,14 +42,18 @@ function wholeNumber(min: number, max: number) {
 /** An API key, which is sent as a header value. */
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one line of ASCII characters without spaces');
 
-/** Maximum secret length in UTF-16 code units. Even at nine encoded bytes each, it fits a request head. */
+/**
+ * Maximum length of a secret in UTF-16 code units. Even with nine encoded bytes per unit, a secret fits into a request
+ * head.
+ */
 const MAX_SECRET_LENGTH = 1024;
 
 const SECRET_MUST = `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`;
 
 /**
- * A secret that clients send in a query string. A line end usually comes from a file or a manifest; U+FFFD
- * stands for bytes that are not UTF-8. The secrets of the example files begin with it, which everybody knows.
+ * A secret that clients send in a query string. A line end usually comes from a file or a manifest, and U+FFFD stands
+ * for bytes that are not UTF-8. Secrets that begin with `change-me` are rejected, because they are in the example
+ * files.
  */
 const secret = z
   .string()
@@ -234,12 +238,12 @@ export function readConfig(env: Environment) {
 
 function datasetConfig(value: DatasetSettings) {
   return {
-    /** One; several for a format whose list has several documents. */
+    /** One address, or several for a format whose list has several documents. */
     urls: (value.DATASET_URL ?? [BUNDLED_DATASET]) as [string, ...string[]],
     format: value.DATASET_FORMAT,
     authorization: value.DATASET_AUTHORIZATION,
     jsonPaths: value.DATASET_JSON ?? { items: [] },
-    /** Whether it is the bundled one, which no other registry may serve. */
+    /** Whether it is the bundled dataset, which no other registry may serve. */
     isSample: value.DATASET_URL === undefined,
     packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
     maxBadRows: value.DATASET_MAX_BAD_ROWS,

@@ -11,7 +11,7 @@ import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
 
-/** What the metrics are read from. */
+/** The objects that metrics are read from. */
 export interface Watched {
   server: HttpServer;
   limiters: SearchLimiters;
@@ -96,7 +96,7 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
-/** Labels of the name of a policy: the current one, and the one of 0.3.0, which the next release drops. */
+/** Labels for the name of a policy: the current label, and that of 0.3.0, which the next release drops. */
 const POLICY_LABELS = ['policy', 'budget'];
 
 function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {

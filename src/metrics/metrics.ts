@@ -9,7 +9,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** A number, and the values of the metric's labels in their order. */
 export type Sample = [value: number, ...labels: string[]];
 
-/** A value, or those by their only label, or by several; undefined if there is none. */
+/** One value, values by a single label, or samples with several labels; undefined if there is no value. */
 export type Reading = number | undefined | Readonly<Record<string, number>> | Sample[];
 
 /** A metric whose values are kept elsewhere and read on every scrape. */
@@ -62,7 +62,7 @@ export class Metrics {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
-  /** Adds these metrics. One without samples is omitted from the text. */
+  /** Adds these metrics. A metric without samples is omitted from the text. */
   register(collectors: readonly Collector[]): void {
     for (const collector of collectors) this.#registerOne(collector);
   }

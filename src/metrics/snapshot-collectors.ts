@@ -6,7 +6,9 @@ import { PHASES } from '../rebuild/process/progress.js';
 import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
-/** Prefixes of the metrics of the served snapshot: the current one, and the one of 0.3.0, which the next release drops. */
+/**
+ * Prefixes of the metrics of the served snapshot: the current prefix, and that of 0.3.0, which the next release drops.
+ */
 const PREFIXES = ['snapshot', 'generation'];
 
 /** Metrics of the snapshot that is served. */
@@ -54,7 +56,7 @@ export function ofSnapshot(snapshots: SnapshotWatcher): Collector[] {
   ];
 }
 
-/** Metrics of the rebuilds of this process, and how the last one of any replica or command ended. */
+/** Metrics of the rebuilds of this process, and of the result of the last rebuild of any replica or command. */
 export function ofRebuilds(rebuilds: RebuildService): Collector[] {
   const progress = () => rebuilds.progress;
   return [

@@ -4,9 +4,9 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Runs a task with a signal that aborts after `ms` milliseconds, or when `signal` does. Not `AbortSignal.timeout`: Node 20
- * collects it as garbage, and its timer with it, if only `AbortSignal.any` refers to it.
- * @throws {DeadlineError} if the task fails after this time, or the reason of `signal` after that aborts.
+ * Runs a task with a signal that aborts after `ms` milliseconds, or when `signal` does. Not `AbortSignal.timeout`: if
+ * only `AbortSignal.any` refers to it, Node 20 collects the signal and its timer as garbage.
+ * @throws {DeadlineError} if the task fails after this time, or the reason of `signal` if it aborted.
  */
 export async function withDeadline<T>(
   ms: number,

@@ -1,5 +1,6 @@
 /**
- * The message of an error. An AggregateError, as for a host with several addresses, has an empty message, so its parts are joined.
+ * The message of an error. An AggregateError (host with several addresses) has an empty message, so its parts are
+ * joined.
  * @param describe returns the text of one error.
  */
 export function messageOf(error: Error, describe = ({ message }: Error): string => message): string {

@@ -7,10 +7,10 @@ export type { Logger };
 /** Maximum nesting of logged objects and error causes. */
 const MAX_DEPTH = 6;
 
-/** Maximum number of logged errors of an `AggregateError`, which has one for each address that was tried. */
+/** Maximum number of logged parts of an `AggregateError`, which has one error for each address that was tried. */
 const MAX_ERRORS = 10;
 
-/** Bytes of lines that could not be written and are tried again; more are dropped. */
+/** Maximum size of lines that wait for another write, in bytes. Further lines are dropped. */
 const MAX_UNWRITTEN = 2 ** 20;
 
 /** An error as it is logged. */
@@ -39,9 +39,9 @@ interface LogOptions {
 }
 
 /**
- * Logs JSON lines to standard output, or readable ones to a terminal. Secrets are redacted in all texts. Of
- * an error, at any depth, only some fields are logged: libraries attach requests, commands and connections to
- * their errors, including the credentials.
+ * Logs JSON lines to standard output, or readable ones to a terminal. Secrets are redacted in all texts. Only some
+ * fields of errors are logged, at any depth, because libraries attach requests, commands and connections with
+ * credentials to their errors.
  */
 export function createLogger(
   level: string,
@@ -52,7 +52,7 @@ export function createLogger(
   const options = {
     level,
     formatters: { log: (fields: object) => loggable(fields, redact) as Fields },
-    // The default one would add all fields of an error again.
+    // The default serializer would add all fields of an error again.
     serializers: { err: (error: unknown) => error, msg: redact },
   };
   if (destination !== undefined) return pino(options, destination);
@@ -62,8 +62,8 @@ export function createLogger(
 }
 
 /**
- * Written at once: lines in a buffer would keep a process alive whose output is full. A pipe whose reader stalls must not stop
- * this process: the line is tried again with the next one.
+ * Writes synchronously: buffered lines would keep a process alive whose output is full. If the reader of a pipe stalls,
+ * this process must not stop: the line is written together with the next one.
  */
 function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
   const output = pino.destination({

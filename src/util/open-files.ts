@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs';
 
-/** Files that a replica may need beside its connections: Elasticsearch, Redis, a rebuild, exports and the program itself. */
+/**
+ * Open files that a replica may need besides client connections: Elasticsearch, Redis, a rebuild, exports and the
+ * program itself.
+ */
 const OTHERS = 200;
 
 /**
- * Compares the limit of open files with the connections that are allowed, each of which is one.
+ * Compares the limit of open files with the maximum number of connections, each of which is an open file.
  * @param limits the path of the limits of this process, which only Linux has.
- * @returns what does not fit; undefined if everything does.
+ * @returns a description if the limit is too low; otherwise undefined.
  */
 export function describeOpenFiles(maxConnections: number, limits = '/proc/self/limits'): string | undefined {
   let text: string;

@@ -8,8 +8,9 @@ export class ProxyError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The proxy of an address by `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, as curl and Go read them: names in lower
- * case first, and `http://` if it has no scheme. Undefined without a proxy. No library knows networks in `NO_PROXY`.
+ * The proxy of an address by `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, as curl and Go read them: names
+ * in lower case first, and `http://` if it has no scheme. Undefined without a proxy. No library supports networks in
+ * `NO_PROXY`.
  * @throws {ProxyError}
  */
 export function proxyOf(url: URL, env: Environment = process.env): URL | undefined {
@@ -39,7 +40,7 @@ function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean
   });
 }
 
-/** A domain has its subdomains, also with a dot before it; `*.` stands for the subdomains alone. */
+/** A domain includes its subdomains, with or without a leading dot; `*.` means only the subdomains. */
 function isWithinDomain(host: string, name: string): boolean {
   const domain = name.replace(/^\*?\.|\.$/g, '');
   return host.endsWith(`.${domain}`) || (host === domain && !name.startsWith('*'));

@@ -19,7 +19,7 @@ export function truncateReason(text: string): string {
   return kept + ELLIPSIS;
 }
 
-/** Characters that JSON does not escape, and that readers would not see or take for a space. */
+/** Characters that JSON does not escape, and that are invisible or look like a space. */
 const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 
 /** Quotes a value of the dataset as JSON does, invisible characters escaped; a long one is cut after a whole character and followed by an ellipsis. */

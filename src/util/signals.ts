@@ -7,8 +7,8 @@ import { isatty } from 'node:tty';
 const SAME_MS = 500;
 
 /**
- * Ignores SIGHUP if no terminal can have sent it, as `nohup` would: Node undoes what `nohup` has set, but not that it
- * disconnects a process from the terminal.
+ * Ignores SIGHUP, like `nohup`, if no terminal can have sent it. Node resets the handler that `nohup` has set, but the
+ * process stays disconnected from the terminal.
  * @returns whether there is a terminal.
  */
 export function ignoreHangup(): boolean {
@@ -23,8 +23,8 @@ export function ignoreUserSignals(): void {
 }
 
 /**
- * Ends the process with `code` on SIGINT and SIGTERM while nothing else handles them: the first process of a container ignores
- * those without a handler.
+ * Ends the process with `code` on SIGINT and SIGTERM while nothing else handles them. The first process of a container
+ * ignores signals without a handler.
  */
 export function endOnStopSignal(code: number): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
