@@ -12,13 +12,13 @@ import { endOnStopSignal, ignoreUserSignals, onStopSignal } from '../util/signal
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** Otherwise a command without the variables of its server would begin another registry. */
+/** Without this check, a command without the variables of its server would create another registry. */
 const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
 /**
  * Reads the arguments of a command.
- * @param parse throws an error that says what is wrong with them.
- * @returns undefined after printing the usage: for `--help` or `-h`, or because they are invalid.
+ * @param parse throws an error that describes invalid arguments.
+ * @returns undefined after printing the usage, because of `--help`, `-h` or invalid arguments.
  */
 export function readArguments<T>(usage: string, parse: () => T): T | undefined {
   if (process.argv.slice(2).some((word) => word === '--help' || word === '-h')) {
@@ -42,8 +42,8 @@ export interface CommandContext {
 }
 
 /**
- * Runs a command and sets the exit code. Prints a failure in one line, and in one for each variable that is malformed.
- * @param env its secrets are redacted.
+ * Runs a command and sets the exit code. Prints a failure in one line, or one line for each malformed variable.
+ * @param env the environment, whose secrets are redacted.
  */
 export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Exit>): Promise<void> {
   const secrets = secretsIn(env);
@@ -52,7 +52,7 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
   endOnStopSignal(EXIT.stopped);
   const redact = createRedactor(secrets);
   let isUnwritten = false;
-  // What was begun goes on. The reader of a pipe may end, as with `| head -1`; on a full disk, output is missing.
+  // The command continues if its output fails: the reader of a pipe may exit (`| head -1`), or the disk may be full.
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     if (code === 'EPIPE' || isUnwritten) return;
     isUnwritten = true;

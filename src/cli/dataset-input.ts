@@ -5,8 +5,9 @@ import { PROJECT_FOLDER } from '../util/project-folder.js';
 import type { SkippedRows } from '../lists/bad-rows.js';
 
 /**
- * The absolute path of a file, which is relative to the folder where the command was called. npm runs commands in the project's
- * folder, and has the former in `INIT_CWD`; if a script of another package runs a command, that is the folder of the script.
+ * The absolute path of a file that is given relative to the caller's folder. npm runs commands in the project's folder,
+ * and sets `INIT_CWD` to the caller's folder, which is the folder of the script if a script of another package runs the
+ * command.
  */
 export function pathOf(file: string): string {
   const { INIT_CWD: calledIn = '.', npm_package_json: manifest = 'package.json' } = process.env;

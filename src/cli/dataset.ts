@@ -30,7 +30,7 @@ interface Options {
   date: Date | undefined;
 }
 
-/** The environment has what stands for a variable. */
+/** The environment includes the arguments that replace variables. */
 function parseArguments(): { env: NodeJS.ProcessEnv; options: Options } {
   const { values } = parseArgs({
     options: {
@@ -76,7 +76,7 @@ async function write(
   { output, earlier, date }: Options,
   signal: AbortSignal,
 ): Promise<Exit> {
-  // Now, and not after an hour of downloading.
+  // An invalid path must fail now, not after an hour of downloading.
   const path = await throughLinks(output);
   await access(dirname(path), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');

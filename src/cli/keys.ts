@@ -64,7 +64,7 @@ async function makeKeys(client: Client, kinds: Kind[], expiration: string | unde
     console.error(`${older.length} older keys of this registry are still valid: see --revoke-others`);
 }
 
-/** @throws {ConfigError} if the keys in the environment are not valid: the server could lose its own. */
+/** @throws {ConfigError} if the keys in the environment are not valid: otherwise the server could lose its keys. */
 async function revokeOthers(client: Client, kinds: Kind[], env: NodeJS.ProcessEnv): Promise<void> {
   const valid = await validKeys(client, namesOf(kinds));
   const kept = kinds.map(({ name, variable }) => {

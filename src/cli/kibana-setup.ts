@@ -13,7 +13,7 @@ import { PROJECT_FOLDER } from '../util/project-folder.js';
 
 const USAGE = 'usage: npm run kibana:setup, with KIBANA_URL and REGISTRY_SLUG in the environment';
 
-/** Contains the alias of the default slug, so that it can also be imported by hand. */
+/** The file contains the alias of the default slug, so that it can also be imported by hand. */
 const SAVED_OBJECTS = new URL('deploy/kibana/saved-objects.ndjson', PROJECT_FOLDER);
 const ALIAS_IN_FILE = aliasOf('registry');
 

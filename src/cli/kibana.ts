@@ -12,7 +12,9 @@ const IMPORT_TIMEOUT_MS = 60_000;
 /** Maximum number of characters shown of an unexpected response. */
 const SHOWN = 500;
 
-/** Levels at which Kibana serves requests. `degraded` means that it lacks something, such as the internet. */
+/**
+ * Levels at which Kibana serves requests. `degraded` means that something is missing, such as access to the internet.
+ */
 const SERVING = ['available', 'degraded'];
 
 /** The part of the response that requires no rights. */
@@ -63,7 +65,7 @@ export class Kibana {
 
   /**
    * Waits until Kibana serves requests.
-   * @param onWait is called with the reason for waiting, each time that changes.
+   * @param onWait is called with the reason for waiting whenever the reason changes.
    * @throws {Error} with the reason after `timeoutMs`; at once if the key is rejected.
    */
   async ready(
@@ -117,7 +119,7 @@ export class Kibana {
     if (status === 401 || status === 403) {
       throw new Error(`Kibana responded with ${status}: KIBANA_API_KEY is missing, wrong or lacks rights`);
     }
-    // Kibana responds in plain text until it has a status.
+    // At startup, Kibana responds in plain text.
     const level = statusText.safeParse(body).data?.status.overall.level;
     if (level === undefined) return `Kibana at ${this.#url} reports no status yet (${status})`;
     return status === 200 && SERVING.includes(level) ? undefined : `Kibana at ${this.#url} is ${level}`;

@@ -3,7 +3,7 @@ import type { ProgressReport } from '../rebuild/process/progress.js';
 
 const MEGABYTE = 1_000_000;
 
-/** What is shown of a long phase. */
+/** The shown quantity of a long phase. */
 interface Quantity {
   done: number;
   /** Undefined if it is unknown. */
@@ -11,20 +11,20 @@ interface Quantity {
   unit: string;
 }
 
-/** What a bar shows: a phase of a rebuild, or of another command. */
+/** The content of a bar: a phase of a rebuild, or of another command. */
 type Report = Omit<ProgressReport, 'phase' | 'startedAt'> & { phase: string };
 
 /** Phases whose rows are counted on a terminal. */
 const COUNTED = ['loading', 'writing'];
 
-/** Shows the progress of a command: one line per phase; on a terminal, a bar for a long one. */
+/** Shows the progress of a command: one line per phase; on a terminal, a bar for long phases. */
 export class ProgressBar {
   #bar: SingleBar | undefined;
   #phase: string | undefined;
   #phaseBegan = 0;
   #isClosed = false;
 
-  /** @param signal closes it when it aborts, at once: a second Ctrl-C ends the process without another chance. */
+  /** @param signal closes the bar at once when it aborts: a second Ctrl-C ends the process without a cleanup. */
   constructor(
     private readonly terminal: NodeJS.WriteStream,
     signal: AbortSignal,
@@ -34,7 +34,7 @@ export class ProgressBar {
   }
 
   readonly show = (report: Report): void => {
-    // A rebuild that is being stopped still reports. A bar would keep the process alive.
+    // A stopping rebuild still reports progress, and a bar would keep the process alive.
     if (this.#isClosed) return;
     if (report.phase !== this.#phase) this.#enter(report.phase);
     const quantity = this.terminal.isTTY ? quantityOf(report) : undefined;
@@ -77,7 +77,7 @@ export class ProgressBar {
   }
 }
 
-/** Rate and remaining time since the phase began; nothing while that is unknown, as in a merge that stalls. */
+/** Rate and remaining time; empty while they are unknown, for example in a stalled merge. */
 function speedOf({ done, total }: Quantity, ms: number): string {
   const rate = (done * 1000) / Math.max(1, ms);
   if (rate < 0.5) return '';

@@ -23,7 +23,7 @@ const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
 interface Arguments {
   env: NodeJS.ProcessEnv;
-  /** Whether the arguments name another dataset than the variables. */
+  /** Whether the arguments name a different dataset than the variables. */
   isOther: boolean;
   options: StartOptions;
 }
@@ -53,9 +53,9 @@ function parseArguments(): Arguments {
 }
 
 /**
- * In a terminal, variables of the server may be missing. One that is set is meant, also if it is empty; another format or dataset
- * may need none of the others.
- * @throws {ConfigError} naming variables that the served snapshot was built with and that are not set.
+ * In a terminal, variables of the server may be missing. A set variable is intended, even if it is empty. Another
+ * format or dataset may not need the other variables.
+ * @throws {ConfigError} with the names of variables that the served snapshot was built with and that are not set.
  */
 function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {
   const { built_from: from, is_sample: isSample } = snapshots.current?.meta ?? {};

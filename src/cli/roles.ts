@@ -8,9 +8,9 @@ import {
 } from '../snapshot/index-names.js';
 
 /**
- * The privileges of the two keys of a registry: none on the cluster, and none on other indices. A privilege
- * on an alias does not apply to its index by name, so each role lists both. The patterns match the whole form
- * of the indices' names, because another registry's indices may have the same prefix.
+ * The privileges of the two keys of a registry. They include none on the cluster or on other indices. A privilege on an
+ * alias does not apply to requests that name its index, so each role lists both. The patterns match complete names of
+ * indices, because indices of another registry may have the same prefix.
  */
 type Role = estypes.SecurityRoleDescriptor;
 
@@ -61,5 +61,5 @@ export function builderRole(slug: string): Role {
 
 const MOVE_ALIASES = 'indices:admin/aliases';
 
-/** Replaces the `_meta` of an index that is not served yet: it has its loading alias until then. */
+/** Replaces the `_meta` of an index that is not served yet. Until the flip, the index has its loading alias. */
 const RECORD_CHAIN = 'indices:admin/mapping/put';

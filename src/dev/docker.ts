@@ -6,7 +6,7 @@ import { onFreePort } from './free-port.js';
 export const ELASTICSEARCH_IMAGE = `elasticsearch:${ELASTICSEARCH_VERSION}`;
 export const REDIS_IMAGE = 'redis:8.0-alpine';
 const START_TIMEOUT_MS = 300_000;
-/** How long a container may take to stop before it is killed, in milliseconds. */
+/** Time for a container to stop before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 const LOOPBACK = '127.0.0.1';
 

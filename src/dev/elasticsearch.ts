@@ -8,7 +8,7 @@ import { findIn, unpackOnce } from './maven.js';
 import { makeFolder, writeReadable, type Paths } from './paths.js';
 import { ManagedProcess } from './managed-process.js';
 
-/** The version in the artifact below, and of the container. */
+/** The version of the artifact below and of the container. */
 export const ELASTICSEARCH_VERSION = '9.4.3';
 
 /** An application on Maven Central that contains Elasticsearch; only that part is unpacked. */
@@ -69,7 +69,7 @@ export async function startElasticsearchProcess(options: NodeOptions): Promise<S
   writeBasicConfiguration(home, config);
 
   const launch = async (port: number) => {
-    // A unique name, to check that the node that responds on the port is the one that was started.
+    // A unique name, to check that the started node is the one that responds on the port.
     const name = `local-${randomBytes(8).toString('hex')}`;
     const own = { 'node.name': name, 'http.port': port };
     const all = { ...usualSettings(folder), ...own, ...settings };
@@ -106,7 +106,7 @@ export function javaOptions(heap: string, env: NodeJS.ProcessEnv): string {
   return `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`;
 }
 
-/** @param folder the node's own. */
+/** @param folder of the node. */
 function launchEnvironment(
   jdk: string,
   home: string,

@@ -3,16 +3,15 @@ import getPort, { portNumbers } from 'get-port';
 const ATTEMPTS = 3;
 
 /**
- * Range of free ports, below the ephemeral ports of common systems. An ephemeral port of a service
- * that restarts could be taken by an outgoing connection: a client of the service could connect to itself.
+ * Range of free ports, below the ephemeral ports of common systems. While a service restarts, an outgoing connection
+ * could take its ephemeral port, and a client of the service could even connect to itself.
  */
 const FIRST = 20_000;
 const LAST = 32_767;
 
 /**
  * Starts something on its usual port or, if it is taken or undefined, on a free one.
- * @param isTaken whether the start failed because the port was taken after the check: then another one is
- * tried.
+ * @param isTaken whether the start failed because the port was taken after the check. Then another port is tried.
  */
 export async function onFreePort<T>(
   usual: number | undefined,
@@ -34,10 +33,7 @@ export function freePort(usual?: number): Promise<number> {
   return getPort({ port: candidates(usual) });
 }
 
-/**
- * The usual port, then the range from a random start, because other processes look for ports at the same
- * time.
- */
+/** The usual port, then the range from a random start, because other processes search for ports at the same time. */
 function* candidates(usual: number | undefined): Generator<number> {
   if (usual !== undefined) yield usual;
   const from = FIRST + Math.floor(Math.random() * (LAST - FIRST));

@@ -6,7 +6,7 @@ import type { Identity } from './paths.js';
 import { run } from './run.js';
 
 const OLDEST = 21;
-/** Elasticsearch's launcher needs it; a JRE lacks it. */
+/** A module that Elasticsearch's launcher needs, and that a JRE lacks. */
 const NEEDED_MODULE = 'jdk.jlink';
 
 /**

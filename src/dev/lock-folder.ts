@@ -8,7 +8,7 @@ const STALE_MS = 10_000;
 /**
  * Creates a folder, and allows only one `npm start` at a time to use it.
  * @param onLost is called if the lock is lost later, such as by deleting the folder.
- * @param waitMs how long to wait for another one to stop: by default longer than the lock of a killed one lasts.
+ * @param waitMs time to wait for another `npm start` to stop: by default longer than the lock of a killed one lasts.
  * @returns a function that releases the lock.
  * @throws {SetupError} if it is locked; the error of the file system if it cannot be written.
  */
@@ -33,7 +33,7 @@ export async function lockFolder(
     });
   } catch (error) {
     if (!isLocked(error)) throw error;
-    // A lock that a killed process left does not expire in time if the clock was set back since.
+    // The lock of a killed process does not expire in time if the clock was set back meanwhile.
     throw new SetupError(
       `another \`npm start\` of this folder is running: stop it first, or delete ${folder}.lock if there is none`,
       { cause: error },

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { SetupError } from './service.js';
 import type { Identity } from './paths.js';
 
-/** How long a program may take to stop before it is killed, in milliseconds. */
+/** Time for a program to stop before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 
 /** Lines of its output in an error message. */
@@ -26,7 +26,7 @@ interface ProgramOptions {
   cwd: string;
   env: NodeJS.ProcessEnv;
   runAs: Identity | undefined;
-  /** Receives its output; undefined: the output of this process does. */
+  /** File for the program's output; if undefined, it goes to the output of this process. */
   logFile: string | undefined;
 }
 
@@ -40,7 +40,7 @@ export class ProcessError extends SetupError {
   }
 }
 
-/** A program that ends with this process, but not by the terminal's Ctrl-C. */
+/** A program that ends with this process, but does not receive the terminal's Ctrl-C. */
 export class ManagedProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
@@ -98,7 +98,7 @@ export class ManagedProcess {
 
   /** Sets the niceness of it and its children, all threads included. Only root may lower it. Linux only. */
   setNiceness(niceness: number): void {
-    // Twice, because a thread that is just being created inherits the niceness of the one that creates it.
+    // Twice, because a new thread inherits the niceness of its creator.
     for (let i = 0; i < 2; i++)
       execFileSync('renice', ['--priority', String(niceness), '--pgrp', String(this.group)]);
   }

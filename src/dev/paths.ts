@@ -25,8 +25,8 @@ const NAME = 'package-registry-search';
 const CLONE = fileURLToPath(PROJECT_FOLDER);
 
 /**
- * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths; those of root
- * are readable for other users.
+ * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths. The files of
+ * root are readable for other users.
  * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
  */
 export function findPaths(env: NodeJS.ProcessEnv, isRoot = process.getuid?.() === 0): Paths {
@@ -44,8 +44,8 @@ function absolute(path = ''): string | undefined {
 }
 
 /**
- * Why a file or folder of the services cannot be used, such as a read-only one, in one line for the terminal. Undefined
- * if the error is not one of the file system.
+ * Describes in one line for the terminal why a file or folder of the services cannot be used, for example because it is
+ * read-only. Undefined for errors that are not from the file system.
  */
 export function describeFileError(error: unknown): string | undefined {
   const { code, syscall = '', path, message } = error as NodeJS.ErrnoException;

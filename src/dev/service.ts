@@ -19,7 +19,7 @@ export interface Service {
   restart(): Promise<void>;
 }
 
-/** What is missing, in one line for the terminal. */
+/** Something is missing. The message is one line for the terminal. */
 export class SetupError extends Error {
   override readonly name = 'SetupError';
 }
@@ -27,7 +27,7 @@ export class SetupError extends Error {
 /** Prints progress to the terminal. */
 export type Log = (line: string) => void;
 
-/** What the start of a service needs. */
+/** Options for the start of a service. */
 export interface StartOptions {
   paths: Paths;
   /** Folder of its data, configuration and log. */

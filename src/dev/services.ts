@@ -69,7 +69,7 @@ export async function startService(kind: ServiceKind, options: ServiceOptions): 
   }
 }
 
-/** Why a service could not be started, and what to do about it. */
+/** The error of a service that could not be started, with a remedy. */
 export function couldNotStart(name: string, variable: string, cause: SetupError): SetupError {
   const remedy =
     cause instanceof DownloadError

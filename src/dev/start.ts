@@ -26,7 +26,7 @@ import { describeFileError, findPaths } from './paths.js';
  */
 
 const HEAP = '1g';
-/** How long the first load may take to begin. The load itself fails if it makes no progress. */
+/** Timeout for the begin of the first load. The load itself fails if it makes no progress. */
 const LOAD_START_TIMEOUT_MS = 15 * 60_000;
 
 /** Variables that Node and downloads read, beside the service's own. */
@@ -151,7 +151,7 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
   }
 }
 
-/** The variables, if they are set, that lead to another list than the one that the served snapshot was built from. */
+/** The set variables that select a different list than that of the served snapshot. */
 function variablesOfAnotherList(
   { snapshots }: RunningServer,
   config: Config,
@@ -164,7 +164,7 @@ function variablesOfAnotherList(
     .join(', ');
 }
 
-/** Loads the dataset, whatever its size. After a failure, what was served before is served. */
+/** Loads the dataset, whatever its size. After a failure, the previous snapshot is still served. */
 async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
   const started = await rebuilds.start({ force: true });
   if (!started.accepted) return;
@@ -175,7 +175,7 @@ async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Prom
   if ('failure' in outcome) print(`It could not be loaded: ${outcome.failure.reason}`);
 }
 
-/** The line for commands in another terminal, and a remark on the variables with secrets, which it leaves out. */
+/** The line for commands in another terminal, with a remark on the omitted variables with secrets. */
 function exportOf(env: NodeJS.ProcessEnv): string {
   const names = [...VARIABLES, ...READ_BY_OTHERS];
   const given = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
@@ -185,7 +185,7 @@ function exportOf(env: NodeJS.ProcessEnv): string {
   const line = given.filter((one) => !isSecret(one)).map(([name, value]) => `${name}=${quoted(value)}`);
   const secret = given.filter(isSecret).map(([name]) => name);
   return [
-    // Without arguments, it would list all variables.
+    // Without arguments, `export` would list all variables.
     ...(line.length === 0 ? [] : [`export ${line.join(' ')}`]),
     ...(secret.length === 0 ? [] : [`# as here: ${secret.join(', ')}`]),
   ].join('\n  ');
@@ -227,7 +227,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   });
   let isReady = false;
   process.stdout.on('error', ({ message }) => {
-    // Once it serves, it is better to go on without output.
+    // Once the service is ready, it continues without output.
     if (!isReady) stopping.abort(new SetupError(`standard output cannot be written: ${message}`));
   });
   try {

@@ -9,9 +9,9 @@ import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 
 /**
- * Headers whose values show how a request arrived and how its client is identified, as any value does that is an address:
- * each edge network has a header of its own. All other values are redacted: a header's name does not show whether it holds
- * a session id or a user name.
+ * Headers whose values show how a request arrived and how its client is identified. Values that are addresses are
+ * shown, too, because each edge network has its own header. All other values are redacted: they may be session ids or
+ * user names.
  */
 const SHOWN = new Set([
   'accept',
@@ -35,9 +35,7 @@ const SHOWN = new Set([
 
 const REDACTED = '[redacted]';
 
-/**
- * A query string: in the URL of another request it may contain a secret, under any name and in any encoding.
- */
+/** A query string. In the URL of another request, it may contain a secret, under any name and in any encoding. */
 const QUERY = /(\?|%3f)\S*/gi;
 
 const costsSchema = z
@@ -100,7 +98,7 @@ export const debugIpOperation: Operation = {
   problems: [],
 };
 
-/** `GET /debug-ip`: how the client is identified for rate limits, and why, and what requests cost. */
+/** `GET /debug-ip`: how the client is identified for rate limits, and the costs of requests. */
 export function debugIp(reading: RateLimit, costs: () => ShownCosts): Handler {
   return async (ctx) => {
     const { address, bypassSecondsLeft } = ctx.state;

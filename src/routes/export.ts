@@ -15,7 +15,7 @@ import type { PackageEntry } from '../snapshot/package-document.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
-/** The part of the rate limit that a request costs. */
+/** A request costs the rate limit divided by this number. */
 const SHARE_OF_LIMIT = 10;
 
 const CONTENT_TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' } as const;
@@ -88,7 +88,7 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
   };
 }
 
-/** A page as rows of a dataset, the first with the header. */
+/** A page as rows of a dataset. The first page includes the header. */
 function csvOf(entries: readonly PackageEntry[], columns: DatasetColumns, isFirst: boolean): string {
   return (isFirst ? datasetHeader(columns) : '') + datasetRows(entries, columns);
 }
@@ -97,7 +97,7 @@ function jsonLines(entries: PackageEntry[]): string {
   return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
-/** The stream in gzip. If either ends early, so does the other. */
+/** The stream in gzip. If one of the streams ends early, the other does, too. */
 function compressed(stream: Readable): Readable {
   return pipeline(stream, createGzip(), () => undefined);
 }

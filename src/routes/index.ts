@@ -65,7 +65,7 @@ const DEBUG_POLICY: RateLimitPolicy = { name: 'debug', points: 30, windowSeconds
 
 interface Endpoint extends DescribedEndpoint {
   handler: Handler;
-  /** Rate limit of its requests; none by default. */
+  /** Rate limit of requests to the endpoint; none by default. */
   limit?: RateLimit;
   /** Points that a request costs, 1 by default. */
   cost?: Cost | undefined;
@@ -78,7 +78,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   const read = snapshotReader(catalog, cache);
   const reading = new RateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
   const debugging = new RateLimit(DEBUG_POLICY, rateLimiter);
-  // These count wrong secrets instead of requests.
+  // The endpoints with a secret count wrong secrets instead of requests.
   const secrets = new SecretAuth(rateLimiter);
 
   /** An endpoint whose responses are constant for a snapshot. */
@@ -148,8 +148,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
 }
 
 /**
- * The handlers of reads of paths without a parameter. The router tests all of its paths for each request, and takes a third
- * of the processor time of a bare Koa.
+ * The handlers of reads on paths without a parameter. They bypass the router, which tests all paths for each request
+ * and takes a third of the processor time of a bare Koa.
  */
 export function exactRoutes({ stack }: Router<RequestState>): (ctx: Context) => Handler | undefined {
   const reads = stack.filter(({ methods }) => methods.includes('GET'));
@@ -167,8 +167,8 @@ function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
 }
 
 /**
- * Keeps responses to requests with a secret, errors included, out of pages of other sites. HEAD must have no effect, and the
- * endpoints with a secret have one.
+ * Keeps responses to requests with a secret, errors included, out of pages of other sites. Rejects HEAD, which must
+ * have no effect: these endpoints have one.
  */
 function confidential(handler: Handler): Handler {
   return (ctx) => {
@@ -189,7 +189,7 @@ function ofPage(handler: Handler): Handler {
   };
 }
 
-/** What requests to each endpoint cost of a limit. */
+/** The points that requests to each endpoint cost. */
 function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];

@@ -7,7 +7,7 @@ import { PACKAGE_EXAMPLE } from './schemas.js';
 
 const QUERY = 'redis-redisearch';
 
-/** What the API does, and what all requests have in common, in Markdown. */
+/** An introduction to the API, and rules that apply to all requests, in Markdown. */
 export const OVERVIEW = `Lists all package names of a registry, and finds them by any part. All operations are \`GET\`.
 
 ## A first request

@@ -31,7 +31,7 @@ export function openSearch(slug: string, publicUrlOf: PublicUrlReader): Handler 
   return ({ req }) =>
     bodyResponse(Buffer.from(describe(slug, publicUrlOf(req))), {
       'Content-Type': `${CONTENT_TYPE}; charset=utf-8`,
-      // It depends on headers of the request.
+      // The body depends on headers of the request.
       'Cache-Control': 'no-cache',
     });
 }
@@ -53,7 +53,7 @@ function describe(slug: string, base: string): string {
 `;
 }
 
-/** A host may have `&` and `'`, and braces would be parameters of a template. */
+/** A host may contain `&` and `'`. Braces would be parameters of the URL template. */
 function escapeXml(url: string): string {
   return url
     .replaceAll('&', '&amp;')

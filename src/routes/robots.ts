@@ -3,13 +3,13 @@ import type { Handler } from '../http/request/request-context.js';
 import { bodyResponse } from '../http/response/response.js';
 
 /**
- * `GET /robots.txt`: crawlers may read the page, and not the API, whose pages have no end. The longest rule applies
- * (RFC 9309); to older crawlers, the first one.
+ * `GET /robots.txt`: crawlers may read the page, but not the API, which has countless pages. The longest matching rule
+ * applies (RFC 9309); older crawlers use the first matching one.
  * @param paths the paths of the API, as in OpenAPI.
  */
 export function robots(paths: readonly string[]): Handler {
   const prefixes = paths.map((path) => path.replace(/\{.*/, ''));
-  // In reverse order, a path comes before one that it begins with.
+  // In reverse order, a path comes before its prefixes.
   const rules = prefixes
     .sort()
     .reverse()

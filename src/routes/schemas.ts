@@ -27,7 +27,7 @@ export function trimmedText(min: number, max: number) {
     .meta({ minLength: min, pattern: trimmedPattern(min, max) });
 }
 
-/** The same for the OpenAPI document. */
+/** The regular expression of such a text, for the OpenAPI document. */
 function trimmedPattern(min: number, max: number): string {
   const inner =
     min < 2 ? `([\\s\\S]{0,${max - 2}}[^${SPACE}])?` : `[\\s\\S]{${min - 2},${max - 2}}[^${SPACE}]`;
@@ -63,7 +63,7 @@ export const exactName = z
   }, `must have 1 to ${MAX_NAME_BYTES} bytes`)
   .meta({ minLength: 1, maxLength: MAX_NAME_BYTES });
 
-/** The query parameter `sort`. @param within what entries have in common that are sorted by it. */
+/** The query parameter `sort`. @param within the property that is equal among the sorted entries, such as the rank. */
 export function sortParam(within: string) {
   return z
     .enum(['name', 'weight'], 'must be name or weight')

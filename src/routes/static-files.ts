@@ -23,7 +23,7 @@ const ADDRESSES: Partial<Record<string, string>> = { 'index.html': '/', 'docs.ht
 const FEED_LINK = /\s*<link rel="alternate"[^>]*>/;
 
 /**
- * Reads the files of the web page. Browsers revalidate them each time, so that they never mix two versions.
+ * Reads the files of the web page. Browsers revalidate the files each time, so that they never mix two versions.
  * @param hasFeed whether there is a feed of changes.
  * @returns their paths and handlers.
  * @throws {Error} if the page has not been built.

@@ -51,9 +51,9 @@ function totalOf(slug: string): string {
 }
 
 /**
- * `GET /stats`: the number of packages, their registry, and the age of the snapshot. Caches revalidate it
- * each time, so that they never serve a replaced snapshot. Only by `ETag`: after a rollback, `Last-Modified`
- * is earlier than the client's copy, which `If-Modified-Since` would accept as current.
+ * `GET /stats`: the number of packages, their registry, and the age of the snapshot. Caches revalidate it each time, so
+ * they never serve a replaced snapshot. They can do so only by `ETag`: after a rollback, `Last-Modified` is earlier
+ * than that of the client's copy, and `If-Modified-Since` would accept the copy as current.
  */
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {

@@ -48,7 +48,7 @@ export const suggestOperation: Operation = {
   problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
 };
 
-/** It is always of the current snapshot. */
+/** Suggestions are always from the current snapshot. */
 type SuggestQuery = z.output<typeof suggestParams> & { snapshot?: undefined };
 
 /** `GET /suggest?q=`: the most used names that contain the query. */
@@ -64,7 +64,7 @@ export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
       const isShort = codePoints(q).length < MIN_LENGTH;
       const { groups } = isShort ? { groups: [] } : await catalog.search(snapshot, query, requestId);
       const entries = groups.flatMap((group) => group.entries.map(decodeEntry));
-      // Browsers ignore suggestions for any other query than the one that they sent.
+      // Browsers ignore suggestions if the query in the response differs from the sent one.
       const suggestions = [
         sent,
         entries.map((entry) => entry.name),
