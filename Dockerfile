@@ -15,7 +15,7 @@ COPY LICENSE ./
 COPY data data
 COPY deploy deploy
 COPY mappings mappings
-# With a umask such as 077, the files of a clone are readable for their owner alone.
+# With a umask such as 077, only the owner can read the files of a clone.
 RUN chmod -R a+rX .
 
 FROM node:24-trixie-slim
@@ -27,7 +27,7 @@ COPY --from=build /app/deploy deploy
 COPY --from=build /app/mappings mappings
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
-# A number, because Kubernetes cannot check of a name that it is not root.
+# A number, because Kubernetes cannot check that a named user is not root.
 USER 1000:1000
 EXPOSE 3000
 # Healthy means that the process responds. `/health` is not suitable: a first load of millions of names takes
@@ -38,7 +38,7 @@ HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=3 \
 # grow with the memory of the machine; 16 MB, the limit of Node 20, saves about 90 MB, and searches are not
 # measurably slower.
 CMD ["node", "--max-semi-space-size=16", "dist/main.js"]
-# Known to the release alone, which passes them; last, because they change with every commit.
+# Only the release knows and passes these values. They come last, because they change with every commit.
 ARG VERSION
 ARG REVISION
 ARG CREATED
