@@ -40,7 +40,7 @@ fi
 
 if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then
   node scripts/setup.mjs --build
-  # The lint takes as long as the other two.
+  # The lint takes as long as the other two commands together.
   printf '%s\n' 'run lint' 'run typecheck' 'exec prettier -- --check .' | xargs -P 2 -L 1 npm --silent
   prepare
   # The tests below share one Elasticsearch and one Redis, except those that start their own.
@@ -48,7 +48,7 @@ if [ -z "${ELASTICSEARCH_URL:-}" ] || [ -z "${REDIS_URL:-}" ]; then
 fi
 source scripts/test-runs.sh
 
-# Alone, because some of these tests assert times.
+# Nothing runs beside them, because some of these tests assert times.
 run test npm test --silent
 run browser npm test --silent -- browser
 run serial-faults npx mocha 'test/faults/serial/*.test.ts'
@@ -64,7 +64,7 @@ set -m
   run containers scripts/with-docker.sh npm test --silent -- node 26 containers
   run kubernetes npm test --silent -- kubernetes
   run workflows npm test --silent -- workflows
-  # Compiles with four toolchains, beside tests that have deadlines.
+  # With `nice`, because it compiles with four toolchains while tests with deadlines run.
   run clients nice npm test --silent -- clients
   for version in 22 24 26; do run "unit-node-$version" npm test --silent -- node "$version" unit; done
 } </dev/null >/dev/null &

@@ -1,5 +1,5 @@
-// Runs the commands of commands.json: `npm test -- NAME` and `npm run bench -- NAME` run one of a group, without a name the default;
-// further arguments are passed on. `npm run help` lists all. Runs before anything is installed.
+// Runs the commands of commands.json: `npm test -- NAME` and `npm run bench -- NAME` run a command of a group, or the
+// default without a name. Further arguments are passed on. `npm run help` lists all. Runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';

@@ -4,8 +4,8 @@ set -euo pipefail
 target=$(realpath "${1:-$(dirname "$0")/../sbom.cdx.json}")
 cd "$(dirname "$0")/.."
 
-# `npm sbom --omit dev` of npm 11 also omits what development dependencies share with the others, such as zod. And
-# it names the result after the folder.
+# With npm 11, `npm sbom --omit dev` also omits packages that development dependencies share with the others, such as
+# zod. It also names the result after the folder.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/package-registry-search

@@ -1,7 +1,7 @@
-// Prepares a clone: installs the dependencies that are missing, and compiles with --build if a source is newer than
-// `dist`. With --omit=dev, those of the build and the tests may be missing, unless it compiles. With --built it only
-// fails if a source is newer.
-// Plain JavaScript, because it runs before anything is installed. Leaves standard output to the next command.
+// Prepares a clone: installs missing dependencies and, with --build, compiles if a source is newer than `dist`. With
+// --omit=dev, development dependencies may be missing unless it compiles. With --built, it only fails if a source is
+// newer. Plain JavaScript, because it runs before anything is installed. Prints nothing to standard output, which
+// belongs to the next command.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -19,9 +19,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** A link to the id of the process that installs or builds, and renews it. */
+/** The lock: a link to the id of the process that installs or builds. The process renews the link. */
 const lockFile = `${root}.setup-lock`;
-/** How often it is renewed, and when it is left over, in milliseconds. */
+/** Interval of renewals, and age of a lock that is left over, in milliseconds. */
 const RENEW_MS = 1000;
 const STALE_MS = 5000;
 
@@ -31,7 +31,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1);
 }
 
-/** Files that every `npm run build` writes: tsc leaves those alone that have not changed. */
+/** Files that every `npm run build` writes; tsc does not rewrite unchanged files. */
 const BUILT = ['dist/cli/rebuild.cjs', 'dist/web/index.html'];
 
 if (process.argv.includes('--built')) {
@@ -51,7 +51,8 @@ if (!isInstalled() || !isBuilt()) {
     const fresh = !isInstalled();
     if (fresh) {
       console.error('Installing dependencies …');
-      // Unlike `npm ci`, it leaves alone what is installed, also if it fails. No dependency needs its install script.
+      // Unlike `npm ci`, `npm install` keeps installed packages, even if it fails. No dependency needs its install
+      // script.
       const included = ['--include=dev', '--include=optional', '--package-lock', '--no-save'];
       await npm('install', ...included, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
     }
@@ -65,11 +66,11 @@ if (!isInstalled() || !isBuilt()) {
 
 /**
  * Whether npm has installed the packages of the lock file for this platform, in the versions that it names.
- * @param all without it, those that the service needs at run time suffice.
+ * @param all whether development dependencies are needed, too.
  */
 function hasInstalled(all) {
   try {
-    // npm writes it at the end of an installation.
+    // npm writes this file at the end of an installation.
     const installed = packagesOf('node_modules/.package-lock.json');
     return Object.entries(packagesOf('package-lock.json'))
       .filter(([path, wanted]) => path !== '' && isNeeded(wanted, all))
@@ -80,7 +81,7 @@ function hasInstalled(all) {
           existsSync(`${root}${path}/package.json`),
       );
   } catch {
-    // One of the files is missing or damaged, and npm says which one if it cannot replace it.
+    // One of the files is missing or damaged. If npm cannot replace it, npm says which one.
     return false;
   }
 }
@@ -89,7 +90,7 @@ function packagesOf(file) {
   return JSON.parse(readFileSync(root + file, 'utf8')).packages;
 }
 
-/** Optional packages are programs for one platform each, and what those need on other platforms. */
+/** Optional packages are programs for one platform each, and their dependencies on other platforms. */
 function isNeeded({ dev, optional, os, cpu, libc }, all) {
   if (!optional) return all || !dev;
   const { platform, arch } = process;
@@ -102,8 +103,8 @@ function libcName() {
 }
 
 /**
- * Waits until no other command installs or builds in this clone: they would delete each other's files. A lock is left over if its
- * process has ended, or has not renewed it: then another process has that id.
+ * Waits until no other command installs or builds in this clone: they would delete each other's files. A lock is left
+ * over if its process has ended, or if it was not renewed: then another process has this id.
  */
 async function lockClone() {
   for (let seen; ;) {
@@ -128,14 +129,14 @@ async function lockClone() {
   setInterval(() => lutimes(lockFile, new Date(), new Date(), () => undefined), RENEW_MS);
 }
 
-/** @returns what the lock names; undefined if there is no such process. */
+/** @returns the id of the process in the lock; undefined if there is no such process. */
 function ownerOfLock() {
   let owner;
   try {
     owner = readlinkSync(lockFile);
     process.kill(Number(owner), 0);
   } catch (error) {
-    // Others: the process is one of another user, or the lock is not a link, or has just been removed.
+    // Other errors: the process belongs to another user, or the lock is not a link or was just removed.
     if (error.code === 'ESRCH') return undefined;
   }
   return owner ?? 'unknown';

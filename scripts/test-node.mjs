@@ -16,7 +16,7 @@ if (!/^\d+(\.\d+){0,2}$/.test(version ?? '')) {
 const { path, running } = obtain(version);
 console.log(`Node ${running}, ${path}: ${[command, ...rest].join(' ')}`);
 
-// This version comes first on the PATH, so that it also runs what the tests start as `node` or by a shebang.
+// This version comes first on the PATH, so that it also runs programs that the tests start as `node` or by a shebang.
 const { status, signal } = spawnSync(command, rest, {
   cwd: root,
   stdio: 'inherit',

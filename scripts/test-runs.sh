@@ -22,7 +22,7 @@ run() {
   echo $((SECONDS - start)) >"$logs/$name.seconds"
 }
 
-# show NAME…: prints the output of runs that was not shown.
+# show NAME…: prints the output of runs that was not shown yet.
 show() {
   local name
   for name; do cat "$logs/$name"; done

@@ -19,8 +19,8 @@ if ((${#missing[@]} > 0)); then
 fi
 
 state=$(mktemp -d /tmp/package-registry-search-docker-XXXXXX)
-# The images are kept, so that the next engine need not build them again.
-# In its own session, so that Ctrl-C does not reach it before the command has stopped its containers.
+# The images are kept, so that the next engine does not build them again. In its own session, so that Ctrl-C does not
+# reach it before the command has stopped its containers.
 setsid dockerd --data-root /var/cache/package-registry-search/docker --exec-root "$state/exec" --pidfile "$state/pid" \
   --host "unix://$state/socket" >"$state/log" 2>&1 &
 engine=$!
