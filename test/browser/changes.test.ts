@@ -51,7 +51,7 @@ describe('The list of changes on the search page', function () {
   const browser = useBrowser();
   const open = (path = '/?changes', options = {}) => browser.show(suite.service.url + path, options);
 
-  it('is empty for the first snapshot, and the bar has no link to it', async () => {
+  it('is empty for the first snapshot, and the bar has no link to the changes', async () => {
     const page = await open();
     await page.getByText('1,200 packages').waitFor();
     await waitForHeading(page, HEADING);
@@ -61,7 +61,7 @@ describe('The list of changes on the search page', function () {
     await expectAccessible(page);
   });
 
-  it('is empty if the next snapshot is the same', async () => {
+  it('is empty if the next snapshot has equal packages', async () => {
     await suite.publish(base);
     const page = await open();
     await waitForText(page, 'Nothing has changed since the previous snapshot.');
@@ -88,7 +88,7 @@ describe('The list of changes on the search page', function () {
       expect(expected).to.have.length(525);
     });
 
-    it('is linked from the bar, shows what happened to each package, and all of it on request', async () => {
+    it('is linked from the bar, shows the change of each package, and all changes on request', async () => {
       const page = await open('/');
       const link = barLink(page, LABEL);
       expect(await link.locator('[aria-hidden]').textContent()).to.equal('+520 \u22123');

@@ -38,7 +38,7 @@ describe('Typing with an input method on the search page', function () {
     };
   }
 
-  it('searches for half words, and announces, suggests for and keeps only whole ones', async () => {
+  it('searches for incomplete words, but announces and stores only complete words, and suggests names only for them', async () => {
     const { page, requests, compose, commit, kept } = await open();
     const before = await kept();
     for (const [text, status] of [

@@ -38,7 +38,7 @@ describe('The search page', function () {
   /** Waits for the results of a query. */
   const waitForResults = (page: Page, query: string) => waitForText(page, `with “${query}” in the name`);
 
-  it('shows initially what is searched and the first page of packages, with less than 30 KB of files', async () => {
+  it('initially shows the registry and the first page of packages, with less than 30 KB of files', async () => {
     const page = await open();
     expect(await names(page)).to.deep.equal(packages.slice(0, 100).map(({ name }) => name));
     const about = page.getByRole('complementary', { name: 'Snapshot' });
@@ -101,7 +101,7 @@ describe('The search page', function () {
     }
   });
 
-  it('shows more results on request, five hundred at a time, and focuses the first new one', async () => {
+  it('shows more results on request, five hundred at a time, and focuses the first new result', async () => {
     const all = packages.filter(({ name }) => name.includes('java')).map(({ name }) => name);
     const page = await open('/?q=java');
     await waitForText(page, 'The first 50 packages with “java” in the name; there are more.');
@@ -141,7 +141,7 @@ describe('The search page', function () {
     expect(await names(page)).to.have.length(500);
   });
 
-  it('suggests names if nothing is found, and sends no extra request otherwise', async () => {
+  it('suggests names only if nothing is found, with one extra request', async () => {
     const page = await open();
     const sent = recordRequests(page);
     await page.keyboard.type('zlib1');
@@ -195,7 +195,7 @@ describe('The search page', function () {
     await waitForResults(page, 'zlib1g');
   });
 
-  it('drops a response that arrives after that of a later query', async () => {
+  it('drops a response that arrives after the response to a later query', async () => {
     const page = await open();
     const release = await holdBack(page, '**/search?q=py*');
     const held = page.waitForRequest('**/search?q=py*');
@@ -286,7 +286,7 @@ describe('The search page', function () {
     await (await open()).getByText('/ to search if nothing has the focus').waitFor();
   });
 
-  it('prints results, without what is for the screen alone', async () => {
+  it('prints results without the controls of the screen', async () => {
     for (const path of ['/?q=java', '/?page=2', '/?q=redis-server']) {
       const page = await open(path);
       const shown = await names(page);

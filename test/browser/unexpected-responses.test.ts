@@ -112,7 +112,7 @@ describe('The search page with unexpected responses', function () {
     }
   });
 
-  it('keeps its results if the next ones are unexpected, and shows the error in view', async () => {
+  it('keeps its results if the next response is unexpected, and shows the error in view', async () => {
     const page = await open('/?q=package&limit=500');
     const more = page.getByRole('button', { name: 'Show more' });
     for (const [what, response, words] of RESPONSES) {

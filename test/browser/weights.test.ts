@@ -111,7 +111,7 @@ describe('The search page with weights', function () {
     expect(await option(other, 'A–Z').isChecked()).to.equal(true);
   });
 
-  it('shows weights as people read them, and the exact numbers to screen readers', async () => {
+  it('shows rounded weights, and the exact numbers to screen readers', async () => {
     const page = await open('/?q=express-');
     expect(await page.locator('.packages .weight').allTextContents()).to.deep.equal(
       ['12.3 M', '9.88 M', '1.23 K', '0'].map((text) => text.replace(' ', '\u202F')),
@@ -125,7 +125,7 @@ describe('The search page with weights', function () {
     await page.getByTitle('12,300,000 uses').waitFor();
   });
 
-  it('states of a list that is cut off that these are the first ones', async () => {
+  it('says that a truncated list has only the first results', async () => {
     const page = await open('/?q=react');
     const headings = () => page.getByRole('heading', { level: 2 }).allTextContents();
     expect(await headings()).to.deep.equal(['Exactly this name 1', 'Names that start with it first 49']);
@@ -138,7 +138,7 @@ describe('The search page with weights', function () {
     expect(await headings()).to.deep.equal([...whole, 'Names that contain it 560']);
   });
 
-  it('shows what an exact match is easily mistaken for, half a second after the last letter', async () => {
+  it('shows the look-alikes of an exact match half a second after the last letter', async () => {
     const page = await open();
     await page.clock.install();
     const sent = recordRequests(page);
@@ -177,7 +177,7 @@ describe('The search page with weights', function () {
     expect(await page.getByText('much more used').count()).to.equal(0);
   });
 
-  it('keeps the look-alikes beside the exact match, without moving what is below', async () => {
+  it('keeps the look-alikes beside the exact match, without moving the list below', async () => {
     const page = await open('/?q=react&limit=500');
     const rows = page.locator('.packages li');
     const before = await rows.nth(9).boundingBox();

@@ -244,7 +244,7 @@ describe('/changes after random histories of rebuilds, rollbacks and kills', fun
   }
 
   for (let seed = 1; seed <= SEQUENCES; seed++) {
-    it(`returns what changed since every snapshot of the chain, and of no other (seed ${seed})`, async () => {
+    it(`returns the changes since every snapshot of the chain, and since no other snapshot (seed ${seed})`, async () => {
       const random = seededRandom(seed);
       await begin(packagesNamed([`reset-${seed}`, `and-${seed}`]));
       const beginning = packagesNamed(NAMES.filter(() => random() < 0.7));

@@ -149,7 +149,7 @@ describe('A killed node of three', function () {
     expect(await holders(), 'a primary and its copy').to.have.length(2);
   }
 
-  it('with the primary does not stop searches or the next rebuild, on the other two', async () => {
+  it('with the primary does not stop searches or the next rebuild on the other two nodes', async () => {
     const [primary] = await holders();
     killed = nodeNamed(primary);
     await kill(killed);

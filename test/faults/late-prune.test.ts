@@ -155,7 +155,7 @@ describe('A discarded index', function () {
     await suite.publish(packages);
   });
 
-  it('is served if only the response to its flip was late: what is served decides', async () => {
+  it('is served if only the response to its flip was late: the alias decides', async () => {
     const { alias } = suite.service;
     const [current] = await keptIndices(suite.service);
     const index = await create();

@@ -94,7 +94,7 @@ describe('The Redis of docker-compose.yml, with more clients than fit into its m
     expect(bytesOf(options['maxmemory'] ?? '0')).to.be.within(16 * 2 ** 20, memoryBytes / 2);
   });
 
-  it('evicts idle clients, and keeps the lock, the state of rebuilds and the counts of active clients', async () => {
+  it('evicts idle clients, and keeps the lock, the state of rebuilds and the points of active clients', async () => {
     expect(await info('memory', 'maxmemory'), 'evicts only with a limit').to.be.greaterThan(0);
     await flooding(async () => (await info('stats', 'evicted_keys')) > 0);
     flood = flooding(() => !isFlooded);

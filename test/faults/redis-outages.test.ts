@@ -93,7 +93,7 @@ describe('With a Redis that fails,', function () {
       ],
     ];
     for (const [reason, begin, end] of unusable) {
-      it(`says why, and counts by itself until that ends: ${reason}`, async () => {
+      it(`logs the reason, and counts locally until the outage ends: ${reason}`, async () => {
         const env = { REDIS_URL: engine().url, RATE_LIMIT_POINTS: '3', METRICS_PORT: '0' };
         const replica = await startService(env, suite.service.slug);
         const isConnected = async () => (await scrape(replica.server.metricsUrl)).sum('redis_connected');

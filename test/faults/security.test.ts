@@ -383,7 +383,7 @@ describe('An Elasticsearch with security', function () {
   });
 
   describe('lets npm run keys', () => {
-    it('keep older keys, and revoke them with --revoke-others and the keys to keep', async () => {
+    it('keep older keys, until --revoke-others revokes all keys but those in the environment', async () => {
       const again = await runKeys(['--expiration', '1d']);
       expect(again.code, again.stderr).to.equal(0);
       expect(again.stderr).to.equal('2 older keys of this registry are still valid: see --revoke-others\n');
@@ -466,7 +466,7 @@ describe('An Elasticsearch with security', function () {
       return Object.assign(url, { username: ADMINISTRATOR.user, password }).href;
     };
 
-    it('exit with one line if credentials are missing or wrong', async () => {
+    it('exit with a one-line error if credentials are missing or wrong', async () => {
       for (const [node, apiKey, message] of [
         [engine.url, undefined, /^Elasticsearch requires authentication: make keys .*ELASTICSEARCH_API_KEY$/],
         [engine.url, 'wrong', /^Elasticsearch does not accept ELASTICSEARCH_API_KEY: .*$/],

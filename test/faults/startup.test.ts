@@ -275,7 +275,7 @@ describe('On startup,', function () {
       expect(program.stderr).to.equal('');
     });
 
-    it('prints every variable that the other commands need, and they name those that are missing', async () => {
+    it('prints every variable that the other commands need, and each command names missing variables', async () => {
       const authorization = keepSecret('Bearer hush-at-startup');
       const origin = await listServer((_url, headers) =>
         headers.authorization === authorization ? '{"all":[{"id":"a"},{"id":"b"}]}' : LOGIN_PAGE,

@@ -77,7 +77,7 @@ describe('Three replicas with periodic refreshes of a dataset that changes all t
     return new Map(entries.map((entry) => [entry.name, entry]));
   }
 
-  it(`serve every change, for ${UNATTENDED_SECONDS} seconds, and only what a rollback and /changes need is kept`, async () => {
+  it(`serve every change for ${UNATTENDED_SECONDS} seconds, and keep only the indices that a rollback and /changes need`, async () => {
     const random = seededRandom(19);
     const replicas = [suite.service, ...others];
     const end = performance.now() + UNATTENDED_SECONDS * 1000;

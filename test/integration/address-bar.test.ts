@@ -39,7 +39,7 @@ describe('The address bar', function () {
     expect(results).to.have.length(10);
   });
 
-  it('gets the query as it was sent, and nothing for less than two characters', async () => {
+  it('returns the sent query, and no names for less than two characters', async () => {
     const { body } = await suite.service.get('/suggest?q=%20lib-1%20');
     expect(body[0]).to.equal(' lib-1 ');
     expect(body[1]).to.have.length(6);

@@ -65,7 +65,7 @@ describe('A bad snapshot', function () {
   const total = async () => (await suite.service.get('/health')).body.total_packages as number;
 
   for (const [what, listener, reason] of bad) {
-    it(`${what} is rejected with the reason, and the old one stays in service`, async () => {
+    it(`${what} is rejected with the reason, and the old snapshot stays in service`, async () => {
       const indices = await suite.service.indices();
       const failure = await rebuildFrom(listener);
       expect(failure).to.equal(reason);

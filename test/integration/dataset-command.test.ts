@@ -214,7 +214,7 @@ describe('npm run dataset', function () {
     expect(await readdir(folder)).to.deep.equal([]);
   });
 
-  it('exits with 2 and says what is missing or wrong', async () => {
+  it('exits with 2 and names the missing or invalid argument', async () => {
     const later = new Date(Date.now() + 86_400_000).toISOString();
     const badDate =
       '--date must be an ISO 8601 date after 1970 and not in the future, such as 2026-01-31T12:00:00Z';

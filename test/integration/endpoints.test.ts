@@ -44,7 +44,7 @@ describe('On a snapshot,', () => {
       expect(body.results.length).to.be.within(1, 199);
     });
 
-    it('caps limit at the maximum, and echoes it', async () => {
+    it('reduces limit to the maximum, and returns the reduced limit', async () => {
       const { body } = await get('/browse?page=2&limit=501');
       expect(body).to.deep.equal({ page: 2, limit: 500, results: PACKAGES.slice(500, 1000) });
     });

@@ -130,7 +130,7 @@ describe('GET /export', function () {
     ],
     ['without numbers', () => toCsv(PACKAGES).replaceAll(/^(package_no|\d+),/gm, '')],
   ] as const) {
-    it(`gives a snapshot without changes if it is loaded again, ${what}`, async () => {
+    it(`is a dataset whose snapshot has no changes, ${what}`, async () => {
       await suite.publish(packages());
       const { text } = await suite.service.get('/export');
       expect(text.split('\n', 1)).to.deep.equal(packages().split('\n', 1));

@@ -17,7 +17,7 @@ describe('npm run kibana:setup', () => {
       imports,
     }));
 
-  it('reports what it waits for, and imports the objects unchanged', async () => {
+  it('reports the reason for waiting, and imports the objects unchanged', async () => {
     const { code, stdout, stderr, imports } = await run({}, [NOT_READY, AVAILABLE]);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: '' });
     expect(stdout).to.match(
@@ -29,7 +29,7 @@ describe('npm run kibana:setup', () => {
 
   // The second slug begins with the alias of the default one, and ends like one of its objects.
   for (const slug of ['pub-dev_2', 'registry-packages-total']) {
-    it(`gives each registry its own objects, the same in each run: ${slug}`, async () => {
+    it(`gives each registry its own objects, which are equal in each run: ${slug}`, async () => {
       const { stdout, imports } = await run({ REGISTRY_SLUG: slug, KIBANA_API_KEY: API_KEY });
       expect(stdout).to.contain(`the dashboard ${aliasOf(slug)}:`);
       expect(imports[0]?.headers.authorization).to.equal(`ApiKey ${API_KEY}`);

@@ -32,7 +32,7 @@ describe('Rate limits', () => {
     headers: { 'X-Forwarded-For': ip, ...headers },
   });
 
-  it('count one budget over /stats, /browse and /search, and report what is left', async () => {
+  it('share one limit over /stats, /browse and /search, and report the remaining points', async () => {
     const client = as('198.51.100.1');
     const paths = ['/stats', '/browse', '/search?q=alpha', '/search?q=a', '/stats'];
     for (const [used, path] of paths.entries()) {
@@ -47,7 +47,7 @@ describe('Rate limits', () => {
     expect(blocked.headers.get('RateLimit')).to.match(/^"reading";r=0;t=/);
   });
 
-  it('report what is left, whatever the request id', async () => {
+  it('report the remaining points, whatever the request id', async () => {
     for (const [used, id] of ['RateLimit', 'RateLimit-Policy', 'X-Request-Id'].entries()) {
       const answer = await suite.service.get('/stats', as('198.51.100.24', { 'X-Request-Id': id }));
       expect(answer.status, id).to.equal(200);
@@ -132,14 +132,14 @@ describe('Rate limits', () => {
     }
   });
 
-  it('count /debug-ip in its own budget', async () => {
+  it('count /debug-ip towards its own limit', async () => {
     const client = as('198.51.100.3');
     for (let i = 0; i < 30; i++) expect((await suite.service.get('/debug-ip', client)).status).to.equal(200);
     expectProblem(await suite.service.get('/debug-ip', client), 429, 'rate_limited');
     expect((await suite.service.get('/stats', client)).status).to.equal(200);
   });
 
-  it('count all addresses of an IPv6 /64 as one client, and those of the next /64 as another', async () => {
+  it('count all addresses of an IPv6 /64 as one client, and the addresses of the next /64 as another client', async () => {
     for (let i = 0; i < 5; i++) {
       expect((await suite.service.get('/stats', as(`2001:db8:1:2::${i}`))).status).to.equal(200);
     }

@@ -191,7 +191,7 @@ describe('Unusual requests', function () {
     }
   });
 
-  describe('after valid ones', () => {
+  describe('after valid requests', () => {
     const search = getRequest('/search?q=alpha');
 
     /** Sends bytes, delays the search among them, and waits until the service closes the connection. */

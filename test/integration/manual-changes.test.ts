@@ -9,7 +9,7 @@ import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
 import { Client } from '@elastic/elasticsearch';
 
-describe('What an operator changes in Elasticsearch by hand', function () {
+describe('A manual change in Elasticsearch', function () {
   this.timeout(60_000);
   const packages = packagesNamed(['alpha', 'beta']);
   const suite = useService(() => packages);
@@ -29,7 +29,7 @@ describe('What an operator changes in Elasticsearch by hand', function () {
     return service.server.rebuilds.lastFailure?.reason ?? '';
   }
 
-  it('does not bring another index into rollbacks: the alias was moved to it', async () => {
+  it('of the alias does not make its target a snapshot for rollbacks', async () => {
     const { elasticsearch, alias, slug } = suite.service;
     const foreign = `${slug}-of-operator`;
     await elasticsearch.indices.create({ index: foreign, settings: { number_of_replicas: 0 } });

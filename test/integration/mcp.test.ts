@@ -133,7 +133,7 @@ for (const mode of PROTOCOLS) {
       ]);
     });
 
-    it('checks names that have versions without them, unless a package is named so', async () => {
+    it('removes versions from names, unless a package has exactly this name', async () => {
       const texts: [text: string, checked: string][] = [
         ['redis-py@4.17.21', 'redis-py'],
         ['redis_py==2.20.0', 'redis_py'],
@@ -372,7 +372,7 @@ describe('The MCP server and weights', function () {
     expect(found).to.deep.equal([[], ['express', 'expressx'], ['loadsh', 'lodash'], []]);
   });
 
-  it('compares ten of them, the least used ones', async () => {
+  it('compares the ten least used packages', async () => {
     const names = ['react', ...COMMON, 'expresss', 'lodahs', 'loadsh'];
     const found = await compare(weighted.service.url, { names, compare_existing: true });
     expect(found.filter((one) => one === undefined)).to.have.length(1);
@@ -440,7 +440,7 @@ describe('The MCP server without its service', () => {
     }
   });
 
-  it('refuses a token that no header can carry, without printing it', async () => {
+  it('rejects a token that is invalid in a header, without printing it', async () => {
     for (const token of ['1700000000:hush\ntoken', '1700000000:hush-token\r\n', 'hush-tokęn']) {
       const args = ['--url', 'http://127.0.0.1:1'];
       const { code, stdout, stderr } = await runCommand('mcp/mcp', { BYPASS_TOKEN: token }, args);

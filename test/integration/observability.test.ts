@@ -29,7 +29,7 @@ describe('Metrics', () => {
     return { grown, after };
   }
 
-  it('count requests by route and status, with one label for all without a route', async () => {
+  it('count requests by route and status, with one label for all unknown paths', async () => {
     const paths = ['/search?q=alpha', '/search?q=a', '/packages/alpha', '/packages/a/b', '/packages/'];
     const { grown, after } = await growth(async () => {
       for (const path of [...paths, '/nothing', '/search/alpha', '/__proto__']) await get(path);

@@ -19,7 +19,7 @@ describe('A periodic refresh', function () {
     PACKAGE_URL_TEMPLATE: 'https://other.example/{name}',
   };
 
-  it('rebuilds the same dataset once if what the index depends on has changed, and removes orphans', async () => {
+  it('rebuilds an unchanged dataset once if a setting of the index has changed, and removes orphans', async () => {
     const { service } = suite;
     const { meta } = service.server.snapshots.current ?? expect.fail('no snapshot is served');
     // Left by a rebuild that was killed before its flip, and by one that was killed while it pruned.
@@ -86,7 +86,7 @@ describe('A periodic refresh after a rollback', function () {
   const suite = useService(() => packagesNamed(['first']));
   const startReplica = useReplicaStarter(suite);
 
-  it('builds neither the dataset that was rolled back nor the one being served, but every new one', async () => {
+  it('builds neither the rolled-back nor the served dataset, but every new dataset', async () => {
     const { dataset, service } = suite;
     await suite.publish(packagesNamed(['second']));
     // Before refreshes begin: one of them may hold the lock at any moment.
@@ -131,7 +131,7 @@ for (const [format, answer] of Object.entries(UNCHANGED)) {
     this.timeout(60_000);
     const INTERVAL_SECONDS = 2;
 
-    it('ask for it once in each interval, build nothing until it changes, and then serve what one of them built', async () => {
+    it('request the dataset once per interval, build nothing until it changes, and then serve the snapshot that one of them built', async () => {
       let names = ['alpha', 'beta', 'gamma'];
       const asked: number[] = [];
       const origin = await listServer((url, { 'if-none-match': condition }) => {

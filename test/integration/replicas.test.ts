@@ -59,7 +59,7 @@ describe('Three replicas', function () {
     }
   });
 
-  it('report the same progress, and why the last rebuild failed, whichever of them rebuilds', async () => {
+  it('report equal progress and the reason of the last failure, whichever replica rebuilds', async () => {
     const [first, second, third] = replicas;
     listener = (_request, response) => response.end('package_no,name,version,url\n1,broken\n');
     expect((await second.rebuild()).status).to.equal(202);

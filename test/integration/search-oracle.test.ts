@@ -87,9 +87,9 @@ describe('GET /search against a brute-force oracle', function () {
   this.timeout(60_000);
   const { oracle, expectSame, expectSameForNames } = useComparison(1, packagesOf(16));
 
-  it('finds the same for substrings of real names, of every length', () => expectSameForNames(300));
+  it('agrees with the oracle for substrings of real names, of every length', () => expectSameForNames(300));
 
-  it('finds the same for special characters, alone and combined', async () => {
+  it('agrees with the oracle for special characters, alone and combined', async () => {
     const random = seededRandom(2);
     for (const fragment of FRAGMENTS.filter(isQuery)) await expectSame(fragment, 250);
     for (let asked = 0; asked < 100;) {
@@ -101,7 +101,7 @@ describe('GET /search against a brute-force oracle', function () {
     }
   });
 
-  it('finds the same for the broadest queries, the shortest and the longest', async () => {
+  it('agrees with the oracle for the broadest, shortest and longest queries', async () => {
     expect(oracle.search('lib').length).to.be.greaterThan(1000);
     for (const text of BROAD) for (const limit of [500, 1]) await expectSame(text, limit);
     for (const text of ['x', 'long-', '🚀']) await expectSame(text.repeat(MAX_LENGTH / text.length), 250);
@@ -121,7 +121,7 @@ describe('GET /search against a brute-force oracle over 3 shards', function () {
   this.timeout(60_000);
   const { oracle, expectSame, expectSameForNames } = useComparison(3, packagesOf(32));
 
-  it('finds the same', async () => {
+  it('agrees with the oracle', async () => {
     await expectSameForNames(80);
     // More match on each shard than a response contains.
     expect(oracle.search('lib').length).to.be.greaterThan(3 * 200);

@@ -29,7 +29,7 @@ describe('Endpoints with a secret', () => {
     expectProblem(await get('/get-bypass', `Basic ${IN_HEADER}`), 403, 'forbidden');
   });
 
-  it('reject a wrong or empty bearer token, and one beside the query', async () => {
+  it('reject a wrong or empty bearer token, and a token beside the query', async () => {
     for (const token of ['Bearer', 'Bearer wrong', `Bearer ${IN_HEADER}x`]) {
       expectProblem(await get('/get-bypass', token), 403, 'forbidden');
     }

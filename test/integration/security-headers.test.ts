@@ -62,7 +62,7 @@ describe('Responses to browsers', function () {
   const get = (path: string, init?: RequestInit) => suite.service.get(path, init);
 
   describe('by their headers', () => {
-    it('allow nothing but reading them', async () => {
+    it('allow only reading of responses', async () => {
       for (const path of [...ENDPOINTS, ...SECRET_ENDPOINTS, '/nowhere', '/search?q=a']) {
         const { headers } = await get(path);
         expect(headers.get('Content-Security-Policy'), path).to.equal(
@@ -78,7 +78,7 @@ describe('Responses to browsers', function () {
       }
     });
 
-    it('are readable from any origin on all paths without a secret, those of errors included', async () => {
+    it('are readable from any origin on all paths without a secret, including error responses', async () => {
       const requests: [path: string, method: string][] = [
         ...[...ENDPOINTS, '/search?q=a', '/nowhere', '/search/', '/packages/none'].map(
           (path): [string, string] => [path, 'GET'],

@@ -24,7 +24,7 @@ describe('The progress of a replica of another version', () => {
     ['of many megabytes', report({ at: DATE, reason: 'x'.repeat(20_000_000) })],
   ];
   for (const [what, text] of written) {
-    it(`causes no error, and is not reported: one ${what}`, async () => {
+    it(`causes no error and is not reported: one ${what}`, async () => {
       const keyOf = (name: string) => `${suite.service.slug}:rebuild:${name}`;
       await redis.set(keyOf('lock'), 'another', 'PX', 60_000);
       await redis.set(keyOf('progress'), text, 'PX', 60_000);

@@ -114,7 +114,7 @@ describe('A registry next to siblings with similar names', function () {
     expect(await statesOfOthers(first)).to.deep.equal(before);
   });
 
-  it('rebuilds at the same time as they do', async () => {
+  it('rebuilds at the same time as other registries', async () => {
     const two = all.slice(0, 2);
     for (const { service } of two) expect((await service.get(REBUILD)).status).to.equal(202);
     for (const { service } of two) {
@@ -152,7 +152,7 @@ describe('Two registries on the same engines', function () {
   });
 
   for (const [i, [one, other]] of DIRECTIONS.entries()) {
-    it(`have separate request budgets: the ${other} accepts a client that has used up that of the ${one}`, async () => {
+    it(`have separate rate limits: the ${other} accepts a client without points at the ${one}`, async () => {
       const client = as(`198.51.100.${i}`);
       for (let n = 0; n < POINTS; n++) await both[one].service.get('/stats', client);
       expectProblem(await both[one].service.get('/stats', client), 429, 'rate_limited');
@@ -181,7 +181,7 @@ describe('Two registries on the same engines', function () {
       expectProblem(await both[other].service.get('/stats', client), 429, 'rate_limited');
     });
 
-    it(`name the registry in each metric: those of the ${one}`, async () => {
+    it(`name the registry in each metric of the ${one}`, async () => {
       const { service } = both[one];
       const text = await (await fetch(`${service.server.metricsUrl}/metrics`)).text();
       const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));

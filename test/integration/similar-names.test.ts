@@ -102,12 +102,12 @@ describe('GET /similar against a brute-force oracle', function () {
 
   describe('over 1 shard', () => {
     const expectSameFor = useComparison(1, 16_000);
-    it('finds the same names', () => expectSameFor(200));
+    it('agrees with the oracle', () => expectSameFor(200));
   });
 
   describe('over 3 shards', () => {
     const expectSameFor = useComparison(3, 2000);
-    it('finds the same names', () => expectSameFor(40));
+    it('agrees with the oracle', () => expectSameFor(40));
   });
 });
 
@@ -171,7 +171,7 @@ describe('Look-alikes', function () {
   const suite = useService(() => packagesNamed(['redis', 'reids']));
   const startReplica = useReplicaStarter(suite);
 
-  it('are those of the requested snapshot', async () => {
+  it('are read from the requested snapshot', async () => {
     const before = suite.service.server.snapshots.current?.id;
     await suite.publish(packagesNamed(['redis', 'redi5']));
     const names = async (snapshot: string) => {

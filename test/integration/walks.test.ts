@@ -166,7 +166,7 @@ describe('Snapshots', function () {
     expect(namesOf(answer.body.results as PackageEntry[])).to.deep.equal([`lib-${n - 1}-00`]);
   });
 
-  it('that never existed get 410; looking for them is throttled', async () => {
+  it('that never existed get 410, and the lookups of such ids are throttled', async () => {
     const began = performance.now();
     const paths = ['/browse?', '/search?q=lib&', '/packages/lib?', '/lookup?name=a&', '/similar?name=a&'];
     const ask = (i: number) =>

@@ -143,7 +143,7 @@ describe('A document of weights', function () {
     expect(await weightsOf(service)).to.deep.equal({ 'Foo.Bar': 4, 'a_b--c': 5, plain: 6, none: 0 });
   });
 
-  it('is joined by exact names otherwise', async () => {
+  it('is joined by exact names in other formats', async () => {
     const weights = 'name,weight\nalpha,1\nbeta,2\nBETA,9\n gamma,3\n';
     const dataset = toCsv(packagesNamed(['Alpha', 'beta', 'gamma']));
     const service = await serve(await origin({ '/packages': dataset, '/weights': weights }));
@@ -154,7 +154,7 @@ describe('A document of weights', function () {
     ['with Redis', {}],
     ['without Redis', { REDIS_URL: '' }],
   ] as const) {
-    it(`is built again if either document has changed, and only then, ${what}`, async () => {
+    it(`is built again only if one of the documents has changed, ${what}`, async () => {
       const documents = {
         '/packages': toCsv(packagesNamed(['a', 'b'])),
         '/weights': 'name,weight\na,1\nb,2\n',
@@ -189,7 +189,7 @@ describe('A document of weights', function () {
     });
   }
 
-  it('has not changed if its bytes are the same, whatever its validators', async () => {
+  it('counts as unchanged if its bytes are equal, whatever its validators', async () => {
     let sent = 0;
     const server = await startOrigin(({ pathname }, headers) => (response) => {
       const etag = `"${sent}"`;
@@ -276,7 +276,7 @@ describe('A document of weights', function () {
     expect(await weightsOf(service)).to.deep.equal({ a: 1, b: 2 });
   });
 
-  it('has bad rows, which count together with those of the dataset', async () => {
+  it('has invalid rows, which are added to the invalid rows of the dataset', async () => {
     const documents: Documents = {
       '/packages': `${toCsv(packagesNamed(['a', 'b']))}9,,1,https://registry.example/\n`,
       '/weights': 'name,weight\na,1\n,2\nb,3\n',

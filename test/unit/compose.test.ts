@@ -41,7 +41,7 @@ describe('docker-compose.yml', () => {
     expect(environment).to.deep.equal({ ...Object.fromEntries(passed.map((name) => [name, null])), ...set });
   });
 
-  it('leaves all of them to the file of a sibling, whose example names only variables of the service', () => {
+  it('leaves all variables to the file of a sibling, whose example has only variables of the service', () => {
     const { env_file: files, environment } = serviceOf('deploy/siblings.yml', 'sibling');
     expect(files).to.deep.equal(['${SIBLING_ENV:-sibling.env}']);
     expect(environment).to.deep.equal({ ...ENGINES, ...FIXED });
@@ -64,7 +64,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('starts Kibana, which takes a third of the memory, and what fills it only with its profile', () => {
+  it('starts Kibana, which takes a third of the memory, and its setup only with the profile', () => {
     const services = { ...servicesOf('docker-compose.yml'), ...servicesOf('deploy/siblings.yml') };
     const withProfile = Object.keys(services).filter((name) => services[name]?.profiles?.includes('kibana'));
     expect(withProfile).to.have.members(['kibana', 'kibana-setup', 'sibling-kibana-setup']);

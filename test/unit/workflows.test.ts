@@ -17,7 +17,7 @@ function filesNamed(pattern: RegExp): [string, string][] {
 }
 
 describe('.github', () => {
-  it('pins every action to a commit, the same everywhere, and names its version', () => {
+  it('pins every action to one commit in all workflows, and names its version', () => {
     const pins = new Map<string, string>();
     for (const [path, text] of filesNamed(/^(workflows|actions)\/.+\.yml$/)) {
       const uses = [...text.matchAll(/uses: (?!\.\/)(.+)/g)].map(([, action = '']) => action);

@@ -34,7 +34,7 @@ describe('The MCP Inspector', function () {
     ]);
   });
 
-  it('calls them', async () => {
+  it('calls all tools', async () => {
     expect(await resultsOf('check_packages', 'names=["redis-py","Redis_Py","other"]')).to.deep.equal([
       ['redis-py', 'exists'],
       ['Redis_Py', 'exists_as'],

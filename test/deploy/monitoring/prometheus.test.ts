@@ -148,7 +148,7 @@ describe('Prometheus with two replicas', function () {
     }
   });
 
-  it('fires no alert but that of a failed rebuild, until another replica succeeds, on the series of alerts.test.yml', async () => {
+  it('fires only the alert of a failed rebuild on the series of alerts.test.yml, until another replica succeeds', async () => {
     const [first, other] = replicas();
     await suite.dataset.write('package_no,name,version,url\n1,broken\n');
     await first.rebuild();

@@ -15,7 +15,7 @@ describe('Excess searches', function () {
   const suite = useProxiedService(() => packagesNamed(['alpha']));
   const connections = useConnections(() => suite.service.url);
 
-  it('get 503 with Retry-After at once, while /ping, /health and the other searches succeed', async () => {
+  it('get 503 with Retry-After at once, while /ping, /health and all other searches succeed', async () => {
     const holds = Array.from({ length: RUNNING }, () =>
       suite.proxy.hold('before', (_method, path) => path.includes('/_msearch')),
     );

@@ -34,7 +34,7 @@ describe('Rate limits on a slow or unavailable Redis', function () {
 
   const statsAs = (ip: string) => suite.service.get('/stats', as(ip));
 
-  it('delay one request a second by 50 ms, and reject no client within its budget', async () => {
+  it('delay one request a second by 50 ms, and reject no client within its limit', async () => {
     const client = '198.51.100.20';
     for (let i = 0; i < POINTS / 2; i++) expect((await statsAs(client)).status).to.equal(200);
     await redis.client('PAUSE', 2000, 'ALL');

@@ -282,7 +282,7 @@ describe('readConfig', () => {
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
   for (const [name, values] of Object.entries(malformed)) {
-    it(`states in one line what ${name} must be`, () => {
+    it(`states the expected value of ${name} in one line`, () => {
       for (const value of values) expectRejected((env) => readConfig({ ...REQUIRED, ...env }), name, value);
     });
   }
@@ -329,7 +329,7 @@ describe('readKibanaConfig', () => {
     expect(readKibanaConfig(env)).to.deep.equal(config);
   });
 
-  it('states in one line what a malformed variable must be', () => {
+  it('states the expected value of a malformed variable in one line', () => {
     for (const address of ['kibana:5601', 'http://u:hush@kibana', 'http://kibana?hush'])
       expectRejected(readKibanaConfig, 'KIBANA_URL', address);
     expectRejected(readKibanaConfig, 'KIBANA_API_KEY', 'hush\n');

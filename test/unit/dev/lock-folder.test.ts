@@ -21,7 +21,7 @@ describe('lockFolder', () => {
   beforeEach(() => (lines.length = 0));
   after(() => rm(parent, { recursive: true }));
 
-  it('waits for another one to stop', async () => {
+  it('waits for another process to stop', async () => {
     const folder = join(parent, 'shared');
     const releaseFirst = await lock(folder);
     const second = lock(folder);
@@ -41,7 +41,7 @@ describe('lockFolder', () => {
     await rejects(lock(folder, 100), ({ message }: Error) => message.includes(`or delete ${folder}.lock if`));
   });
 
-  it('does not take a folder that cannot be written for one in use', async () => {
+  it('does not report an unwritable folder as in use', async () => {
     const file = join(parent, 'file');
     await writeFile(file, '');
     for (const folder of [file, join(file, 'data')]) {

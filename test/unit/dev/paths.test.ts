@@ -18,8 +18,8 @@ describe('findPaths', () => {
   });
 });
 
-describe('What another user must read', () => {
-  it('is readable, whatever the umask, and although an earlier version made it unreadable', async () => {
+describe('A file that another user must read', () => {
+  it('is readable, whatever the umask, even if an earlier version made it unreadable', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'package-registry-search-paths-'));
     const modeOf = async (path: string) => ((await stat(join(folder, path))).mode & 0o777).toString(8);
     try {

@@ -49,7 +49,7 @@ describe('A dataset file', () => {
     expect(gunzipSync((await write(weighted)).bytes).toString()).to.equal(toCsv(weighted));
   });
 
-  it('has the same bytes for the same packages and date', async () => {
+  it('has equal bytes for equal packages and dates', async () => {
     const first = await write(bundledPackages());
     expect((await write(bundledPackages().toReversed())).bytes).to.deep.equal(first.bytes);
     // Magic number, deflate, no flags, date, best compression, unknown operating system.
@@ -121,7 +121,7 @@ describe('Numbers of packages', () => {
     return packages.map(({ no, name }) => `${no} ${name}`);
   }
 
-  it('are those of the byte order of the names', () => {
+  it('are in the byte order of the names', () => {
     const sorted = [
       'B',
       'a',

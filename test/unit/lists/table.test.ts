@@ -29,7 +29,7 @@ describe('Table', () => {
     );
   });
 
-  it('counts marked names, each once', async () => {
+  it('counts each marked name once', async () => {
     const table = await Table.create();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => table.add(name)) as [number, number, number];
     for (const address of [a, a, b]) table.mark(address);

@@ -101,7 +101,7 @@ const NAMELESS = [
 
 describe('The name in a text', () => {
   for (const [name, texts] of Object.entries(TEXTS)) {
-    it(`is ${name} without what follows it`, () => {
+    it(`is ${name} without the text after it`, () => {
       for (const text of texts) expect(nameIn(text), text).to.equal(name);
     });
   }

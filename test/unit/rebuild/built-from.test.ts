@@ -19,7 +19,7 @@ function metaOf(changes?: Record<string, string>): SnapshotMeta {
   return JSON.parse(JSON.stringify(meta)) as SnapshotMeta;
 }
 
-describe('What a snapshot was built from', () => {
+describe('The recorded input of a snapshot', () => {
   it('has addresses, format and options, without secrets', () => {
     expect(metaOf().built_from).to.deep.equal({
       addresses: ['https://registry.example/a%20list?token=…&page=…'],
@@ -32,7 +32,7 @@ describe('What a snapshot was built from', () => {
     });
   });
 
-  it('has no fragment of an address', () => {
+  it('omits the fragment of an address', () => {
     for (const [url, shown] of [
       ['http://registry.example/list#hush', 'http://registry.example/list'],
       ['http://registry.example/list?page=1#hush', 'http://registry.example/list?page=…'],
@@ -41,7 +41,7 @@ describe('What a snapshot was built from', () => {
       expect(metaOf({ DATASET_URL: url }).built_from?.addresses).to.deep.equal([shown]);
   });
 
-  it('is the same for a refresh if only the address has changed', () => {
+  it('is equal for a refresh if only the address has changed', () => {
     expect(isSameInput(configOf(), metaOf())).to.equal(true);
     expect(isSameInput(configOf({ DATASET_URL: 'https://other.example/' }), metaOf())).to.equal(true);
     for (const [name, value] of [
@@ -55,7 +55,7 @@ describe('What a snapshot was built from', () => {
       expect(isSameInput(configOf({ [name]: value }), metaOf()), name).to.equal(false);
   });
 
-  it('has the document of weights, whose address alone does not matter either', () => {
+  it('has the document of weights, whose address is ignored, too', () => {
     const url = 'https://reader:hush@weights.example/top?token=hush';
     const before = metaOf({ WEIGHTS_URL: url });
     expect(before.built_from).to.include({ weights_address: 'https://weights.example/top?token=…' });
@@ -73,7 +73,7 @@ describe('What a snapshot was built from', () => {
     ]);
   });
 
-  it('is not the same if the snapshot does not say it, or has another mapping', () => {
+  it('is not equal if the snapshot has no record, or another mapping', () => {
     const { built_from, ...without } = metaOf();
     expect(built_from).not.to.equal(undefined);
     expect(isSameInput(configOf(), without)).to.equal(false);
@@ -81,7 +81,7 @@ describe('What a snapshot was built from', () => {
     expect(isSameInput(configOf(), earlier)).to.equal(false);
   });
 
-  it('names the variables that now lead to another list', () => {
+  it('names the variables that now select a different list', () => {
     const from = metaOf().built_from ?? expect.fail('it is missing');
     const names = (changes: Record<string, string>) => differingVariables(configOf(changes), from);
     expect(names({})).to.deep.equal([]);

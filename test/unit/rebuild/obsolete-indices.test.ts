@@ -69,7 +69,7 @@ describe('leftovers', () => {
     ]);
   });
 
-  it('are not those that an operator may want back: newer ones that have been served', () => {
+  it('are not newer indices that were served: an operator may need them again', () => {
     expect(leftovers([snapshot(ID4), snapshot(ID3)], new Map(), ID3)).to.deep.equal([]);
   });
 });

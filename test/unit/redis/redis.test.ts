@@ -104,7 +104,7 @@ describe('A proxy of Redis', () => {
   const knowsLittle: Reply = (command) =>
     ['SET', 'AUTH', 'SELECT'].includes(command) ? '+OK' : `-ERR unsupported command '${command}'`;
   for (const [what, reply] of Object.entries({ closes, refuses, knowsLittle })) {
-    it(`is used by RESP2 if it does not know HELLO: ${what}`, async () => {
+    it(`is used with RESP2 if it does not support HELLO: ${what}`, async () => {
       for (const address of [
         'redis://127.0.0.1:PORT',
         'redis://:change-me@127.0.0.1:PORT',

@@ -121,7 +121,7 @@ describe('scripts/setup.mjs', function () {
     return { code: await child.code, stderr: child.stderr };
   }
 
-  it('leaves an install alone that has what the command needs, however it was made', async () => {
+  it('does not touch an installation that has the needed packages, however it was made', async () => {
     for (const [args, names] of [
       [COMMAND, FOR_SERVICE],
       [COMMAND, [...FOR_SERVICE, '@esbuild/other']],
@@ -189,7 +189,7 @@ describe('scripts/setup.mjs', function () {
     expect(await calls(clone)).to.have.lengthOf(2);
   });
 
-  it('keeps what is installed if npm cannot reach its registry', async () => {
+  it('keeps installed packages if npm cannot reach its registry', async () => {
     const clone = await installedClone(['koa']);
     const manifest = {
       name: 'clone',

@@ -92,7 +92,7 @@ describe('decodeCursor by weight', () => {
   const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 128 });
   const tiers = fc.constantFrom<Cursor['tier']>('equals', 'startsWith', 'containsElsewhere');
 
-  it('returns what was encoded, only for the same query and order', () => {
+  it('decodes to the encoded value only for an equal query and order', () => {
     fc.assert(
       fc.property(name, tiers, name, fc.maxSafeNat(), (q, tier, last, weight) => {
         const text = encodeCursor(q, { tier, name: last, weight });

@@ -47,7 +47,7 @@ describe('The net change', () => {
     ['added and removed again', [record(undefined, '1'), record('1')], undefined],
   ];
   for (const [what, records, net] of nets) {
-    it(`spans from before the first record to after the last: ${what}`, () => {
+    it(`compares the entry before the first record with the entry after the last: ${what}`, () => {
       expect(netChange(records, true)).to.deep.equal(net);
     });
   }

@@ -15,7 +15,7 @@ describe('entriesInNameOrder', () => {
     bool: { filter: [{ range: { 'name.lowercase': { gte: name, lte: name } } }, { range: { name: range } }] },
   });
 
-  it('reads all entries in the order of the index, which is that of names in one segment', () => {
+  it('reads all entries in the order of the index, which is name order in one segment', () => {
     const all = { query: { bool: { filter: [] } } };
     expect(entriesInNameOrder(500, 1, undefined, undefined)).to.deep.equal({
       ...common,
@@ -29,7 +29,7 @@ describe('entriesInNameOrder', () => {
     });
   });
 
-  it('reads those after one name, up to another', () => {
+  it('reads the entries after one name, up to another name', () => {
     const { query } = entriesInNameOrder(500, 1, 'Ab', 'Cd');
     expect(query).to.deep.equal({
       bool: {

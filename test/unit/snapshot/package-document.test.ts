@@ -25,7 +25,7 @@ describe('writeResponseBody', () => {
     });
   });
 
-  it('omits the rank of a group without one', () => {
+  it('omits the rank of a group without a rank', () => {
     const answer = writeResponseBody('{"results":[', [{ entries }]);
     expect(JSON.parse(answer.toString())).to.deep.equal({ results: packages });
   });

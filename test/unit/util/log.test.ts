@@ -160,7 +160,7 @@ describe('secretsIn', () => {
     expect(weights).to.include.members(['weights-hush', 'token-hush']);
   });
 
-  it('finds those of every address of a list, and of an Authorization header without its scheme', () => {
+  it('finds the secrets of every address in a list, and of an Authorization header without its scheme', () => {
     const addresses = 'https://u:first-hush@h/a https://h/b?token=second-hush';
     expect(secretsIn({ DATASET_URL: addresses })).to.include.members(['first-hush', 'second-hush']);
     expect(secretsIn({ DATASET_AUTHORIZATION: 'Bearer hush.hush' })).to.include.members(['hush.hush']);

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { describeOpenFiles } from '../../../src/util/open-files.js';
 
 describe('describeOpenFiles', () => {
-  it('says what does not fit, if the system has a limit', () => {
+  it('describes a limit that is too low, if the system has a limit', () => {
     const folder = mkdtempSync(join(tmpdir(), 'open-files-'));
     const file = join(folder, 'limits');
     const withLimit = (limit: string) => {

@@ -6,7 +6,7 @@ const PROXY = 'http://proxy.example:3128';
 describe('The proxy of an address', () => {
   const proxied = (url: string, env: Record<string, string>) => proxyOf(new URL(url), env)?.href;
 
-  it('is that of its scheme, or of all, with names in lower case first', () => {
+  it('is read from the variable of the scheme, then from ALL_PROXY, lower-case names first', () => {
     const one = 'http://one.example:1/';
     for (const [url, env, expected] of [
       ['https://a.example', { HTTPS_PROXY: one }, one],
@@ -83,7 +83,7 @@ describe('The proxy of an address', () => {
     ['a.example, b.example c.example,', ['http://b.example', 'http://c.example'], ['http://d.example']],
   ];
   for (const [entry, covered, others] of ENTRIES) {
-    it(`is not used for what NO_PROXY=${entry} covers`, () => {
+    it(`is not used for hosts that NO_PROXY=${entry} covers`, () => {
       for (const name of ['NO_PROXY', 'no_proxy']) {
         const used = (url: string) => proxied(url, { ALL_PROXY: PROXY, [name]: entry }) !== undefined;
         expect([...covered, ...others].filter(used)).to.deep.equal(others);

@@ -20,7 +20,7 @@ describe('White space', () => {
     for (const text of ['a', '🚀', 'a b', '\ud83d']) expect(trimWhiteSpace(text)).to.equal(text);
   });
 
-  it('is exactly what Unicode defines, in the service and on the page', () => {
+  it('is exactly the white space of Unicode, in the service and on the page', () => {
     for (let codePoint = 0; codePoint <= 0x10ffff; codePoint++) {
       const text = `${String.fromCodePoint(codePoint)}ab`;
       const expected = WHITE_SPACE.includes(codePoint) ? 'ab' : text;

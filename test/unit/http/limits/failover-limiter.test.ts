@@ -83,7 +83,7 @@ describe('FailoverLimiter', () => {
     expect(sent).to.equal(1);
   });
 
-  it('waits for a Redis that hangs once a second, and counts all other checks locally at once', async () => {
+  it('waits once a second for a hanging Redis, and counts all other checks locally at once', async () => {
     expect(REDIS_TIMEOUT_MS).to.equal(50);
     expect(RETRY_PAUSE_MS).to.equal(1000);
     respond = () => new Promise(() => undefined);

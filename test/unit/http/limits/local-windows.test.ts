@@ -38,7 +38,7 @@ describe('LocalWindows', () => {
     ]);
   });
 
-  it('take bounded memory, whatever the number of clients, and keep those of active ones', async () => {
+  it('take bounded memory, whatever the number of clients, and keep the windows of active clients', async () => {
     const windows = windowsOf({ points: 5, windowSeconds: 60 });
     await take(windows, 'idle', 1);
     for (let i = 0; i < 20_000; i++) {

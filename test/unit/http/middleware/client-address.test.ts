@@ -27,7 +27,7 @@ describe('clientIpReader', () => {
     expect(read(request('10.0.0.1', '')).forwardedFor).to.deep.equal([]);
   });
 
-  it('keeps headers apart that it has seen before', () => {
+  it('distinguishes known headers', () => {
     for (const forwardedFor of [
       'undefined',
       'null',

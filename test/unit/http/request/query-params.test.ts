@@ -82,7 +82,7 @@ describe('parseParams for /browse', () => {
 describe('parseParams for /search', () => {
   const LENGTH = 'q must have 2 to 100 characters';
 
-  it('has a default for limit, and the same bounds', () => {
+  it('has a default for limit, within the usual bounds', () => {
     expectParsed(searchParams, {
       'q=lib': { q: 'lib', limit: 250 },
       'q=lib&limit=9999': { q: 'lib', limit: 500 },
@@ -129,7 +129,7 @@ describe('parseParams for /search', () => {
 describe('parseParams for bytes that are not UTF-8', () => {
   const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-  it('rejects them in a known parameter, and names it', () => {
+  it('rejects malformed input in a known parameter, and names the parameter', () => {
     for (const text of ['%FF%FEab', 'ab%C3', '%ED%A0%80ab', '%C0%AFab', '%EF%BF%BD%FF', '%f0%9f%9aab']) {
       expectRefused(searchParams, `q=${text}`, `q ${NOT_UTF8}`);
       expectRefused(searchParams, `utm=%20&%71=${text}&limit=1`, `q ${NOT_UTF8}`);
@@ -137,7 +137,7 @@ describe('parseParams for bytes that are not UTF-8', () => {
     }
   });
 
-  it('rejects them in any of the values of a list', () => {
+  it('rejects malformed input in any value of a list', () => {
     const names = z.object({ name: z.array(z.string()) });
     expectRefused(names, 'name=a&name=%FF', `name 2 of 2 ${NOT_UTF8}`);
     expectRefused(names, 'name=%FF&q=%FF&name=a&name=%FF', `name 1 of 3 ${NOT_UTF8}`);
@@ -152,7 +152,7 @@ describe('parseParams for bytes that are not UTF-8', () => {
     expectRefused(names, 'name=bb', 'name is long');
   });
 
-  it('ignores them, and other malformed input, in an unknown parameter', () => {
+  it('ignores malformed input in an unknown parameter', () => {
     const q = '%EF%BF%BDab';
     for (const other of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%', '%zz=%zz', 'utm=%EF%BF', '?q=%FF', '=%C3'])
       for (const querystring of [`q=${q}&${other}`, `${other.replace(/^\?/, 'x')}&q=${q}`])

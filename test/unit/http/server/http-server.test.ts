@@ -52,7 +52,7 @@ describe('An HttpServer', () => {
     });
   });
 
-  it('responds with 408 to requests that do not arrive completely, and ignores what follows', async () => {
+  it('responds with 408 to requests that do not arrive completely, and ignores later input', async () => {
     const first = await open(HALF);
     const second = await open(getRequest('/') + HALF);
     const trickling = await open(HALF);

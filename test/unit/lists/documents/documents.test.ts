@@ -37,7 +37,7 @@ describe('The documents of a list', () => {
     return snapshot?.takenAt.toUTCString();
   }
 
-  it('are revalidated if there is one, and the bytes of a list do not matter if its packages are the same', async () => {
+  it('are revalidated if there is a single document, and changed bytes with equal packages count as unchanged', async () => {
     let headers: Record<string, string> = { ETag: '"one"' };
     let body: string | Buffer = 'a\nb 1\n';
     const server = await serve((_url, { 'if-none-match': condition }) => (response) => {

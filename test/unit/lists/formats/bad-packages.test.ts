@@ -108,7 +108,7 @@ describe('A bad package', () => {
     }
   });
 
-  it('counts once if its page is read twice', async () => {
+  it('is counted once if its page is read twice', async () => {
     const long = JSON.stringify([7, ...Array.from({ length: 20_000 }, (_, i) => `name-${i}`)]);
     let isFirst = true;
     const { origin } = await serve(() => (response) => {

@@ -42,7 +42,7 @@ describe('The format json', () => {
     ]);
   });
 
-  it('follows addresses, also relative ones, and tokens, which replace the one before', async () => {
+  it('follows absolute and relative addresses, and tokens, which replace the previous token', async () => {
     const next = { path: ['next'], parameter: undefined };
     const pages = ['{"i":["a"],"next":"?p=2"}', '{"next":"/other","i":["b"]}', '{"i":["c"],"next":false}'];
     const followed = await convertFrom({ items: ['i'], next }, ...pages);

@@ -12,7 +12,7 @@ describe('The format packagist', () => {
     return { outcome, requests: requests.map(({ url }) => url), origin };
   }
 
-  it('follows included files, and those that they include, each once', async () => {
+  it('follows included files recursively, each once', async () => {
     const { outcome, requests } = await convertFrom({
       '/repo/packages.json': {
         packages: { 'a/a': {} },
@@ -46,7 +46,7 @@ describe('The format packagist', () => {
     ]);
   });
 
-  it('reads what PHP has encoded as Composer does', async () => {
+  it('reads the JSON of PHP as Composer does', async () => {
     const packages = { 'a/a': {}, 'b/b': {} };
     const include = { packages };
     for (const root of [

@@ -31,7 +31,7 @@ describe('The format pypi', () => {
     expect(await convertFrom(json(names))).to.deep.equal([{ name: 'Zope.Interface' }, { name: 'b' }]);
   });
 
-  it('takes the links of a page that lead to a project of the same name', async () => {
+  it('reads the links whose text is the name of the project that they lead to', async () => {
     const links = [
       '<a href="../">..</a> <a href="/simple/">Index</a> <a>no-address</a> <a href="x/"></a>',
       '<a href="https://h.example/simple/a-b/#f">A_b</a>',

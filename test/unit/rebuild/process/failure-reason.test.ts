@@ -82,7 +82,7 @@ describe('The reason of a failure', () => {
     for (const [error, kind] of kinds) expect(failureKind(error), error.name).to.equal(kind);
   });
 
-  it('has details for operators: what Elasticsearch or a library said, in one line', () => {
+  it('has details for operators: the messages of Elasticsearch or a library, in one line', () => {
     const cause = new Error('no space\n on node es-1.internal');
     expect(detailsOf(new Error('a step failed', { cause }))).to.equal('no space on node es-1.internal');
     const refused = [new Error('refused by ::1'), new Error('refused by 127.0.0.1')];

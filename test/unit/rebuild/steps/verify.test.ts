@@ -3,7 +3,7 @@ import { DatasetError } from '../../../../src/lists/dataset-error.js';
 import { assertNotShrunk } from '../../../../src/rebuild/steps/verify.js';
 
 describe('assertNotShrunk', () => {
-  it('accepts any first snapshot, one of the same size or larger, and any at 100 percent', () => {
+  it('accepts any first snapshot, snapshots of equal or larger size, and any size at 100 percent', () => {
     assertNotShrunk(1, undefined, 0);
     for (const total of [1000, 1001, 1_000_000]) assertNotShrunk(total, 1000, 0);
     assertNotShrunk(1, 1_000_000, 100);

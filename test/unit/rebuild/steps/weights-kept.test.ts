@@ -63,7 +63,7 @@ describe('assertWeightsKept', () => {
     }
   });
 
-  it('does not count weights of names that the dataset has no longer', async () => {
+  it('ignores weights of names that the dataset no longer has', async () => {
     const weights = await weightsOf(names(4), names(1));
     await rejects(assertWeightsKept(poolOf(names(4)), SERVED, weights, STEP), /of 4 names .* 1 have one now/);
   });
