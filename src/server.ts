@@ -141,7 +141,7 @@ async function warnOfOldKeys({ elasticsearch, registry }: Config, log: Logger): 
   }
 }
 
-/** Creates the registry, the app, what belongs to the process, and its servers, which do not listen yet. */
+/** Creates the registry, the app, the objects of the process, and its servers, which do not listen yet. */
 function createServers(
   env: NodeJS.ProcessEnv,
   config: Config,

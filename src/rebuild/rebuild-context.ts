@@ -11,7 +11,7 @@ import { aliasOf } from '../snapshot/index-names.js';
 import { RebuildLock } from './process/lock.js';
 import { StatusStore } from './process/status-store.js';
 
-/** A process's connections to Elasticsearch and Redis. No part of them belongs to one registry. */
+/** The connections of a process to Elasticsearch and Redis, which all registries share. */
 export interface Connections {
   /** Has the rights to read, and short timeouts. */
   reader: Client;
@@ -57,7 +57,7 @@ export async function connect(config: Config, log: Logger, withoutRedis: string)
   return { reader, client, pool, exportPool, redis, close };
 }
 
-/** Adds what belongs to the configured registry. Closing the result closes the connections. */
+/** Adds the objects of the configured registry. Closing the result closes the connections. */
 export function rebuildContextOf(connections: Connections, config: Config, log: Logger): RebuildContext {
   const { reader, redis } = connections;
   const { slug } = config.registry;

@@ -11,7 +11,7 @@ import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../util/log.js';
 
-/** What the registries of a process share. */
+/** Objects that the registries of a process share. */
 export interface Shared {
   connections: Connections;
   /** For the searches of clients. */
