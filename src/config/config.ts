@@ -184,7 +184,7 @@ export function withoutEmpty(env: Environment): Environment {
 
 /**
  * Parses the environment by a schema. An empty variable counts as absent.
- * @throws {ConfigError} with one line for each variable that is missing or malformed, which says what it must be.
+ * @throws {ConfigError} with one line for each missing or malformed variable, which states the expected value.
  */
 function read<T>(schema: z.ZodType<T>, env: Environment): T {
   const parsed = schema.safeParse(withoutEmpty(env));

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
-/** Where things are in a JSON document: `DATASET_JSON`. Paths are member names. */
+/** `DATASET_JSON`: the paths of values in a JSON document. A path is a list of member names. */
 export interface JsonPaths {
-  /** Of the array or map; empty for the document itself. */
+  /** Path of the array or map; empty for the document itself. */
   items: readonly string[];
-  /** In an item. Undefined: the item itself if it is a string, its key in a map. */
+  /** Path in an item. If undefined, the name is the item if it is a string, and its key in a map. */
   name?: readonly string[] | undefined;
   version?: readonly string[] | undefined;
   weight?: readonly string[] | undefined;
-  /** In the document: of the address of the next page, or of a token that is sent as a parameter of the query. */
+  /** Path in the document of the next page's address, or of a token that is sent as a query parameter. */
   next?: { path: readonly string[]; parameter?: string | undefined } | undefined;
 }
 

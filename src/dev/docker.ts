@@ -80,7 +80,7 @@ class ServiceContainer extends GenericContainer {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
     // Bound to loopback, because there is no password, unless Docker runs on another machine.
     const local = host === 'localhost' || host === LOOPBACK;
-    // It may have exited in the meantime.
+    // The container may have exited in the meantime.
     const kill = () => void this.#created?.kill().catch(() => undefined);
     signal.addEventListener('abort', kill);
     try {

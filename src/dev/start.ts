@@ -21,8 +21,8 @@ import { serveAndWatch } from './watch.js';
 import { describeFileError, findPaths } from './paths.js';
 
 /**
- * `npm start`: runs the whole service on a bare machine. Stops what it started on Ctrl-C, SIGTERM and
- * failures. `--watch` restarts the service, but not the engines, when a source changes.
+ * `npm start`: runs the whole service on a bare machine. On Ctrl-C, SIGTERM and failures, stops everything that it has
+ * started. `--watch` restarts the service, but not the engines, when a source changes.
  */
 
 const HEAP = '1g';

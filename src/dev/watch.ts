@@ -46,12 +46,15 @@ export async function serveAndWatch(env: NodeJS.ProcessEnv, signal: AbortSignal)
 /** Time of the last change of a source. Creating, renaming or deleting one changes its folder. */
 async function lastChange(): Promise<number> {
   const paths = ['', ...(await readdir(SOURCES, { recursive: true }))];
-  // One may be deleted meanwhile.
+  // A file may be deleted meanwhile.
   const files = await Promise.all(paths.map((path) => stat(SOURCES + path).catch(() => undefined)));
   return Math.max(...files.map((file) => file?.mtimeMs ?? 0));
 }
 
-/** Builds what has changed, without an abort, so that no output is incomplete. @returns whether the build succeeded. */
+/**
+ * Builds changed files. The build is not aborted, so that no output is incomplete. @returns whether the build
+ * succeeded.
+ */
 async function build(): Promise<boolean> {
   const [code] = (await once(spawn(process.execPath, [SETUP, '--build'], { stdio: 'inherit' }), 'exit')) as [
     number | null,

@@ -8,7 +8,7 @@ import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index
  */
 export type Action = estypes.IndicesUpdateAliasesAction;
 
-/** What a flip moves. */
+/** The indices of a flip. */
 export interface Flip {
   /** The index that is served; undefined before the first flip. */
   from: string | undefined;

@@ -29,7 +29,7 @@ export const validators = z.object({
   lastModified: z.string().optional(),
 });
 
-/** What a snapshot was built from, for operators and refreshes. */
+/** The inputs that a snapshot was built from, for operators and refreshes. */
 const builtFrom = z.object({
   /** The addresses of the dataset, without users, passwords and the values of queries. */
   addresses: z.array(z.string()),

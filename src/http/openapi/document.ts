@@ -16,7 +16,7 @@ export interface ResponseDescription {
   headers?: readonly HeaderName[];
 }
 
-/** The groups of operations, and what they are for. */
+/** The groups of operations, and their purposes. */
 const TAGS = {
   Search: 'Packages by a part of their name, by exact names, and by names that look alike.',
   Snapshot: 'All packages, page by page or as a file, and what has changed.',

@@ -9,7 +9,7 @@ interface ProblemType {
   title: string;
   /** The default text. */
   detail: string;
-  /** When it occurs, for the OpenAPI document. */
+  /** The condition of the problem, for the OpenAPI document. */
   description: string;
   headers: Readonly<Record<string, string>>;
 }

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import proxyAddr from 'proxy-addr';
 
-/** The absolute address of the service as the client of a request knows it, without a slash at the end. */
+/** The absolute address of the service, as the client of a request uses it, without a slash at the end. */
 export type PublicUrlReader = (request: IncomingMessage) => string;
 
 /**
- * Creates the function that determines the address of the service: `PUBLIC_URL`, else scheme and host as the headers of a
- * trusted proxy say, else of `Host`.
+ * Creates the function that determines the address of the service: `PUBLIC_URL`, else the scheme and host in the
+ * headers of a trusted proxy, else the host in `Host`.
  * @param publicUrl `PUBLIC_URL`
  * @param trustedProxies addresses and CIDR ranges, as in `TRUSTED_PROXIES`.
  */
@@ -27,7 +27,7 @@ export function publicUrlReader(
   };
 }
 
-/** The entry that the trusted proxy wrote: clients can send the ones before it. */
+/** The entry that the trusted proxy wrote: clients can forge earlier entries. */
 function lastOf(header: string | string[] | undefined): string | undefined {
   const last = header?.toString().split(',').at(-1)?.trim();
   return last === '' ? undefined : last;

@@ -5,13 +5,13 @@ import { Problem } from '../problems/problem.js';
 const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-/** More parameters than any endpoint accepts, such as 100 names. */
+/** Maximum number of parameters, more than any endpoint accepts: the largest number is 100 names. */
 const MAX_PARAMETERS = 128;
 
 /** Percent-encoded ASCII. */
 const ASCII_ESCAPE = /%([0-7][\da-f])/gi;
 
-/** The name of a `name=value` pair, as far as it is ASCII: the names of all parameters are. */
+/** The name of a `name=value` pair. Only ASCII is decoded, because the names of all parameters are ASCII. */
 function nameOf(pair: string): string {
   const end = pair.indexOf('=');
   const name = end === -1 ? pair : pair.slice(0, end);
@@ -19,7 +19,7 @@ function nameOf(pair: string): string {
   return name.replace(ASCII_ESCAPE, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }
 
-/** Decodes percent-encoded UTF-8. A `%` that encodes nothing stands for itself. @returns undefined for other bytes. */
+/** Decodes percent-encoded UTF-8. A `%` that encodes nothing is literal. @returns undefined for other bytes. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replace(/%(?![\da-f]{2})/gi, '%25'));
@@ -28,7 +28,10 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** Parsing replaces what is not UTF-8 by U+FFFD, which is also a legal character. @throws {Problem} 400 */
+/**
+ * Rejects bytes that are not UTF-8: the parser would replace them by U+FFFD, which is also a legal character. @throws
+ * {Problem} 400
+ */
 function assertUtf8(pairs: readonly string[]): void {
   if (decode(pairs.join('&')) !== undefined) return;
   for (const pair of pairs) {
@@ -38,22 +41,22 @@ function assertUtf8(pairs: readonly string[]): void {
   }
 }
 
-/** 400: the parameter `name` and what it must be. */
+/** 400, with the parameter `name` and the expected value. */
 export function invalidParameter(name: string, must: string): Problem {
   return new Problem('invalid_parameter', { detail: `${name} ${must}` });
 }
 
 /**
- * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain.
- * Only arrays may be repeated.
- * @throws {Problem} 400 that names the first parameter, and of an array the value, that is repeated, not UTF-8, or
+ * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain. Only arrays
+ * may be repeated.
+ * @throws {Problem} 400 with the name of the first parameter (in an array: the value) that is repeated, not UTF-8, or
  * rejected by the schema.
  */
 export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
   querystring: string,
 ): z.output<Schema> {
-  // Others cost next to nothing. A leading `?` is ignored (WHATWG).
+  // Parameters outside the schema cost almost nothing. A leading `?` is ignored (WHATWG).
   const pairs = querystring.replace(/^\?/, '').split('&');
   const known = pairs.filter((pair) => Object.hasOwn(schema.shape, nameOf(pair))).slice(0, MAX_PARAMETERS);
   assertUtf8(known);
@@ -73,7 +76,7 @@ export function parseParams<Schema extends z.ZodObject>(
   throw invalidParameter(oneOf(name, index, given.getAll(name).length), message);
 }
 
-/** The name of a parameter, and which of its values is meant, such as "name 38 of 100", if there are several. */
+/** The name of a parameter; if it has several values, also the position of the value, such as "name 38 of 100". */
 function oneOf(name: string, index: number | undefined, count: number): string {
   return index === undefined || count === 1 ? name : `${name} ${index + 1} of ${count}`;
 }

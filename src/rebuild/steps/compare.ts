@@ -59,7 +59,7 @@ export async function* compare(
     const last = isLast ? undefined : nameOf(entries.at(-1));
     // In flight while the old snapshot is read.
     if (last !== undefined) next = newPages.read(last, undefined);
-    // It is awaited in the next iteration. Its rejection must be handled even if this iteration fails first.
+    // The next iteration awaits this promise. A rejection must be handled even if this iteration fails first.
     next.catch(() => undefined);
     const block = new Block(entries, keyOf, hasPackageNo);
     for (let from = after; ;) {
