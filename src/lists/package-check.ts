@@ -114,7 +114,7 @@ export class PackageCheck {
       else url += part;
     }
     assertLength(url, 'url made from PACKAGE_URL_TEMPLATE', MAX_URL_BYTES);
-    if (HAS_DOT_SEGMENT.test(url)) {
+    if (url.includes('/.') && HAS_DOT_SEGMENT.test(url)) {
       throw new BadRowError(
         `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(url)}`,
       );

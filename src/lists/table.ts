@@ -156,11 +156,12 @@ export class Table {
 
   /** The last text of a name. */
   lastOf(address: number): string | undefined {
-    return this.textsOf(address).next().value ?? undefined;
+    const text = this.#read(address + LINK);
+    return text === NONE ? undefined : this.#textAt(text, TEXT_BYTES);
   }
 
   /** All texts of a name, the last one first. */
-  *textsOf(address: number): Generator<string, undefined> {
+  *textsOf(address: number): Generator<string> {
     for (let text = this.#read(address + LINK); text !== NONE; text = this.#read(text + LINK)) {
       yield this.#textAt(text, TEXT_BYTES);
     }
