@@ -30,6 +30,7 @@ export interface Validators {
 
 /** Headers in addition to the usual ones. */
 export interface HttpOptions {
+  /** Validators of the served dataset. */
   known?: Validators | undefined;
   authorization?: Authorization | undefined;
   headers?: OutgoingHttpHeaders | undefined;
@@ -41,10 +42,8 @@ export interface DatasetOrigin {
   body: Readable;
   /** `Last-Modified` of an HTTP response; invalid if it is missing or malformed. */
   lastModified?: Date;
-  /** Modification time of a local file. */
-  fileTime?: Date;
-  /** `Date` of an HTTP response; invalid if it is missing or malformed. */
-  date?: Date;
+  /** Modification time of a local file, or `Date` of an HTTP response; invalid if it is missing or malformed. */
+  date: Date;
   /** The address that responded, after redirects. */
   address: string;
   /** `Link` of an HTTP response. */
@@ -52,7 +51,7 @@ export interface DatasetOrigin {
   /** Announced size; undefined if the origin sent none, or is a device. */
   bytes: number | undefined;
   /** Undefined if the origin sent none. */
-  validators: Validators | undefined;
+  validators?: Validators | undefined;
   /** Called after a local file was read. @throws {DatasetError} if the file was changed meanwhile. */
   assertUnchanged?: () => Promise<void>;
 }
@@ -69,20 +68,13 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
     if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') throw cause;
     throw new DatasetError(`there is no file at the path of ${what}`, { cause });
   });
-  if (found.isDirectory()) {
-    const cause = new Error(path);
-    throw new DatasetError(`the path of ${what} is a folder: name the file in it`, {
-      cause,
-    });
-  }
   // Opening a pipe that has no writer blocks a thread of the process forever.
-  if (found.isFIFO()) {
-    throw new DatasetError(`the path of ${what} is a pipe: name a file`, {
-      cause: new Error(path),
-    });
+  if (found.isDirectory() || found.isFIFO()) {
+    const kind = found.isFIFO() ? 'a pipe: name a file' : 'a folder: name the file in it';
+    throw new DatasetError(`the path of ${what} is ${kind}`, { cause: new Error(path) });
   }
   const file = await open(path);
-  const { mtime: fileTime, mtimeMs, size } = await file.stat();
+  const { mtime: date, mtimeMs, size } = await file.stat();
   const body = file.createReadStream({ autoClose: false });
   // The consumer gets the error when it reads; an earlier one must not end the process.
   body.on('error', () => undefined);
@@ -94,14 +86,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
       throw new DatasetError(`the file at the path of ${what} changed while it was read`);
     }
   };
-  return {
-    body,
-    address: url,
-    fileTime,
-    bytes: found.isFile() ? size : undefined,
-    validators: undefined,
-    assertUnchanged,
-  };
+  return { body, address: url, date, bytes: found.isFile() ? size : undefined, assertUnchanged };
 }
 
 /**

@@ -5,8 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError, describeFailure, UnavailableError } from '../dataset-error.js';
 import { firstPlausibleDate, gzipDate } from '../dates.js';
-import type { Authorization } from '../http-request.js';
-import { openFile, openHttp, type DatasetOrigin, type Validators } from '../origin.js';
+import { openFile, openHttp, type DatasetOrigin, type HttpOptions, type Validators } from '../origin.js';
 import { chunksOf, limitByFreeSpace, openTemporaryFile } from '../temporary-file.js';
 import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
@@ -29,11 +28,8 @@ export class UnchangedError extends Error {
 /** A document was not received to its end. */
 export class InterruptedError extends UnavailableError {}
 
-export interface DocumentsOptions {
+export interface DocumentsOptions extends Omit<HttpOptions, 'headers'> {
   transfer: Transfer;
-  /** Validators of the served dataset. */
-  known?: Validators | undefined;
-  authorization?: Authorization | undefined;
   /** Maximum size of all documents together, and of their text, in bytes. */
   maxBytes: number;
   /** Free space reserved for others, in bytes. */
@@ -47,8 +43,6 @@ export interface DocumentsOptions {
 /** Sizes of all documents of a list together, so far. */
 type Sizes = Record<'bytes' | 'textBytes', number>;
 
-type Limits = Pick<DocumentsOptions, 'transfer' | 'maxBytes'>;
-
 /** A document that is being transferred. It can be read once. */
 export class Document {
   readonly #hash = createHash('sha256');
@@ -57,9 +51,9 @@ export class Document {
   statedDate: Date | undefined;
 
   constructor(
-    private readonly origin: DatasetOrigin,
-    private readonly options: Limits,
-    private readonly sizes: Sizes = { bytes: 0, textBytes: 0 },
+    readonly origin: DatasetOrigin,
+    private readonly options: DocumentsOptions,
+    private readonly sizes: Sizes,
   ) {}
 
   /** Its address, after redirects. */
@@ -74,8 +68,8 @@ export class Document {
 
   /** When it was made; undefined if it is unknown. */
   get takenAt(): Date | undefined {
-    const { lastModified, fileTime, date } = this.origin;
-    return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, fileTime, date);
+    const { lastModified, date } = this.origin;
+    return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, date);
   }
 
   /** SHA-256 of its bytes as they are sent, in hexadecimal, after they were read. */
@@ -112,7 +106,6 @@ export class Document {
 /** The documents of a list: one, or pages, or several files. They are opened one after the other. */
 export class Documents {
   #opened = 0;
-  #origin: DatasetOrigin | undefined;
   #document: Document | undefined;
   #newest: Date | undefined;
   #place = '';
@@ -142,7 +135,7 @@ export class Documents {
 
   /** Undefined if the origin sent none, or there were several documents: any of them may change. */
   get validators(): Validators | undefined {
-    return this.#opened === 1 ? this.#origin?.validators : undefined;
+    return this.#opened === 1 ? this.#document?.origin.validators : undefined;
   }
 
   /**
@@ -151,29 +144,16 @@ export class Documents {
    */
   async open(url = this.urls[0], place = '', headers?: OutgoingHttpHeaders): Promise<Document> {
     this.#place = place;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#open(url, headers);
-      } catch (error) {
-        await this.#pauseAfter(error, attempt);
-      }
-    }
+    const opened = await this.#retry(UnavailableError, () => [this.#open(url, headers)]).next();
+    return opened.value as Document;
   }
 
   /**
    * Reads a document, and again if its transfer is interrupted.
    * @param read must not yield again what it has yielded before, unless that makes no difference.
    */
-  async *reread<T>(read: () => AsyncIterable<T>): AsyncGenerator<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        yield* read();
-        return;
-      } catch (error) {
-        if (!(error instanceof InterruptedError)) throw error;
-        await this.#pauseAfter(error, attempt);
-      }
-    }
+  reread<T>(read: () => AsyncIterable<T>): AsyncGenerator<T> {
+    return this.#retry(InterruptedError, read);
   }
 
   /** Stores a document, as it is sent, in a file that disappears when it is closed. */
@@ -222,44 +202,55 @@ export class Documents {
   /** Ends the transfer of the last document. What is yielded from now on is the whole list. */
   close(): void {
     this.#place = '';
-    this.#origin?.body.destroy();
+    this.#document?.origin.body.destroy();
   }
 
   async #open(url: string, headers?: OutgoingHttpHeaders): Promise<Document> {
-    this.#origin?.body.destroy();
+    this.#document?.origin.body.destroy();
     this.#newest = this.takenAt;
-    const { transfer, known, authorization, maxBytes, what } = this.options;
+    const { transfer, maxBytes, what } = this.options;
     const isLocal = url.startsWith('file:');
+    let origin: DatasetOrigin | undefined;
     try {
-      this.#origin = isLocal
+      origin = isLocal
         ? await openFile(url, what)
-        : await openHttp(url, transfer, { known, authorization, headers });
+        : await openHttp(url, transfer, { ...this.options, headers });
     } catch (error) {
       if (isLocal || transfer.signal.aborted || error instanceof DatasetError) throw error;
       throw new UnavailableError(describeFailure(error as Error), undefined, { cause: error });
     }
-    if (this.#origin === undefined) throw new UnchangedError('the document has not changed');
-    if ((this.#origin.bytes ?? 0) > maxBytes) throw tooLarge(maxBytes);
+    if (origin === undefined) throw new UnchangedError('the document has not changed');
     this.#opened++;
-    this.#document = new Document(this.#origin, this.options, this.#sizes);
+    this.#document = new Document(origin, this.options, this.#sizes);
+    if ((origin.bytes ?? 0) > maxBytes) throw tooLarge(maxBytes);
     return this.#document;
   }
 
-  /** @throws the error if another attempt is useless. */
-  async #pauseAfter(error: unknown, attempt: number): Promise<void> {
-    if (!(error instanceof UnavailableError) || attempt === ATTEMPTS) throw error;
-    const { retryAfterSeconds = 0 } = error;
-    if (retryAfterSeconds > MAX_RETRY_AFTER_SECONDS) throw error;
-    const { transfer, pauseMs = PAUSE_MS } = this.options;
-    const ms = Math.max(retryAfterSeconds * 1000, pauseMs * 2 ** (attempt - 1));
-    await pause(ms, undefined, { signal: transfer.signal });
+  /** Yields what `read` does, and calls it again after an error of this kind, unless another attempt is useless. */
+  async *#retry<T>(
+    kind: typeof UnavailableError,
+    read: () => AsyncIterable<T> | Iterable<Promise<T>>,
+  ): AsyncGenerator<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        yield* read();
+        return;
+      } catch (error) {
+        if (!(error instanceof kind) || attempt === ATTEMPTS) throw error;
+        const { retryAfterSeconds = 0 } = error;
+        if (retryAfterSeconds > MAX_RETRY_AFTER_SECONDS) throw error;
+        const { transfer, pauseMs = PAUSE_MS } = this.options;
+        const ms = Math.max(retryAfterSeconds * 1000, pauseMs * 2 ** (attempt - 1));
+        await pause(ms, undefined, { signal: transfer.signal });
+      }
+    }
   }
 }
 
 /** Passes chunks on. @throws {DatasetError} if they are too large. @throws the reason of the signal if it aborts. */
 async function* limited(
   chunks: AsyncIterable<Buffer>,
-  { maxBytes, transfer }: Limits,
+  { maxBytes, transfer }: DocumentsOptions,
   sizes: Sizes = { bytes: 0, textBytes: 0 },
   what: keyof Sizes = 'textBytes',
 ): AsyncGenerator<Buffer> {

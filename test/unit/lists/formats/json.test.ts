@@ -95,16 +95,17 @@ describe('The format json', () => {
 
   it('may have as many pages as allowed, and is rejected at the next one', async () => {
     const transfer = { windowMs: 60_000, signal: new AbortController().signal };
+    const options = { transfer, maxBytes: 1000, reservedBytes: 0 };
     let opened = 0;
     /** Pages without a server. */
     class Pages extends Documents {
       override open(url: string): Promise<Document> {
         const body = Readable.from([Buffer.from(`{"i":["${++opened}"],"next":"?${opened}"}`)]);
-        const origin = { body, address: url, bytes: undefined, validators: undefined };
-        return Promise.resolve(new Document(origin, { transfer, maxBytes: 1000 }));
+        const origin = { body, address: url, bytes: undefined, date: new Date() };
+        return Promise.resolve(new Document(origin, options, { bytes: 0, textBytes: 0 }));
       }
     }
-    const pages = new Pages(['http://127.0.0.1/list'], { transfer, maxBytes: 1000, reservedBytes: 0 });
+    const pages = new Pages(['http://127.0.0.1/list'], options);
     const read = async () => {
       const items = jsonFormat(1000).read(pages, { jsonPaths: next, packageUrlTemplate: undefined });
       for await (const batch of items) expect(batch.length).to.be.at.most(1);
