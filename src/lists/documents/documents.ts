@@ -151,8 +151,9 @@ export class Documents {
   /**
    * Reads a document, and again if its transfer is interrupted.
    * @param read must not yield again what it has yielded before, unless that makes no difference.
+   * @returns what it returns.
    */
-  reread<T>(read: () => AsyncIterable<T>): AsyncGenerator<T> {
+  reread<T, R>(read: () => AsyncGenerator<T, R>): AsyncGenerator<T, R> {
     return this.#retry(InterruptedError, read);
   }
 
@@ -227,14 +228,13 @@ export class Documents {
   }
 
   /** Yields what `read` does, and calls it again after an error of this kind, unless another attempt is useless. */
-  async *#retry<T>(
+  async *#retry<T, R>(
     kind: typeof UnavailableError,
-    read: () => AsyncIterable<T> | Iterable<Promise<T>>,
-  ): AsyncGenerator<T> {
+    read: () => AsyncIterable<T, R> | Iterable<Promise<T>, R>,
+  ): AsyncGenerator<T, R> {
     for (let attempt = 1; ; attempt++) {
       try {
-        yield* read();
-        return;
+        return yield* read();
       } catch (error) {
         if (!(error instanceof kind) || attempt === ATTEMPTS) throw error;
         const { retryAfterSeconds = 0 } = error;

@@ -16,6 +16,9 @@ const REPEATED_PAGE = 'the next page is one that was read before: check `next` i
 const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
 
+/** Paths that matched no item so far. */
+type Absent = Set<'version' | 'weight'>;
+
 /** @param maxPages maximum number of pages; tests use a lower maximum than `json`. */
 export function jsonFormat(maxPages: number): Format {
   return {
@@ -23,19 +26,14 @@ export function jsonFormat(maxPages: number): Format {
     replaces: () => true,
     async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
       const pages = await Table.create();
-      /** Paths that matched no item so far. */
-      const absent = new Set(['version', 'weight'].filter((key) => key in paths) as ('version' | 'weight')[]);
-      const following: { url: string | undefined } = { url: documents.urls[0] };
-      for (let page = 1; following.url !== undefined; page++) {
-        const { url } = following;
+      const absent: Absent = new Set((['version', 'weight'] as const).filter((key) => key in paths));
+      let next: string | undefined = documents.urls[0];
+      for (let page = 1; next !== undefined; page++) {
+        const url: string = next;
         if (pages.find(url) !== 0) throw new DatasetError(REPEATED_PAGE);
         pages.add(url);
         if (page > maxPages) throw new DatasetError(`there are more than ${maxPages} pages`);
-        const read = () => readPage(documents, url, page, paths, (next) => (following.url = next));
-        for await (const items of documents.reread(read)) {
-          for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
-          yield items;
-        }
+        next = yield* documents.reread(() => readPage(documents, url, page, paths, absent));
       }
       documents.close();
       for (const key of absent) {
@@ -52,36 +50,33 @@ export function jsonFormat(maxPages: number): Format {
  */
 export const json = jsonFormat(MAX_PAGES);
 
-/** Reads the items of a page. @param onEnd called with the address of the next page, if there is one. */
+/** Reads the items of a page. @returns the address of the next page, if there is one. */
 async function* readPage(
   documents: Documents,
   url: string,
   page: number,
   paths: JsonPaths,
-  onEnd: (next: string | undefined) => void,
-): AsyncGenerator<ListedPackage[]> {
+  absent: Absent,
+): AsyncGenerator<ListedPackage[], string | undefined> {
   const document = await documents.open(url, `page ${page}`, JSON_HEADERS);
   const parent = paths.items.join('.');
   const nextPath = paths.next?.path.join('.');
-  const wanted = [...paths.items, '*'].join('.');
   const containers: Containers = new Map();
   let next: unknown;
-  for await (const members of readJson(
-    document.text(),
-    nextPath === undefined ? [wanted] : [wanted, nextPath],
-    containers,
-  )) {
+  const wanted = [[...paths.items, '*'].join('.'), ...(nextPath === undefined ? [] : [nextPath])];
+  for await (const members of readJson(document.text(), wanted, containers)) {
     const items: ListedPackage[] = [];
     for (const member of members) {
-      const path = [member.parent, member.key].filter((part) => part !== '').join('.');
+      const path = member.parent === '' ? `${member.key}` : `${member.parent}.${member.key}`;
       if (path === nextPath) next = member.value;
       else if (member.parent === parent) items.push(toPackage(member, paths));
     }
+    for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
     yield items;
   }
   if (!containers.has(parent))
     throw new DatasetError(`expected an array or map at \`${parent}\` (DATASET_JSON)`);
-  onEnd(nextPage(documents, document, url, paths, next));
+  return nextPage(documents, document, url, paths, next);
 }
 
 /** @throws {DatasetError} if the items of a list are objects, which need a path. */
