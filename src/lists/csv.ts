@@ -39,13 +39,18 @@ export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<Cs
 
 /** Joins lines to records, and rejects those whose errors csv-stream's parser does not detect. */
 class RecordReader {
-  readonly #fields = new FieldParser();
+  readonly #fields: string[] = [];
+  readonly #parser = new Parser({ columns: [], enclosedChar: '"', escapeChar: '"' });
   readonly #records: CsvRecord[] = [];
   /** Number of lines read. */
   #line = 0;
   /** The lines so far of a record whose quoted field is still open, each with its line feed. Empty if there is none. */
   #open = '';
   #openLine = 0;
+
+  constructor() {
+    this.#parser.on('column', (_name, text: string) => this.#fields.push(text));
+  }
 
   /** @returns the records that end within these lines. */
   read({ texts, invalid, isOpen }: Lines): CsvRecord[] {
@@ -86,9 +91,12 @@ class RecordReader {
     const text = this.#open === '' ? line : `"${line}`;
     this.#open += `${line}\n`;
     if (COMPLETE.test(text)) {
-      const record = withoutReturn(this.#open.slice(0, -1));
+      // The parser strips a carriage return at the end of a line, even within a quoted field. The empty field
+      // after the last comma prevents that.
+      this.#parser.parse(`${withoutReturn(this.#open.slice(0, -1))},\n`);
       this.#open = '';
-      this.#records.push({ line: this.#openLine, fields: this.#fields.parse(record) });
+      this.#fields.pop();
+      this.#records.push({ line: this.#openLine, fields: this.#fields.splice(0) });
     } else if (!OPEN.test(text)) {
       this.#giveUpOpen('bad quoting');
     } else if (this.#line - this.#openLine + 1 >= MAX_RECORD_LINES || this.#open.length > MAX_LINE_BYTES) {
@@ -121,23 +129,4 @@ class RecordReader {
 
 function withoutReturn(line: string): string {
   return line.endsWith('\r') ? line.slice(0, -1) : line;
-}
-
-/** csv-stream's parser, as a function of one record. */
-class FieldParser {
-  readonly #fields: string[] = [];
-  readonly #parser = new Parser({ columns: [], enclosedChar: '"', escapeChar: '"' });
-
-  constructor() {
-    this.#parser.on('column', (_name, text: string) => this.#fields.push(text));
-  }
-
-  /** @param record well quoted, without its line end. */
-  parse(record: string): string[] {
-    // The parser strips a carriage return at the end of a line, even within a quoted field. The empty field
-    // after the last comma prevents that.
-    this.#parser.parse(`${record},\n`);
-    this.#fields.pop();
-    return this.#fields.splice(0);
-  }
 }

@@ -15,9 +15,6 @@ import { Table } from './table.js';
 /** The document, in reasons. */
 const WEIGHTS = 'WEIGHTS_URL';
 
-/** How many bytes are searched for the first character. */
-const START_BYTES = 1024;
-
 /** Maximum number of names, the same as of a dataset. */
 const MAX_NAMES = 10_000_000;
 
@@ -119,7 +116,7 @@ async function* rowsOf(
   source: AsyncIterable<Buffer>,
   columns: WeightsColumns,
 ): AsyncGenerator<(Row | BadItem)[]> {
-  const { start, chunks } = await peek(source, START_BYTES);
+  const { start, chunks } = await peek(source);
   if (!/^\s*[{[]/.test(start.toString())) {
     const indexes = (header: string[]) => [indexIn(header, columns.name), indexIn(header, columns.weight)];
     for await (const rows of readColumns(chunks, indexes)) {

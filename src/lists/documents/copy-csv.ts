@@ -29,9 +29,8 @@ export class CopyReader {
   /** The record that is being read, and which of its fields. */
   #record: string[] = [];
   #field = 0;
-  /** The pieces of that field, if it is wanted, and their size: each doubled quote is a piece. */
-  #pieces: Buffer[] = [];
-  #bytes = 0;
+  /** That field so far, if it is wanted: a character stands for each byte. */
+  #value = '';
   #isQuoted = false;
   #isInvalid = false;
   /** Whether the last byte was a quote that ended a quoted text. Another one makes both a quote in the text. */
@@ -60,7 +59,7 @@ export class CopyReader {
   /** @throws {DatasetError} if the file ends within a record. */
   end(): void {
     if (this.#count === 0) throw new DatasetError('expected a header');
-    if (this.#isQuoted || this.#field > 0 || this.#pieces.length > 0) {
+    if (this.#isQuoted || this.#field > 0 || this.#value !== '') {
       throw new DatasetError(`record ${this.#count + 1}: cut off`);
     }
   }
@@ -68,9 +67,8 @@ export class CopyReader {
   #add(text: Buffer): void {
     this.#isAfterQuote = false;
     if (this.#width !== undefined && this.#indexes[this.#field] === undefined) return;
-    this.#pieces.push(text);
-    this.#bytes += text.length;
-    if (this.#bytes > MAX_VALUE_BYTES)
+    this.#value += text.toString('latin1');
+    if (this.#value.length > MAX_VALUE_BYTES)
       throw new DatasetError(`record ${this.#count + 1}: longer than ${MAX_VALUE_BYTES} bytes`);
   }
 
@@ -89,11 +87,10 @@ export class CopyReader {
   #endField(): void {
     const index = this.#width === undefined ? this.#field : this.#indexes[this.#field];
     if (index !== undefined) {
-      const bytes = Buffer.concat(this.#pieces);
+      const bytes = Buffer.from(this.#value, 'latin1');
       this.#isInvalid ||= !isUtf8(bytes);
       this.#record[index] = bytes.toString();
-      this.#pieces = [];
-      this.#bytes = 0;
+      this.#value = '';
     }
     this.#field++;
   }

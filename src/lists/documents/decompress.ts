@@ -12,8 +12,8 @@ const XZ_FAILURES = new Map([
   ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
   ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
 ]);
-/** Bytes that tell documents apart. */
-const START_BYTES = XZ.length;
+/** Bytes at the beginning of a document that tell formats apart: white space may come first. */
+const START_BYTES = 1024;
 /** First bytes of other formats, in hexadecimal, and the reason for the operator. UTF-16 may have no byte order mark. */
 const OTHER_FORMATS: [start: RegExp, reason: string][] = [
   [/^(504b0304|d0cf11e0)/, 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
@@ -28,27 +28,26 @@ const OTHER_FORMATS: [start: RegExp, reason: string][] = [
  * @throws {DatasetError} if it is damaged or truncated, compressed twice, or something else that cannot be read.
  */
 export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const { start, chunks } = await peek(source, START_BYTES);
+  const { start, chunks } = await peek(source);
   const text = isGzip(start) ? gunzip(chunks) : isXz(start) ? unxz(chunks) : undefined;
   if (text === undefined) {
     assertReadable(start);
     yield* chunks;
     return;
   }
-  const inner = await peek(text, START_BYTES);
+  const inner = await peek(text);
   if (isGzip(inner.start) || isXz(inner.start)) throw new DatasetError('the document is compressed twice');
   assertReadable(inner.start);
   yield* inner.chunks;
 }
 
-/** The first bytes of a source, fewer only if it has fewer, and the whole source. */
+/** The first KiB of a source, less only if it has less, and the whole source. */
 export async function peek(
   source: AsyncIterable<Buffer>,
-  bytes: number,
 ): Promise<{ start: Buffer; chunks: AsyncIterable<Buffer> }> {
   const iterator = source[Symbol.asyncIterator]();
   let start: Buffer = Buffer.alloc(0);
-  while (start.length < bytes) {
+  while (start.length < START_BYTES) {
     const next = await iterator.next();
     if (next.done === true) break;
     start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
@@ -70,7 +69,7 @@ function isXz(start: Buffer): boolean {
 }
 
 function assertReadable(start: Buffer): void {
-  const bytes = start.toString('hex', 0, START_BYTES);
+  const bytes = start.toString('hex', 0, 8);
   const [, reason] = OTHER_FORMATS.find(([format]) => format.test(bytes)) ?? [];
   if (reason !== undefined) throw new DatasetError(reason);
 }

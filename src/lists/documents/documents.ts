@@ -17,9 +17,6 @@ const PAUSE_MS = 1000;
 /** An origin that asks for a longer pause, in seconds, is not waited for: the next refresh asks again. */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
-/** Bytes of a gzip header up to the end of its date. */
-const GZIP_DATE_BYTES = 8;
-
 /** The only document is the known one, by its validators. */
 export class UnchangedError extends Error {
   override readonly name = 'UnchangedError';
@@ -82,7 +79,7 @@ export class Document {
     const { transfer } = this.options;
     const source = enforceMinimumRate(this.origin.body, transfer);
     try {
-      const { start, chunks } = await peek(source, GZIP_DATE_BYTES);
+      const { start, chunks } = await peek(source);
       this.#gzipDate = gzipDate(start);
       for await (const chunk of limited(chunks, this.options, this.sizes, 'bytes')) {
         this.#hash.update(chunk);

@@ -24,7 +24,7 @@ export const csv: Format = {
   place: line,
   async *read(documents: Documents, { packageUrlTemplate }: ReadOptions): AsyncGenerator<Item[]> {
     const document = await documents.open();
-    const { start, chunks } = await peek(document.text(), 2);
+    const { start, chunks } = await peek(document.text());
     if (IS_JSON.test(start.toString('latin1', 0, 2)))
       throw new DatasetError('this is JSON: set DATASET_FORMAT to the format of the list');
     const found = { header: 0, rows: 0 };

@@ -2,7 +2,7 @@ import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Document, Documents } from '../documents/documents.js';
 import { readWholeLines } from '../documents/lines.js';
-import { compareVersions } from './debian-version.js';
+import { compareDebianVersions } from './versions.js';
 import { line, type Format, type Item } from './format.js';
 
 /** The two needed fields. Names of fields have any case. A line that continues a field begins with white space. */
@@ -19,7 +19,7 @@ const LINE = /^([^\s:]+:|[ \t])/;
  */
 export const debian: Format = {
   place: line,
-  replaces: (later, earlier) => compareVersions(later, earlier) > 0,
+  replaces: (later, earlier) => compareDebianVersions(later, earlier) > 0,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     /** An index of a component without packages is empty. */
     let hasStanzas = false;

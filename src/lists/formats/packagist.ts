@@ -18,8 +18,8 @@ const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url'
 
 /** The content of a document of a repository. */
 interface Found {
-  /** The complete list of names. Undefined if there is no such list, or it is empty. */
-  complete: Table | undefined;
+  /** The complete list of names; empty if there is no such list. */
+  complete: Table;
   list: string | undefined;
   includes: string[];
   lazy: string[];
@@ -41,7 +41,7 @@ export const packagist: Format = {
     const root = await documents.open(documents.urls[0], '', JSON_HEADERS);
     const found = await readRepository(root, partial);
     yield found.bad;
-    if (found.complete !== undefined) yield* packagesOf(found.complete);
+    if (found.complete.size > 0) yield* packagesOf(found.complete);
     else if (found.list !== undefined) yield* readList(documents, root, found.list);
     else {
       yield* follow(documents, root, found.includes, partial);
@@ -65,7 +65,7 @@ async function* readList(documents: Documents, root: Document, reference: string
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
   const { complete, bad } = await readRepository(document, await Table.create());
-  if (complete === undefined) throw new DatasetError('expected names in `packageNames`');
+  if (complete.size === 0) throw new DatasetError('expected names in `packageNames`');
   yield bad;
   yield* packagesOf(complete);
 }
@@ -91,15 +91,12 @@ async function* follow(
 
 /** @param partial receives the names in `packages` and `providers`. */
 async function readRepository(document: Document, partial: Table): Promise<Found> {
-  const found: Found = { complete: undefined, list: undefined, includes: [], lazy: [], bad: [] };
+  const complete = await Table.create();
+  const found: Found = { complete, list: undefined, includes: [], lazy: [], bad: [] };
   const containers: Containers = new Map();
   const lists = [...COMPLETE, ...PARTIAL, ...INCLUDES];
-  const complete = await Table.create();
-  for await (const members of readJson(
-    document.text(),
-    [...lists.map((name) => `${name}.*`), 'list', ...LAZY],
-    containers,
-  )) {
+  const paths = [...lists.map((name) => `${name}.*`), 'list', ...LAZY];
+  for await (const members of readJson(document.text(), paths, containers)) {
     for (const { parent, key, value, isLossy = false } of members) {
       const add = (names: Table, name: unknown) => {
         if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) names.add(name);
@@ -114,7 +111,6 @@ async function readRepository(document: Document, partial: Table): Promise<Found
     }
     if (found.bad.length > MAX_BAD) throw new DatasetError(`more than ${MAX_BAD} names are none`);
   }
-  if (complete.size > 0) found.complete = complete;
   const isRepository =
     lists.some((name) => containers.has(name)) || found.list !== undefined || found.lazy.length > 0;
   if (!isRepository)

@@ -18,9 +18,6 @@ const MAX_DEPTH = 1000;
 const MAX_TAG = 2 ** 20;
 const MAX_TEXT = 1024;
 
-/** Number of bytes that are searched for the first character. */
-const START_BYTES = 1024;
-
 /**
  * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are
  * equal after normalisation (PEP 503) are one project, in its first spelling. Some servers reject requests that accept
@@ -31,7 +28,7 @@ export const pypi: Format = {
   place: (at) => (typeof at === 'number' ? `projects[${at}]` : at),
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', HEADERS);
-    const { start, chunks } = await peek(document.text(), START_BYTES);
+    const { start, chunks } = await peek(document.text());
     const projects = await Table.create();
     const isNew = ({ name }: ListedPackage) => {
       const { size } = projects;

@@ -5,7 +5,7 @@ import { peek } from '../documents/decompress.js';
 import { NOT_UTF8, readWholeLines } from '../documents/lines.js';
 import { Table } from '../table.js';
 import { line, type Format, type Item } from './format.js';
-import { compareVersions, isPrerelease } from './rubygems-version.js';
+import { compareGemVersions, isPrerelease } from './versions.js';
 
 /** `version[-platform]`; a leading hyphen withdraws the version. A version begins with a digit. */
 const VERSION = /^-?\d[^\s,]{0,300}$/;
@@ -13,8 +13,7 @@ const VERSION = /^-?\d[^\s,]{0,300}$/;
 /** Such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
 const METADATA = /^[^\s:]+:/;
 
-/** Maximum size of the lines before `---`, which are ignored and may be absent. */
-const HEAD_BYTES = 1024;
+/** The end of the lines that are ignored and may be absent. */
 const HEAD_END = /^---\s*$/m;
 
 /** Maximum size of the versions of a gem and of the rest of a line: a hundred times the largest real one. */
@@ -30,7 +29,7 @@ export const rubygems: Format = {
   place: line,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', { 'Accept-Encoding': 'gzip' });
-    const { start, chunks } = await peek(document.text(), HEAD_BYTES);
+    const { start, chunks } = await peek(document.text());
     const hasHead = HEAD_END.test(start.toString());
     let isHead = hasHead;
     const gems = await Table.create();
@@ -92,7 +91,7 @@ function highest(lines: readonly string[]): string | undefined {
   const versions = [...left].map((version) => version.replace(/-.*$/, ''));
   const releases = versions.filter((version) => !isPrerelease(version));
   return (releases.length > 0 ? releases : versions).reduce<string | undefined>(
-    (best, version) => (best === undefined || compareVersions(version, best) > 0 ? version : best),
+    (best, version) => (best === undefined || compareGemVersions(version, best) > 0 ? version : best),
     undefined,
   );
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { compareVersions } from '../../../../src/lists/formats/rubygems-version.js';
+import { compareGemVersions } from '../../../../src/lists/formats/versions.js';
 import { convert, useListServer } from '../../../support/list-server.js';
 
 describe('The format rubygems', () => {
@@ -11,14 +11,14 @@ describe('The format rubygems', () => {
     const ascending = ['0.a', '0.0.1', '1.a', '1.0.a.2', '1.0.a10', '1.0.b', '1.0.b.1', '1.0.pre', '1.0.rc1', '1', '1.0.1.a', '1.0.1', '1.2', '1.10', '2.0.0.20240101', '10.0', '99999999999999999999.1']; // prettier-ignore
     for (const [i, lower] of ascending.entries())
       for (const [j, higher] of ascending.entries())
-        expect(Math.sign(compareVersions(lower, higher)), `${lower} ${higher}`).to.equal(Math.sign(i - j));
+        expect(Math.sign(compareGemVersions(lower, higher)), `${lower} ${higher}`).to.equal(Math.sign(i - j));
     for (const [a, b] of [
       ['1', '1.0.0'],
       ['1.0.a', '1.a'],
       ['1.a.0', '1.a'],
       ['01.2', '1.2'],
     ] as const)
-      expect(compareVersions(a, b), `${a} ${b}`).to.equal(0);
+      expect(compareGemVersions(a, b), `${a} ${b}`).to.equal(0);
   });
 
   it('takes the highest release, else the highest prerelease, without its platform', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { compareVersions } from '../../../../src/lists/formats/debian-version.js';
+import { compareDebianVersions } from '../../../../src/lists/formats/versions.js';
 
-describe('compareVersions', () => {
+describe('compareDebianVersions', () => {
   // Each order is that of `dpkg --compare-versions`.
   for (const ascending of [
     '1.0~~ < 1.0~~a < 1.0~ < 1.0~rc1 < 1.0 < 1.0a < 1.0+b1 < 1.0.1',
@@ -17,8 +17,8 @@ describe('compareVersions', () => {
       const versions = ascending.split(' < ');
       for (const [i, lower] of versions.entries()) {
         for (const higher of versions.slice(i + 1)) {
-          expect(compareVersions(lower, higher), `${lower} < ${higher}`).to.be.lessThan(0);
-          expect(compareVersions(higher, lower), `${higher} > ${lower}`).to.be.greaterThan(0);
+          expect(compareDebianVersions(lower, higher), `${lower} < ${higher}`).to.be.lessThan(0);
+          expect(compareDebianVersions(higher, lower), `${higher} > ${lower}`).to.be.greaterThan(0);
         }
       }
     });
@@ -27,7 +27,7 @@ describe('compareVersions', () => {
   it('considers versions equal that differ only in zeros', () => {
     for (const pair of ['1.0 1.0', '1.0 1.0-0', '1.0 0:1.0', '1.02-3 1.2-03', '1.a 1.a0']) {
       const [a = '', b = ''] = pair.split(' ');
-      expect(compareVersions(a, b), pair).to.equal(0);
+      expect(compareDebianVersions(a, b), pair).to.equal(0);
     }
   });
 });

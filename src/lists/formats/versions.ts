@@ -1,0 +1,70 @@
+/** Of a version: a number, or a word, which is lower than any number. */
+type Part = bigint | string;
+
+/**
+ * Compares two versions of Debian packages (`[epoch:]upstream[-revision]`) as dpkg does; deb-version(7) describes the
+ * order.
+ * @returns a negative number if `a` is lower, a positive one if it is higher, 0 if they are equal, such as 1.0 and 1.0-0.
+ */
+export function compareDebianVersions(a: string, b: string): number {
+  const right = debianParts(b);
+  return debianParts(a).reduce((order, parts, i) => order || compareParts(parts, right[i] ?? []), 0);
+}
+
+/** The epoch, which ends at the first colon, the upstream version, and the revision, which begins after the last hyphen. */
+function debianParts(version: string): Part[][] {
+  const colon = version.indexOf(':');
+  const rest = version.slice(colon + 1);
+  const hyphen = rest.includes('-') ? rest.lastIndexOf('-') : rest.length;
+  return [version.slice(0, Math.max(colon, 0)), rest.slice(0, hyphen), rest.slice(hyphen + 1)].map(rankRuns);
+}
+
+/** The rank of each character up to a digit, 0 for the end of this text, the number after it or 0, and so on. */
+function rankRuns(text: string): Part[] {
+  return [...text.matchAll(/(\D*)(\d*)/g)].flatMap(([, characters = '', digits = '']) => [
+    ...Array.from(characters, rankOf),
+    0n,
+    BigInt(digits),
+  ]);
+}
+
+/** A tilde sorts before the end of the text, and letters before all other characters. */
+function rankOf(character: string): bigint {
+  if (character === '~') return -1n;
+  return BigInt(character.charCodeAt(0)) + (/[A-Za-z]/.test(character) ? 0n : 0x10000n);
+}
+
+/** Whether a version of a gem is a prerelease, which has a letter. */
+export function isPrerelease(version: string): boolean {
+  return /[a-z]/i.test(version);
+}
+
+/**
+ * Compares two versions of gems as RubyGems does (`Gem::Version`), part by part.
+ * @returns a negative number if `a` is lower, a positive one if it is higher, 0 if they are equal, such as 1 and 1.0.
+ */
+export function compareGemVersions(a: string, b: string): number {
+  return compareParts(gemParts(a), gemParts(b));
+}
+
+/** Numbers and words, without the zeros that end the numbers before the first word, or the version: they make no difference. */
+function gemParts(version: string): Part[] {
+  const parts = (version.match(/\d+|[a-z]+/gi) ?? []).map((part) => (/^\d/.test(part) ? BigInt(part) : part));
+  const firstWord = parts.findIndex((part) => typeof part === 'string');
+  const numbers = firstWord === -1 ? parts : parts.slice(0, firstWord);
+  return [...withoutZeros(numbers), ...withoutZeros(parts.slice(numbers.length))];
+}
+
+function withoutZeros(parts: Part[]): Part[] {
+  return parts.slice(0, parts.findLastIndex((part) => part !== 0n) + 1);
+}
+
+/** A missing part is 0. */
+function compareParts(a: readonly Part[], b: readonly Part[]): number {
+  for (let i = 0; i < Math.max(a.length, b.length); i++) {
+    const [left = 0n, right = 0n] = [a[i], b[i]];
+    if (typeof left !== typeof right) return typeof left === 'string' ? -1 : 1;
+    if (left !== right) return left < right ? -1 : 1;
+  }
+  return 0;
+}
