@@ -125,13 +125,12 @@ export async function downloadDataset(
 ): Promise<DownloadedDataset | undefined> {
   const packages = await PackageFile.create(FORMATS[config.format], config);
   try {
-    const read = async (documents: Documents, { reservedBytes }: typeof DOWNLOAD_LIMITS) => {
-      await packages.fill(documents, options.badRows, reservedBytes);
+    const found = await download(config.urls, config, signal, options, async (documents) => {
+      await packages.fill(documents, options.badRows);
       return packages;
-    };
-    const found = await download(config.urls, config, signal, options, read);
+    });
     if (found === undefined) await packages.close();
-    return found && { ...found, digest: packages.digest, packages };
+    return found && { ...found, packages };
   } catch (error) {
     await packages.close();
     throw error;
@@ -145,13 +144,13 @@ async function downloadWeights(
   options: DownloadOptions,
 ): Promise<DownloadedWeights | undefined> {
   if (url === undefined) return undefined;
-  const read = async (documents: Documents) => {
-    const document = await documents.open();
-    return Weights.read(document.text(), columns, dataset.format, options.badRows);
-  };
+  const named = { ...options, what: 'the weights' };
   try {
-    const found = await download([url], dataset, signal, { ...options, what: 'the weights' }, read);
-    return found && { ...found, digest: found.result.digest, weights: found.result };
+    const found = await download([url], dataset, signal, named, async (documents) => {
+      const document = await documents.open();
+      return Weights.read(document.text(), columns, dataset.format, options.badRows);
+    });
+    return found && { ...found, weights: found.result };
   } catch (error) {
     throw ofWeights(error);
   }
@@ -161,15 +160,13 @@ async function downloadWeights(
  * Downloads documents with their bounds. The authorization is only for the origin of the dataset.
  * @returns undefined if the only one is the known one. @throws {DatasetError} with the reason.
  */
-async function download<T>(
+async function download<T extends { digest: string }>(
   urls: readonly [string, ...string[]],
   { urls: [first], authorization: value, downloadTimeoutSeconds }: DatasetConfig,
   signal: AbortSignal,
   { onBytes, ...options }: Omit<DownloadOptions, 'badRows'> & { what?: string },
-  read: (documents: Documents, limits: typeof DOWNLOAD_LIMITS) => Promise<T>,
-): Promise<
-  ({ result: T } & Pick<DownloadedDataset, 'takenAt' | 'validators' | 'documentDigest'>) | undefined
-> {
+  read: (documents: Documents) => Promise<T>,
+): Promise<({ result: T } & Omit<DownloadedDataset, 'packages'>) | undefined> {
   const limits = { ...DOWNLOAD_LIMITS, ...options };
   const late = new AbortController();
   const deadline = setTimeout(() => late.abort(), downloadTimeoutSeconds * 1000);
@@ -184,9 +181,9 @@ async function download<T>(
   const authorization = isOwn ? { origin, value } : undefined;
   const documents = new Documents(urls, { ...limits, transfer, authorization });
   try {
-    const result = await read(documents, limits);
+    const result = await read(documents);
     const { takenAt = new Date(), validators, digest: documentDigest } = documents;
-    return { result, takenAt, validators, documentDigest };
+    return { result, digest: result.digest, takenAt, validators, documentDigest };
   } catch (error) {
     if (error instanceof UnchangedError) return undefined;
     if (signal.aborted) throw error;

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { writeFile, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import xxhash from 'xxhash-wasm';
 import type { PackageEntry } from '../snapshot/package-document.js';
 import type { BadRows } from './bad-rows.js';
@@ -10,7 +10,7 @@ import type { Format, Place, ReadOptions } from './formats/format.js';
 import { NumberList } from './number-list.js';
 import { PackageCheck } from './package-check.js';
 import { Table } from './table.js';
-import { chunksOf, limitByFreeSpace, openTemporaryFile } from './temporary-file.js';
+import { chunksOf, openTemporaryFile } from './temporary-file.js';
 
 /** Maximum number of packages of a list, including invalid and repeated ones. */
 const MAX_PACKAGES = 10_000_000;
@@ -79,16 +79,15 @@ export class PackageFile {
 
   /**
    * Reads a list while it is transferred.
-   * @param reservedBytes free space reserved for other files.
    * @throws {DatasetError} if the list is not complete, or has too many invalid rows.
    */
-  async fill(documents: Documents, badRows: BadRows, reservedBytes: number): Promise<void> {
+  async fill(documents: Documents, badRows: BadRows): Promise<void> {
     const hash = createHash('sha256');
     const packages =
       this.format.replaces === undefined
         ? this.#checked(documents, badRows)
         : this.#merged(documents, badRows, this.format.replaces);
-    await writeFile(this.file, limitByFreeSpace(this.#lines(packages, hash), reservedBytes));
+    await documents.write(this.#lines(packages, hash), this.file);
     this.digest = hash.update(JSON.stringify([this.isNumbered, this.hasWeights])).digest('hex');
   }
 

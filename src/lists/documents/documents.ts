@@ -158,12 +158,17 @@ export class Documents {
   async store(document: Document): Promise<FileHandle> {
     const file = await openTemporaryFile();
     try {
-      await writeFile(file, limitByFreeSpace(document.bytes(), this.options.reservedBytes));
+      await this.write(document.bytes(), file);
       return file;
     } catch (error) {
       await file.close();
       throw error;
     }
+  }
+
+  /** Writes to a temporary file. @throws {DatasetError} if the free space runs out. */
+  write(chunks: AsyncIterable<Buffer>, file: FileHandle): Promise<void> {
+    return writeFile(file, limitByFreeSpace(chunks, this.options.reservedBytes));
   }
 
   /** The text of a stored document, decompressed. Can be read again. */

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { PackageEntry } from '../../../src/snapshot/package-document.js';
 import { BadRows } from '../../../src/lists/bad-rows.js';
-import type { Documents } from '../../../src/lists/documents/documents.js';
+import { Documents } from '../../../src/lists/documents/documents.js';
 import { line, type Item } from '../../../src/lists/formats/format.js';
 import { PackageFile } from '../../../src/lists/package-file.js';
 import { checkPackages } from '../../../src/lists/check.js';
@@ -41,8 +41,10 @@ async function check(rows: Item[] | (() => AsyncIterable<Item[]>), maxBadRows = 
   const options = { packageUrlTemplate: undefined, jsonPaths: { items: [] } };
   const file = await PackageFile.create({ place: line, read }, options);
   try {
-    await file.fill({ place: '' } as unknown as Documents, badRows, 0);
-    const checked = await checkPackages(file, { badRows, signal: new AbortController().signal });
+    const { signal } = new AbortController();
+    const transfer = { windowMs: 1000, signal };
+    await file.fill(new Documents(['file:///list'], { transfer, maxBytes: 0, reservedBytes: 0 }), badRows);
+    const checked = await checkPackages(file, { badRows, signal });
     const kept: PackageEntry[] = [];
     for await (const entries of checked.read()) kept.push(...entries);
     return { ...checked, kept, warnings };
