@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { DatasetError } from '../dataset-error.js';
 import type { BadItem } from '../formats/format.js';
 import { NOT_UTF8 } from './lines.js';
+import type { FileReader } from './tar.js';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -18,8 +19,7 @@ type CopyRecord = { at: number; values: string[] } | BadItem;
  * https://www.postgresql.org/docs/current/sql-copy.html): with a header, and records of any length, whose other columns, such as
  * whole readmes, are skipped without copying them. `csv.ts` holds a record, and has a limit for it.
  */
-export class CopyReader {
-  #records: CopyRecord[] = [];
+export class CopyReader implements FileReader {
   /** Number of records, with the header. */
   #count = 0;
   /** Undefined until the header was read. */
@@ -36,15 +36,19 @@ export class CopyReader {
   /** Whether the last byte was a quote that ended a quoted text. Another one makes both a quote in the text. */
   #isAfterQuote = false;
 
-  /** @param columns their names, in the order of the values. */
-  constructor(private readonly columns: readonly string[]) {}
-
   /**
-   * @returns the records that end in this chunk.
-   * @throws {DatasetError} if a column is missing, or a value is too long.
+   * @param name of the file, for messages.
+   * @param columns their names, in the order of the values.
+   * @param onRecord called with each record after the header.
    */
-  read(chunk: Buffer): CopyRecord[] {
-    this.#records = [];
+  constructor(
+    private readonly name: string,
+    private readonly columns: readonly string[],
+    private readonly onRecord: (record: CopyRecord) => void,
+  ) {}
+
+  /** @throws {DatasetError} if a column is missing, or a value is too long. */
+  read(chunk: Buffer): void {
     for (let start = 0; start < chunk.length;) {
       const end = this.#isQuoted ? chunk.indexOf(QUOTE, start) : endOfText(chunk, start);
       const text = chunk.subarray(start, end === -1 ? chunk.length : end);
@@ -53,15 +57,13 @@ export class CopyReader {
       this.#see(chunk[end] as number);
       start = end + 1;
     }
-    return this.#records;
   }
 
   /** @throws {DatasetError} if the file ends within a record. */
   end(): void {
-    if (this.#count === 0) throw new DatasetError('expected a header');
-    if (this.#isQuoted || this.#field > 0 || this.#value !== '') {
-      throw new DatasetError(`record ${this.#count + 1}: cut off`);
-    }
+    if (this.#count === 0) this.#fail('expected a header');
+    if (this.#isQuoted || this.#field > 0 || this.#value !== '')
+      this.#fail(`record ${this.#count + 1}: cut off`);
   }
 
   #add(text: Buffer): void {
@@ -69,7 +71,7 @@ export class CopyReader {
     if (this.#width !== undefined && this.#indexes[this.#field] === undefined) return;
     this.#value += text.toString('latin1');
     if (this.#value.length > MAX_VALUE_BYTES)
-      throw new DatasetError(`record ${this.#count + 1}: longer than ${MAX_VALUE_BYTES} bytes`);
+      this.#fail(`record ${this.#count + 1}: longer than ${MAX_VALUE_BYTES} bytes`);
   }
 
   #see(byte: number): void {
@@ -98,10 +100,9 @@ export class CopyReader {
   #endRecord(): void {
     const at = ++this.#count;
     if (this.#width === undefined) this.#readHeader(this.#record);
-    else if (this.#field !== this.#width) {
-      this.#records.push({ at, reason: `${this.#field} fields instead of ${this.#width}` });
-    } else if (this.#isInvalid) this.#records.push({ at, reason: NOT_UTF8 });
-    else this.#records.push({ at, values: this.#record });
+    else if (this.#field !== this.#width) this.#refuse(`${this.#field} fields instead of ${this.#width}`);
+    else if (this.#isInvalid) this.#refuse(NOT_UTF8);
+    else this.onRecord({ at, values: this.#record });
     this.#isInvalid = false;
     this.#record = [];
     this.#field = 0;
@@ -110,10 +111,18 @@ export class CopyReader {
   #readHeader(header: string[]): void {
     for (const [index, column] of this.columns.entries()) {
       const position = header.indexOf(column);
-      if (position === -1) throw new DatasetError(`expected a column \`${column}\` in its header`);
+      if (position === -1) this.#fail(`expected a column \`${column}\` in its header`);
       this.#indexes[position] = index;
     }
     this.#width = header.length;
+  }
+
+  #refuse(reason: string): void {
+    this.onRecord({ at: `${this.name}: record ${this.#count}`, reason });
+  }
+
+  #fail(reason: string): never {
+    throw new DatasetError(`${this.name}: ${reason}`);
   }
 }
 

@@ -90,15 +90,19 @@ async function* readTables(
   const bad: Item[] = [];
   let metadata = '';
   const readerOf = (name: string): FileReader | undefined => {
-    const [, table, isMetadata] = FILE.exec(name) ?? [];
+    const [, file = '', isMetadata] = FILE.exec(name) ?? [];
     if (isMetadata !== undefined) {
       const read = (chunk: Buffer) => void (metadata = (metadata + chunk.toString()).slice(0, MAX_METADATA));
       return { read, end: () => undefined };
     }
-    const use = onRecord[table as TableName];
+    const table = file as TableName;
+    const use = onRecord[table];
     if (use === undefined) return undefined;
-    missing.delete(table as TableName);
-    return tableReader(table as TableName, use, bad);
+    missing.delete(table);
+    return new CopyReader(`${table}.csv`, TABLES[table], (record) => {
+      if ('reason' in record) bad.push(record);
+      else use(record.values[0] ?? '', record.values[1] ?? '', record.at);
+    });
   };
   const chunks = readTar(dump, readerOf);
   while ((await chunks.next()).done !== true) yield bad.splice(0);
@@ -106,30 +110,6 @@ async function* readTables(
   if (first !== undefined)
     throw new DatasetError(`expected a dump of crates.io, but it has no data/${first}.csv`);
   return metadata;
-}
-
-function tableReader(table: TableName, onRecord: OnRecord, bad: Item[]): FileReader {
-  const reader = new CopyReader(TABLES[table]);
-  const located = (act: () => void) => {
-    try {
-      act();
-    } catch (error) {
-      throw error instanceof DatasetError
-        ? new DatasetError(`${table}.csv: ${error.message}`, { cause: error })
-        : error;
-    }
-  };
-  return {
-    read: (chunk) =>
-      located(() => {
-        for (const record of reader.read(chunk)) {
-          if ('reason' in record)
-            bad.push({ at: `${table}.csv: record ${record.at}`, reason: record.reason });
-          else onRecord(record.values[0] ?? '', record.values[1] ?? '', record.at);
-        }
-      }),
-    end: () => located(() => reader.end()),
-  };
 }
 
 /** @returns an invalid date if the text has none. */
