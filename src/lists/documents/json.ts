@@ -1,6 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { JSONParser, TokenType, type ParsedTokenInfo } from '@streamparser/json';
 import { DatasetError } from '../dataset-error.js';
+import { peek } from './decompress.js';
 import { InterruptedError } from './documents.js';
 
 /** A value of a document. */
@@ -25,10 +26,6 @@ const MAX_DEPTH = 1000;
 /** Maximum size of one value, in bytes: longer than any package with its readme, short enough for the memory. */
 const MAX_VALUE_BYTES = 4 * 2 ** 20;
 
-/** White space and the byte order mark, as bytes. */
-const BLANK = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
-const LESS_THAN = 0x3c;
-
 /**
  * Reads some values of a JSON document, in batches, without holding the others.
  * @param paths of these values: member names separated by dots; the last one may be `*`, which stands for all members.
@@ -40,6 +37,10 @@ export async function* readJson(
   paths: readonly string[],
   containers: Containers = new Map(),
 ): AsyncGenerator<JsonMember[]> {
+  const { start, chunks } = await peek(source);
+  // A byte order mark is white space, too.
+  const beginning = start.toString().trimStart();
+  if (beginning.startsWith('<')) throw new DatasetError('expected JSON, but this is an HTML or XML page');
   const parser = new JSONParser({ paths: paths.map((path) => `$.${path}`), keepStack: false });
   let found: JsonMember[] = [];
   /** What has the last value, and its path. */
@@ -63,12 +64,8 @@ export async function* readJson(
   const decoder = new TextDecoder();
   let isLossy = false;
   let isSplit = false;
-  let isStarted = false;
   let bytes = 0;
-  for await (const chunk of source) {
-    const first: number | undefined = isStarted ? undefined : chunk.find((byte) => !BLANK.includes(byte));
-    if (first === LESS_THAN) throw new DatasetError('expected JSON, but this is an HTML or XML page');
-    isStarted ||= first !== undefined;
+  for await (const chunk of chunks) {
     try {
       // The decoder may hold the beginning of a character.
       const text = isAscii(chunk) && !isSplit ? chunk : decoder.decode(chunk, { stream: true });
@@ -88,8 +85,9 @@ export async function* readJson(
     yield found;
     found = [];
   }
-  if (!isStarted) throw new InterruptedError('expected JSON, but the document is empty');
-  if (!parser.isEnded) throw new InterruptedError(`the JSON is cut off after byte ${watcher.offset}`);
+  const isCut = !parser.isEnded;
+  if (isCut && beginning === '') throw new InterruptedError('expected JSON, but the document is empty');
+  if (isCut) throw new InterruptedError(`the JSON is cut off after byte ${watcher.offset}`);
   if (containers.get('') === undefined) throw new DatasetError('expected a JSON object or array');
 }
 
