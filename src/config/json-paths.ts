@@ -1,21 +1,21 @@
 import { z } from 'zod';
+import { OPTIONAL_FIELDS, type OptionalField } from '../snapshot/package-fields.js';
 
 /** `DATASET_JSON`: the paths of values in a JSON document. A path is a list of member names. */
-export interface JsonPaths {
+export interface JsonPaths extends Partial<Record<OptionalField, readonly string[] | undefined>> {
   /** Path of the array or map; empty for the document itself. */
   items: readonly string[];
   /** Path in an item. If undefined, the name is the item if it is a string, and its key in a map. */
   name?: readonly string[] | undefined;
   version?: readonly string[] | undefined;
-  weight?: readonly string[] | undefined;
   /** Path in the document of the next page's address, or of a token that is sent as a query parameter. */
   next?: { path: readonly string[]; parameter?: string | undefined } | undefined;
 }
 
-const KEYS = ['items', 'name', 'version', 'weight', 'next'] as const;
+const KEYS = ['items', 'name', 'version', ...OPTIONAL_FIELDS, 'next'] as const;
 
 /** `path`, or `parameter:path` for `next`: member names separated by dots. */
-const PAIR = /^([a-z]+)=(?:([^:=]+):)?([^.]+(?:\.[^.]+)*)$/;
+const PAIR = /^([a-z_]+)=(?:([^:=]+):)?([^.]+(?:\.[^.]+)*)$/;
 
 /** `DATASET_JSON`: `key=path` pairs, separated by spaces. */
 export const jsonPaths = z.string().transform((text, context) => {

@@ -1,35 +1,29 @@
-import type { PackageEntry } from '../snapshot/package-document.js';
-import type { SnapshotMeta } from '../snapshot/snapshot.js';
+import { columnOf, type OptionalField, type PackageEntry } from '../snapshot/package-fields.js';
 
 /** What makes a field of a CSV need quotes (RFC 4180). */
 const SPECIAL = /[",\r\n]/;
 
 /** The columns that not every dataset has. */
-export type DatasetColumns = Pick<SnapshotMeta, 'has_package_no' | 'has_weights'>;
+export interface DatasetColumns {
+  isNumbered: boolean;
+  optional: readonly OptionalField[];
+}
 
 /** Writes packages as rows of a dataset. */
-export function datasetRows(
-  entries: readonly PackageEntry[],
-  { has_package_no: hasNumbers, has_weights: hasWeights }: DatasetColumns,
-): string {
-  const rows = entries.map(({ no, name, version, url, weight }) => [
-    ...(hasNumbers ? [String(no)] : []),
-    ...[name, version, url].map(quoteField),
-    ...(hasWeights ? [String(weight)] : []),
-  ]);
-  return rows.map(lineOf).join('');
+export function datasetRows(entries: readonly PackageEntry[], columns: DatasetColumns): string {
+  const fields = fieldsOf(columns);
+  return entries
+    .map((entry) => lineOf(fields.map((field) => quoteField(String(entry[field] ?? '')))))
+    .join('');
 }
 
 /** The row with the names of the columns. */
-export function datasetHeader({
-  has_package_no: hasNumbers,
-  has_weights: hasWeights,
-}: DatasetColumns): string {
-  return lineOf([
-    ...(hasNumbers ? ['package_no'] : []),
-    ...['name', 'version', 'url'],
-    ...(hasWeights ? ['weight'] : []),
-  ]);
+export function datasetHeader(columns: DatasetColumns): string {
+  return lineOf(fieldsOf(columns).map(columnOf));
+}
+
+function fieldsOf({ isNumbered, optional }: DatasetColumns) {
+  return [...(isNumbered ? (['no'] as const) : []), 'name', 'version', 'url', ...optional] as const;
 }
 
 function quoteField(text: string): string {

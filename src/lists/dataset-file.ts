@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import { constants, createGzip } from 'node:zlib';
-import type { PackageEntry } from '../snapshot/package-document.js';
+import { OPTIONAL_FIELDS, type PackageEntry } from '../snapshot/package-fields.js';
 import type { DatasetConfig } from '../config/config.js';
 import { createLogger } from '../util/log.js';
 import { checkPackages } from './check.js';
@@ -173,7 +173,8 @@ async function ifExists<T>(found: Promise<T>): Promise<T | undefined> {
 }
 
 function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => void): Generator<string> {
-  const columns = { has_package_no: true, has_weights: packages[0]?.weight !== undefined };
+  const optional = OPTIONAL_FIELDS.filter((field) => packages.some((one) => one[field] !== undefined));
+  const columns = { isNumbered: true, optional };
   yield datasetHeader(columns);
   for (let start = 0; start < packages.length; start += BATCH) {
     const batch = packages.slice(start, start + BATCH);

@@ -1,4 +1,11 @@
-import { MAX_NAME_BYTES, type PackageEntry } from '../snapshot/package-document.js';
+import {
+  columnOf,
+  fieldOf,
+  FIELDS,
+  withOptional,
+  type OptionalField,
+  type PackageEntry,
+} from '../snapshot/package-fields.js';
 import { quote } from '../util/reason-text.js';
 import { DatasetError } from './dataset-error.js';
 import { NOT_UTF8 } from './documents/lines.js';
@@ -6,12 +13,6 @@ import type { Item, ListedPackage } from './formats/format.js';
 
 /** Version of a package without one. */
 const DEFAULT_VERSION = 'latest';
-
-/** Maximum length of a version in UTF-8 bytes, by the contract. */
-const MAX_VERSION_BYTES = 256;
-
-/** Maximum length of a URL in UTF-8 bytes, by the contract, also of one made from the template: a response holds up to 500 URLs. */
-const MAX_URL_BYTES = 2048;
 
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
@@ -36,7 +37,8 @@ export class PackageCheck {
   /** Items seen so far: the number of a package if the list has no numbers. */
   #position = 0;
   #isNumbered: boolean | undefined;
-  #hasWeights = false;
+  /** The optional fields that some package has. */
+  readonly optionalFields = new Set<OptionalField>();
 
   /** The template, and its places for names. */
   readonly #template: readonly string[] | undefined;
@@ -49,11 +51,6 @@ export class PackageCheck {
   /** Whether numbers come from the list; otherwise they are positions. */
   get isNumbered(): boolean {
     return this.#isNumbered === true;
-  }
-
-  /** Whether the list has weights; packages without one have 0. */
-  get hasWeights(): boolean {
-    return this.#hasWeights;
   }
 
   /** @returns the package, or why it cannot be used. It counts as a position anyway. */
@@ -69,14 +66,16 @@ export class PackageCheck {
     assertOneLine(name, 'name');
     const version = textOf(item.version, 'version') || DEFAULT_VERSION;
     assertOneLine(version, 'version');
-    assertLength(version, 'version', MAX_VERSION_BYTES);
+    assertLength(version, 'version', FIELDS.version.maxBytes);
     const url = this.urlOf(name, textOf(item.url, 'url'));
-    if (item.isLossy === true && `${name}${version}${url}`.includes('\uFFFD'))
+    const entry = withOptional<PackageEntry>({ no, name, version, url }, (field) => {
+      const value = optionalValue(item[field], field);
+      if (value !== undefined) this.optionalFields.add(field);
+      return value;
+    });
+    if (item.isLossy === true && Object.values(entry).some((value) => String(value).includes('\uFFFD')))
       throw new BadRowError(NOT_UTF8);
-    const { weight } = item;
-    if (weight === undefined || weight === null) return { no, name, version, url };
-    this.#hasWeights = true;
-    return { no, name, version, url, weight: weightOf(weight, 'weight') };
+    return entry;
   }
 
   /** The first package decides whether the list has numbers. */
@@ -91,7 +90,7 @@ export class PackageCheck {
   /** The URL of a package. @param given what the list says. @throws {BadRowError} */
   urlOf(name: string, given = ''): string {
     if (given === '') return this.#fromTemplate(name);
-    assertLength(given, 'url', MAX_URL_BYTES);
+    assertLength(given, 'url', FIELDS.url.maxBytes);
     if (!URL.canParse(given)) throw new BadRowError(`url ${quote(given)} is not absolute`);
     if (!IS_HTTP.test(given.trimStart())) throw new BadRowError(`url ${quote(given)} is not http(s)`);
     if (HAS_CONTROL_CHARACTER.test(given)) {
@@ -113,7 +112,7 @@ export class PackageCheck {
       else if (part === '{+name}') url += encoded.replaceAll(ALLOWED_IN_PATH, decodeURIComponent);
       else url += part;
     }
-    assertLength(url, 'url made from PACKAGE_URL_TEMPLATE', MAX_URL_BYTES);
+    assertLength(url, 'url made from PACKAGE_URL_TEMPLATE', FIELDS.url.maxBytes);
     if (url.includes('/.') && HAS_DOT_SEGMENT.test(url)) {
       throw new BadRowError(
         `name ${quote(name)} gives a url with a \`.\` or \`..\` path segment: ${quote(url)}`,
@@ -141,8 +140,20 @@ export function nameOf(value: unknown, column: string): string {
   }
   const name = textOf(value, column);
   if (name === '') throw new BadRowError(`${column} is empty`);
-  assertLength(name, column, MAX_NAME_BYTES);
+  assertLength(name, column, FIELDS.name.maxBytes);
   return name;
+}
+
+/** The value of an optional field, undefined if there is none. @throws {BadRowError} */
+export function optionalValue(value: unknown, field: OptionalField): number | string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const { maxBytes } = fieldOf(field);
+  const column = columnOf(field);
+  if (maxBytes === undefined) return weightOf(value, column);
+  const text = textOf(value, column);
+  assertOneLine(text, column);
+  assertLength(text, column, maxBytes);
+  return text === '' ? undefined : text;
 }
 
 /** A number from 0 to 2^53 − 1; 0 if it is empty. @throws {BadRowError} if it is anything else. */

@@ -1,14 +1,20 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import xxhash from 'xxhash-wasm';
-import type { PackageEntry } from '../snapshot/package-document.js';
+import {
+  fieldOf,
+  OPTIONAL_FIELDS,
+  withOptional,
+  type OptionalField,
+  type PackageEntry,
+} from '../snapshot/package-fields.js';
 import type { BadRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';
 import type { Documents } from './documents/documents.js';
 import { readLines } from './documents/lines.js';
 import type { Format, Place, ReadOptions } from './formats/format.js';
 import { NumberList } from './number-list.js';
-import { PackageCheck } from './package-check.js';
+import { optionalValue, PackageCheck } from './package-check.js';
 import { Table } from './table.js';
 import { chunksOf, openTemporaryFile } from './temporary-file.js';
 
@@ -19,7 +25,10 @@ const MAX_PACKAGES = 10_000_000;
 const BATCH = 1000;
 
 /** A package in the file. */
-type Written = [no: number, name: string, version: string, url: string, weight?: number];
+type Written = [no: number, name: string, version: string, url: string, ...optional: unknown[]];
+
+/** The place of the first optional field in it. A missing value before a present one is null. */
+const REQUIRED = 4;
 
 /** The end of the array in a line, and of the line. */
 const END = Buffer.from(']\n');
@@ -73,8 +82,9 @@ export class PackageFile {
     return this.#check.isNumbered;
   }
 
-  get hasWeights(): boolean {
-    return this.#check.hasWeights;
+  /** Optional fields that some package has. The others then have the default, if there is one. */
+  get optionalFields(): ReadonlySet<OptionalField> {
+    return this.#check.optionalFields;
   }
 
   /**
@@ -88,7 +98,9 @@ export class PackageFile {
         ? this.#checked(documents, badRows)
         : this.#merged(documents, badRows, this.format.replaces);
     await documents.write(this.#lines(packages, hash), this.file);
-    this.digest = hash.update(JSON.stringify([this.isNumbered, this.hasWeights])).digest('hex');
+    this.digest = hash
+      .update(JSON.stringify([this.isNumbered, this.optionalFields.has('weight')]))
+      .digest('hex');
   }
 
   /** Reads the packages from the beginning. Can be called more than once. */
@@ -96,7 +108,7 @@ export class PackageFile {
     for await (const { texts } of readLines(chunksOf(this.file))) {
       for (const text of texts) {
         const [document, places, written] = JSON.parse(text) as [string, Place[], Written[]];
-        yield { document, places, entries: written.map((one) => toEntry(one, this.hasWeights)) };
+        yield { document, places, entries: written.map((one) => toEntry(one, this.optionalFields)) };
       }
     }
   }
@@ -156,31 +168,41 @@ export class PackageFile {
   ): AsyncGenerator<Batch> {
     const names = await Table.create();
     for await (const { entries } of this.#checked(documents, badRows)) {
-      for (const { name, version, weight } of entries) {
+      for (const entry of entries) {
+        const { name, version } = entry;
         const address = names.add(name);
-        const earlier = names.lastOf(address);
+        const [earlier] = names.lastOf(address)?.split('\n') ?? [];
         if (earlier !== undefined && !replaces(version, earlier)) continue;
-        names.push(address, version);
-        names.setNumber(address, weight ?? NaN);
+        // None of them has a line break.
+        names.push(address, [version, ...OPTIONAL_FIELDS.map((field) => entry[field])].join('\n'));
       }
     }
     let no = 0;
     const toEntry = (address: number): PackageEntry => {
-      const [name, version] = [names.nameAt(address), names.lastOf(address) as string];
-      const entry = { no: ++no, name, version, url: this.#check.urlOf(name) };
-      const weight = names.numberAt(address);
-      return Number.isNaN(weight) ? entry : { ...entry, weight };
+      const name = names.nameAt(address);
+      const [version = '', ...others] = (names.lastOf(address) ?? '').split('\n');
+      const entry: PackageEntry = { no: ++no, name, version, url: this.#check.urlOf(name) };
+      return withOptional(entry, (field, i) => optionalValue(others[i] || undefined, field));
     };
     for (const entries of names.map(toEntry)) yield { document: '', places: [], entries };
   }
 }
 
-function toWritten({ no, name, version, url, weight }: PackageEntry): Written {
-  return weight === undefined ? [no, name, version, url] : [no, name, version, url, weight];
+function toWritten(entry: PackageEntry): Written {
+  const { no, name, version, url } = entry;
+  const written: Written = [no, name, version, url];
+  OPTIONAL_FIELDS.forEach((field, i) => {
+    if (entry[field] !== undefined) written[REQUIRED + i] = entry[field];
+  });
+  return written;
 }
 
-function toEntry([no, name, version, url, weight = 0]: Written, hasWeight: boolean): PackageEntry {
-  return hasWeight ? { no, name, version, url, weight } : { no, name, version, url };
+function toEntry(written: Written, present: ReadonlySet<OptionalField>): PackageEntry {
+  const [no, name, version, url] = written;
+  return withOptional<PackageEntry>(
+    { no, name, version, url },
+    (field, i) => written[REQUIRED + i] ?? (present.has(field) ? fieldOf(field).default : undefined),
+  );
 }
 
 /** Adds the document to an error. */

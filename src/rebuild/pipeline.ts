@@ -5,6 +5,7 @@ import {
   assertReadable,
   findIndex,
   MAPPING_VERSION,
+  optionalMeta,
   type FoundIndex,
   type SnapshotMeta,
 } from '../snapshot/snapshot.js';
@@ -131,7 +132,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       mapping_version: MAPPING_VERSION,
       built_from: builtFrom(config),
       has_package_no: packages.isNumbered,
-      has_weights: weights !== undefined || packages.hasWeights,
+      ...optionalMeta([...packages.optionalFields, ...(weights === undefined ? [] : ['weight'])]),
       is_sample: isSample,
     };
     assertReadable(meta);

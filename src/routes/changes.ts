@@ -8,15 +8,9 @@ import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import type { ChangesSource } from '../snapshot/chains.js';
 import { CHANGES, type Change } from '../snapshot/change-record.js';
+import { COMPARED_FIELDS, comparedPart, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
-import {
-  limitParam,
-  PACKAGE_EXAMPLE,
-  packageSchema,
-  READ_PROBLEMS,
-  snapshotId,
-  snapshotParam,
-} from './schemas.js';
+import { limitParam, PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotId, snapshotParam } from './schemas.js';
 
 /** Default and maximum number of changes in a response. */
 const DEFAULT_LIMIT = 500;
@@ -33,12 +27,21 @@ const changesParams = z.object({
   }),
 });
 
+/** The fields that may differ while the version is the same, in words. */
+const OTHERS = [...COMPARED_FIELDS.filter((field) => !['no', 'name', 'version'].includes(field)), 'no']
+  .map((field) => `\`${field}\``)
+  .join(' or ');
+
 const changeSchema = component('Change', {
   change: z.enum(CHANGES),
-  ...packageSchema.omit({ weight: true }).shape,
-  previous_version: z.string().min(1).optional().meta({
-    description: 'Of an updated package: its version in `from`, the same if only `url` or `no` differ.',
-  }),
+  ...comparedPart(ENTRY_SCHEMAS),
+  previous_version: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({
+      description: `Of an updated package: its version in \`from\`, the same if only ${OTHERS} differ.`,
+    }),
 });
 
 export const changesOperation: Operation = {
@@ -117,6 +120,7 @@ function cursorAfter(from: string, name: string): string {
 }
 
 /** JSON omits the previous version where it is undefined. */
-function toResult({ change, entry: { no, name, version, url }, previousVersion }: Change) {
-  return { change, no, name, version, previous_version: previousVersion, url };
+function toResult({ change, entry, previousVersion }: Change) {
+  const { no, name, version, ...others } = comparedPart(entry);
+  return { change, no, name, version, previous_version: previousVersion, ...others };
 }

@@ -12,7 +12,8 @@ import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/datase
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
+import { OPTIONAL_FIELDS } from '../snapshot/package-fields.js';
+import { optionalFields, type Snapshot } from '../snapshot/snapshot.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
 /** A request costs the rate limit divided by this number. */
@@ -34,7 +35,7 @@ export const exportOperation: Operation = {
   summary: 'All packages by number, as a file',
   description:
     'The CSV is itself a dataset: it has `package_no` if the loaded dataset had it, `name`, `version`, `url`, and ' +
-    '`weight` if there are any. A response that cannot be completed is cut off. Few run at a time; beyond that, 503. ' +
+    `${OPTIONAL_FIELDS.map((field) => `\`${field}\``).join(', ')} if there are any. A response that cannot be completed is cut off. Few run at a time; beyond that, 503. ` +
     `Costs a tenth of the rate limit.`,
   params: exportParams,
   responses: {
@@ -42,7 +43,7 @@ export const exportOperation: Operation = {
       description: 'The whole snapshot.',
       contentType: CONTENT_TYPES.csv,
       schema: z.string(),
-      example: csvOf([PACKAGE_EXAMPLE], { has_package_no: true, has_weights: false }, true),
+      example: csvOf([PACKAGE_EXAMPLE], { isNumbered: true, optional: [] }, true),
       otherTypes: { [CONTENT_TYPES.jsonl]: jsonLines([PACKAGE_EXAMPLE]) },
       headers: ['X-Snapshot', 'Content-Disposition'],
     },
@@ -63,8 +64,10 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
     const respondFrom = async (snapshot: Snapshot) => {
       const headers = validators(snapshot, etagOf(snapshot.index, `export ${format}`));
       if (matches(req.headers['if-none-match'], headers.ETag)) return notModified(headers);
+      const { meta } = snapshot;
+      const columns = { isNumbered: meta.has_package_no, optional: optionalFields(meta) };
       const write: WritePage =
-        format === 'csv' ? (entries, isFirst) => csvOf(entries, snapshot.meta, isFirst) : jsonLines;
+        format === 'csv' ? (entries, isFirst) => csvOf(entries, columns, isFirst) : jsonLines;
       const stream = await exports.open(snapshot, write, state.requestId);
       const encoding = encodingFor(req.headers['accept-encoding'], ['gzip']);
       return {

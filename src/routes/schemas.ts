@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { component } from '../http/openapi/components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
+import { ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 
 /** Maximum number of packages in a response; a larger `limit` is reduced to it. */
@@ -84,18 +85,7 @@ export const READ_PROBLEMS = [
 ] as const;
 
 /** A package in responses of `/browse`. */
-export const packageSchema = component('Package', {
-  no: z.int().min(1),
-  name: z.string().min(1),
-  version: z.string().min(1),
-  // As in the dataset: URLs that browsers accept (WHATWG) may contain characters that `format: uri` forbids.
-  url: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
-  weight: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({ description: 'Such as downloads; only if the dataset has weights.' }),
-});
+export const packageSchema = component('Package', ENTRY_SCHEMAS);
 
 export const PACKAGE_EXAMPLE = {
   no: 56220,

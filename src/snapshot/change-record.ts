@@ -1,4 +1,4 @@
-import type { PackageEntry } from './package-document.js';
+import { COMPARED_FIELDS, type PackageEntry } from './package-fields.js';
 
 export const CHANGES = ['added', 'removed', 'updated'] as const;
 
@@ -67,5 +67,5 @@ export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolea
 
 /** Whether two entries of one name are the same. */
 export function isSame(one: PackageEntry, other: PackageEntry, hasPackageNo: boolean): boolean {
-  return one.version === other.version && one.url === other.url && (!hasPackageNo || one.no === other.no);
+  return COMPARED_FIELDS.every((field) => one[field] === other[field] || (field === 'no' && !hasPackageNo));
 }

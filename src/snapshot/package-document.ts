@@ -1,15 +1,9 @@
-/** A package as the API returns it, without `rank`. */
-export interface PackageEntry {
-  no: number;
-  name: string;
-  version: string;
-  url: string;
-  /** Such as downloads, from 0; only in snapshots with weights. */
-  weight?: number;
-}
+import { FIELDS, type PackageEntry } from './package-fields.js';
+
+export type { PackageEntry };
 
 /** Maximum length of a name, in UTF-8 bytes. */
-export const MAX_NAME_BYTES = 512;
+export const MAX_NAME_BYTES = FIELDS.name.maxBytes;
 
 /**
  * Base64 encodes 3 bytes as 4 characters. If the lengths of all texts are multiples of 3, their base64 can be joined: that
@@ -18,9 +12,9 @@ export const MAX_NAME_BYTES = 512;
  */
 const BASE64_BYTES = 3;
 
-/** The JSON of an entry without its braces, members in the order of the contract. */
-export function entryMembers({ no, name, version, url, weight }: PackageEntry): string {
-  return JSON.stringify({ no, name, version, url, weight }).slice(1, -1);
+/** The JSON of an entry without its braces. Its members have the order in which they were set. */
+export function entryMembers(entry: PackageEntry): string {
+  return JSON.stringify(entry).slice(1, -1);
 }
 
 /**

@@ -4,6 +4,7 @@ import { errorIn } from '../elasticsearch/elasticsearch.js';
 import { ElasticsearchUnavailableError, isRetryable } from '../elasticsearch/elasticsearch-errors.js';
 import type { ChangeKind } from './change-record.js';
 import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
+import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
 
 const count = z.int().nonnegative();
 
@@ -69,18 +70,20 @@ const snapshotMeta = z.object({
   weights_validators: validators.optional(),
   /** Whether the dataset is the bundled sample. */
   is_sample: z.boolean().optional(),
-  /** Version of mappings/packages.json, see `MAPPING_VERSION`; 1 for indices that do not record it. */
+  /** Version of the mapping, see `MAPPING_VERSION`; 1 for indices that do not record it. */
   mapping_version: z.int().default(1),
   /** Whether the dataset has the column `package_no`. Without it, a different number is not a change. */
   has_package_no: z.boolean().default(true),
   /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have none. */
   has_weights: z.boolean().default(false),
+  /** The other optional fields that some package has. */
+  has_fields: z.array(z.string()).optional(),
   /** Undefined if the snapshot was not compared with the previous one. */
   lineage: lineage.optional().catch(undefined),
 });
 
 /**
- * The version of mappings/packages.json that this release writes. Raise it with every field that a feature needs: the
+ * The version of the mapping of packages that this release writes. Raise it with every field: the
  * next refresh then rebuilds even if the dataset has not changed. Older snapshots are served without the feature, see
  * `assertMapping`.
  */
@@ -90,6 +93,8 @@ export const MAPPING_VERSION = 3;
 export const FOLD_VERSION = 2;
 
 export type SnapshotMeta = z.infer<typeof snapshotMeta>;
+
+type OptionalFields = Pick<SnapshotMeta, 'has_weights' | 'has_fields'>;
 
 /** A complete list of packages, in an index that never changes again. */
 export interface Snapshot {
@@ -224,6 +229,18 @@ export function withChainLimit(snapshot: Snapshot, limit: number): Snapshot {
   if (meta.lineage === undefined) return snapshot;
   const ancestors = meta.lineage.ancestors.slice(0, limit);
   return { ...snapshot, meta: { ...meta, lineage: { ...meta.lineage, ancestors } } };
+}
+
+/** The part of the metadata that says which optional fields a snapshot has. */
+export function optionalMeta(fields: readonly string[]): OptionalFields {
+  const others = fields.filter((field) => field !== 'weight');
+  return { has_weights: fields.includes('weight'), ...(others.length > 0 && { has_fields: others }) };
+}
+
+/** The optional fields of a snapshot. */
+export function optionalFields({ has_weights, has_fields = [] }: OptionalFields): OptionalField[] {
+  const fields: string[] = [...has_fields, ...(has_weights ? ['weight'] : [])];
+  return OPTIONAL_FIELDS.filter((field) => fields.includes(field));
 }
 
 /** How many packages differ from the previous snapshot; undefined if the two were not compared. */

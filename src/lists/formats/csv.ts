@@ -1,11 +1,20 @@
+import { columnOf, OPTIONAL_FIELDS, withOptional } from '../../snapshot/package-fields.js';
 import { quote } from '../../util/reason-text.js';
 import { readCsv } from '../csv.js';
 import { DatasetError } from '../dataset-error.js';
 import { peek } from '../documents/decompress.js';
 import type { Documents } from '../documents/documents.js';
-import { line, type BadItem, type Format, type Item, type ReadOptions } from './format.js';
+import {
+  line,
+  type BadItem,
+  type Format,
+  type Item,
+  type ListedPackage,
+  type ReadOptions,
+} from './format.js';
 
-const COLUMNS = ['package_no', 'name', 'version', 'url', 'weight'];
+const REQUIRED = ['no', 'name', 'version', 'url'] as const;
+const COLUMNS = [...REQUIRED, ...OPTIONAL_FIELDS].map(columnOf);
 
 const NO_URL =
   'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}';
@@ -38,8 +47,10 @@ export const csv: Format = {
       found.rows += rows.length;
       yield rows.map((row) => {
         if ('reason' in row) return row;
-        const [no, name, version, url, weight] = row.values;
-        return { at: row.at, no, name, version, url, weight };
+        const { at, values } = row;
+        const [no, name, version, url] = values;
+        const item: ListedPackage = { at, no, name, version, url };
+        return withOptional(item, (_field, i) => values[REQUIRED.length + i]);
       });
     }
     if (found.header === 0) throw new DatasetError('the dataset is empty');

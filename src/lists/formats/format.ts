@@ -1,19 +1,18 @@
 import type { DatasetConfig } from '../../config/config.js';
+import type { OptionalField } from '../../snapshot/package-fields.js';
 import type { Documents } from '../documents/documents.js';
 
 /** A place in a document: the number of a line or item, or a key. */
 export type Place = number | string;
 
 /** A package of a list. Values may have any type. A missing or empty value gets the default of the CSV. */
-export interface ListedPackage {
+export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   at: Place;
   name: unknown;
   /** The package number, if the list has numbers; otherwise, the position is used. */
   no?: unknown;
   version?: unknown;
   url?: unknown;
-  /** Popularity, such as downloads. */
-  weight?: unknown;
   /** Whether U+FFFD may stand for bytes that are not UTF-8. A package with U+FFFD is then invalid. */
   isLossy?: boolean;
 }

@@ -1,4 +1,5 @@
 import type { JsonPaths } from '../../config/json-paths.js';
+import { OPTIONAL_FIELDS, withOptional, type OptionalField } from '../../snapshot/package-fields.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Document, Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../documents/json.js';
@@ -17,7 +18,7 @@ const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
 
 /** Paths that matched no item so far. */
-type Absent = Set<'version' | 'weight'>;
+type Absent = Set<'version' | OptionalField>;
 
 /** @param maxPages maximum number of pages; tests use a lower maximum than `json`. */
 export function jsonFormat(maxPages: number): Format {
@@ -26,7 +27,9 @@ export function jsonFormat(maxPages: number): Format {
     replaces: () => true,
     async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
       const pages = await Table.create();
-      const absent: Absent = new Set((['version', 'weight'] as const).filter((key) => key in paths));
+      const absent: Absent = new Set(
+        (['version', ...OPTIONAL_FIELDS] as const).filter((key) => key in paths),
+      );
       let next: string | undefined = documents.urls[0];
       for (let page = 1; next !== undefined; page++) {
         const url: string = next;
@@ -88,7 +91,9 @@ function toPackage({ key: at, value, isLossy = false }: JsonMember, paths: JsonP
   const find = (path: readonly string[] | undefined) => path && memberAt(value, path);
   const own = isInMap ? at : value;
   const name = paths.name === undefined ? own : find(paths.name);
-  return { at, name, version: find(paths.version), weight: find(paths.weight), isLossy };
+  return withOptional<ListedPackage>({ at, name, version: find(paths.version), isLossy }, (field) =>
+    find(paths[field]),
+  );
 }
 
 function memberAt(value: unknown, path: readonly string[]): unknown {

@@ -1,9 +1,10 @@
+import { columnOf, withOptional } from '../../snapshot/package-fields.js';
 import { parseJson } from '../../util/json-text.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { readLines } from '../documents/lines.js';
-import { isObject, line, type BadItem, type Format, type Item } from './format.js';
+import { isObject, line, type BadItem, type Format, type Item, type ListedPackage } from './format.js';
 
 /**
  * One JSON object a line (https://jsonlines.org, also called NDJSON), with members named like the columns of the CSV;
@@ -16,8 +17,12 @@ export const jsonl: Format = {
     for await (const rows of readObjects(document.text())) {
       yield rows.map((row) => {
         if ('reason' in row) return row;
-        const { name, package_no: no, version, url, weight } = row.object;
-        return { at: row.at, name, no, version, url, weight, isLossy: row.isLossy };
+        const { at, object, isLossy } = row;
+        const { name, package_no: no, version, url } = object;
+        return withOptional<ListedPackage>(
+          { at, name, no, version, url, isLossy },
+          (field) => object[columnOf(field)],
+        );
       });
     }
   },

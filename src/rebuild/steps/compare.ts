@@ -3,6 +3,7 @@ import { isSame, type Difference } from '../../snapshot/change-record.js';
 import type { Snapshot } from '../../snapshot/snapshot.js';
 import { runSearches } from '../../elasticsearch/msearch.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
+import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
 import { entriesInNameOrder } from '../../snapshot/name-order.js';
 import { retry, type RetryOptions } from '../retry.js';
 
@@ -28,8 +29,8 @@ type Source = Pick<Snapshot, 'index' | 'shards'>;
 interface CompareOptions extends RetryOptions {
   /** Whether a different package number is a change. */
   hasPackageNo: boolean;
-  /** Whether either snapshot has weights. A different weight is no change. */
-  hasWeights: boolean;
+  /** Whether either snapshot has volatile fields. */
+  hasVolatile: boolean;
   /** Called with the number of packages of the new snapshot that were compared. */
   onRows: (rows: number) => void;
 }
@@ -46,8 +47,8 @@ export async function* compare(
   newer: Source,
   options: CompareOptions,
 ): AsyncGenerator<Difference[]> {
-  const { hasPackageNo, hasWeights, onRows } = options;
-  const isWholeEntry = hasPackageNo && !hasWeights;
+  const { hasPackageNo, hasVolatile, onRows } = options;
+  const isWholeEntry = hasPackageNo && !hasVolatile;
   const keyOf = (entry: string) => (isWholeEntry ? entry : comparedMembers(entry, hasPackageNo));
   const oldPages = new PageReader(pool, older, options);
   const newPages = new PageReader(pool, newer, options);
@@ -165,9 +166,12 @@ function nameOf(encoded: string | undefined): string {
   return decodeEntry(encoded ?? '').name;
 }
 
-/** The JSON of the members of an entry whose change counts, without parsing. Quotes within values are escaped. */
+/** The first volatile member in the JSON of an entry. Within values, quotes are escaped. */
+const VOLATILE = new RegExp(`,"(?:${OPTIONAL_FIELDS.filter(isVolatile).join('|')})":`);
+
+/** The JSON of the compared members of an entry, without parsing it. */
 function comparedMembers(encoded: string, hasPackageNo: boolean): string {
   const text = Buffer.from(encoded, 'base64').toString('latin1');
-  const weight = text.lastIndexOf(',"weight":');
-  return text.slice(text.indexOf(hasPackageNo ? '"' : ','), weight === -1 ? undefined : weight);
+  const volatile = text.search(VOLATILE);
+  return text.slice(text.indexOf(hasPackageNo ? '"' : ','), volatile === -1 ? undefined : volatile);
 }

@@ -3,6 +3,7 @@ import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { errorIn } from '../../elasticsearch/elasticsearch.js';
 import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
+import { fieldMappings } from '../../snapshot/package-fields.js';
 import { retry, type RetryOptions } from '../retry.js';
 import { PROJECT_FOLDER } from '../../util/project-folder.js';
 
@@ -16,8 +17,8 @@ interface NewIndex {
 }
 
 /**
- * Creates an index from the file in `mappings/`, without replicas and refresh during the load. Warns if an index
- * template adds a lifecycle policy, which may delete the index while it is served. The setting cannot be overridden,
+ * Creates an index from the file in `mappings/` and the fields of packages, without replicas and refresh during the load.
+ * Warns if an index template adds a lifecycle policy, which may delete the index while it is served. The setting cannot be overridden,
  * because not every Elasticsearch knows it.
  * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
  * fields, which may hide fields of the file.
@@ -35,7 +36,11 @@ export async function createIndex(
   const request = {
     index,
     settings: { ...settings, number_of_shards: shards },
-    mappings: { ...mappings, ...(meta === undefined ? {} : { _meta: meta }) },
+    mappings: {
+      ...mappings,
+      properties: { ...fieldMappings(content), ...mappings.properties },
+      ...(meta === undefined ? {} : { _meta: meta }),
+    },
     aliases: { [loadingAliasOf(index)]: {} },
   };
   await retry(

@@ -86,7 +86,7 @@ async function* bulkRequests({
   if (count > 0) yield { body, count };
 }
 
-/** A bulk action with the fields of mappings/packages.json. `entry` is the JSON for responses. */
+/** A bulk action with all fields of the index. `entry` is the JSON for responses. */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
   const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);

@@ -5,12 +5,13 @@ import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
 import {
   isReadable,
+  optionalFields,
   type FoundIndex,
   type Snapshot,
   type SnapshotMeta,
   type RecordedChain,
 } from '../../snapshot/snapshot.js';
-import type { PackageEntry } from '../../snapshot/package-document.js';
+import { comparedPart, isVolatile, type PackageEntry } from '../../snapshot/package-fields.js';
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';
 import { compare } from './compare.js';
@@ -167,8 +168,8 @@ async function writeChanges(
     bytes = 0;
   };
   const { has_package_no: hasPackageNo } = meta;
-  const hasWeights = served.meta.has_weights || meta.has_weights;
-  const compared = compare(exportPool, served, created, { ...options, hasPackageNo, hasWeights });
+  const hasVolatile = [served.meta, meta].some((one) => optionalFields(one).some(isVolatile));
+  const compared = compare(exportPool, served, created, { ...options, hasPackageNo, hasVolatile });
   for await (const differences of compared) {
     for (const difference of differences) {
       counts[kindOf(difference)]++;
@@ -183,22 +184,18 @@ async function writeChanges(
   return counts;
 }
 
-/** A bulk action with the fields of mappings/changes.json. The `_id` is the name, `entry` the record. */
+/** A bulk action with all fields of the index. The `_id` is the name, `entry` the record. */
 function indexAction(record: ChangeRecord, takenAt: string): string {
   const { before, after } = record;
   const entry = (after ?? before) as PackageEntry;
-  const { no, name, version, url } = entry;
   const document = {
-    name,
+    ...comparedPart(entry),
     change: kindOf(record),
-    no,
-    version,
     ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),
-    url,
     taken_at: takenAt,
     entry: encodeRecord(record),
   };
-  return `${JSON.stringify({ index: { _id: name } })}\n${JSON.stringify(document)}\n`;
+  return `${JSON.stringify({ index: { _id: entry.name } })}\n${JSON.stringify(document)}\n`;
 }
 
 /**
