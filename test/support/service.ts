@@ -176,7 +176,7 @@ export async function startService(
  * Builds a snapshot in this process and serves it: a server would start another process, which takes longer than the
  * rest of a small rebuild.
  */
-async function buildSnapshot(env: Record<string, string>, slug: string): Promise<void> {
+export async function buildSnapshot(env: Record<string, string>, slug: string): Promise<void> {
   const context = await createRebuildContext(
     readConfig(variablesOf(slug, env)),
     createLogger('silent', false),
