@@ -3,14 +3,20 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bundle() { esbuild "$@" --bundle --log-level=warning; }
+for_node() { bundle "$@" --platform=node --target=node20; }
+# CommonJS packages call it.
+require="import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
 
 tsc -p src
-# The rebuild of the server, which starts twice as fast.
-bundle src/cli/rebuild.ts --platform=node --target=node20 --outfile=dist/cli/rebuild.cjs --define:import.meta.url=moduleUrl \
+# The server and the commands, bundled with their packages: they start twice as fast.
+rm -rf dist/chunks
+for_node src/main.ts src/cli/{dataset,keys,kibana-setup,rebuild,rollback}.ts --format=esm --splitting --outbase=src --outdir=dist \
+  "--chunk-names=chunks/[name]-[hash]" "--banner:js=$require"
+# The rebuild of the server.
+for_node src/cli/rebuild.ts --outfile=dist/cli/rebuild.cjs --define:import.meta.url=moduleUrl \
   "--banner:js=const moduleUrl = require('node:url').pathToFileURL(__filename).href;"
 # The MCP server, which needs nothing else.
-bundle src/mcp/mcp.ts --platform=node --target=node20 --format=esm --outfile=dist/mcp/mcp.js \
-  "--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);"
+for_node src/mcp/mcp.ts --format=esm --outfile=dist/mcp/mcp.js "--banner:js=$require"
 cp node_modules/@modelcontextprotocol/server/LICENSE dist/mcp
 # The modules of each page.
 bundle src/web/search-page.ts src/web/docs-page.ts --minify --format=esm --target=es2022 --outdir=dist/web

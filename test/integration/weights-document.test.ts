@@ -11,7 +11,8 @@ import {
   type Answer,
   type ListServer,
 } from '../support/list-server.js';
-import { logLines, startService, type Service } from '../support/service.js';
+import { publicReason } from '../../src/rebuild/process/failure-reason.js';
+import { logLines, newSlug, rebuildHere, startService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const TEMPLATE = 'https://registry.example/package/{+name}';
@@ -43,25 +44,31 @@ describe('A document of weights', function () {
     });
   }
 
-  /** A service whose first snapshot is served. */
+  /** The variables that lead to both documents. */
+  function variablesOf({ origin: url }: ListServer) {
+    return { DATASET_URL: `${url}/packages`, WEIGHTS_URL: `${url}/weights` };
+  }
+
+  /** Builds a snapshot, and starts a service on it. */
   async function serve(server: ListServer, env: Record<string, string> = {}): Promise<Service> {
-    const service = await startService({
-      DATASET_URL: `${server.origin}/packages`,
-      WEIGHTS_URL: `${server.origin}/weights`,
-      ...env,
-    });
+    const slug = newSlug();
+    const variables = { ...variablesOf(server), ...env };
+    await rebuildHere(variables, slug);
+    const service = await startService(variables, slug);
     services.push(service);
-    await waitFor(
-      () =>
-        service.server.snapshots.current !== undefined || service.server.rebuilds.lastFailure !== undefined,
-      'the first build',
-      60_000,
-    );
-    await service.idle();
     return service;
   }
 
-  const reasonOf = ({ server }: Service) => server.rebuilds.lastFailure?.reason;
+  /** Rebuilds, and makes the service look for the result. @returns why it failed; undefined if it did not. */
+  async function rebuilt(
+    { slug, server }: Service,
+    variables: Record<string, string>,
+    force = false,
+  ): Promise<string | undefined> {
+    const reason = await rebuildHere(variables, slug, { force }).then(() => undefined, publicReason);
+    await server.snapshots.refresh();
+    return reason;
+  }
 
   async function weightsOf(service: Service): Promise<Record<string, number | undefined>> {
     const { body } = await service.get('/browse?limit=500');
@@ -164,28 +171,29 @@ describe('A document of weights', function () {
       const { counts } = service.server.rebuilds;
       const unchanged = async () => {
         const { unchanged: before } = counts;
-        await waitFor(() => counts.unchanged > before + 1, 'refreshes without a build', 30_000);
+        await waitFor(() => counts.unchanged > before, 'a refresh without a build', 30_000);
       };
       const sent = () => {
         const found = server.requests.filter(({ headers }) => headers['if-none-match'] === undefined);
         return found.map(({ url }) => url);
       };
       await unchanged();
+      await unchanged();
       expect(sent()).to.deep.equal(['/packages', '/weights']);
 
       documents['/weights'] = 'name,weight\na,10\nb,20\nc,5\n';
-      await waitFor(() => counts.rebuilt === 2, 'the new weights', 30_000);
+      await waitFor(() => counts.rebuilt === 1, 'the new weights', 30_000);
       await service.idle();
       expect(await weightsOf(service)).to.deep.equal({ a: 10, b: 20 });
       expect((await service.get('/changes')).body).to.include({ count: 0 });
       await unchanged();
 
       documents['/packages'] = toCsv(packagesNamed(['a', 'b', 'c']));
-      await waitFor(() => counts.rebuilt === 3, 'the new package', 30_000);
+      await waitFor(() => counts.rebuilt === 2, 'the new package', 30_000);
       await service.idle();
       expect(await weightsOf(service)).to.deep.equal({ a: 10, b: 20, c: 5 });
       await unchanged();
-      expect(counts).to.include({ rebuilt: 3, failed: 0 });
+      expect(counts).to.include({ rebuilt: 2, failed: 0 });
     });
   }
 
@@ -204,7 +212,7 @@ describe('A document of weights', function () {
     sent = 1;
     const before = counts.unchanged;
     await waitFor(() => counts.unchanged > before + 2, 'refreshes without a build', 30_000);
-    expect(counts.rebuilt).to.equal(1);
+    expect(counts.rebuilt).to.equal(0);
   });
 
   it('that appears, disappears or has other members is built by a refresh', async () => {
@@ -213,22 +221,19 @@ describe('A document of weights', function () {
       '/weights': 'name,weight,other\na,1,2\n',
     };
     const server = await origin(documents);
-    const first = await serve(server, { WEIGHTS_URL: '' });
-    expect(await weightsOf(first)).to.deep.equal({ a: undefined });
+    const { WEIGHTS_URL, ...without } = variablesOf(server);
+    const service = await serve(server, { WEIGHTS_URL: '' });
+    expect(await weightsOf(service)).to.deep.equal({ a: undefined });
     for (const [env, weight] of [
-      [{ WEIGHTS_URL: `${server.origin}/weights` }, 1],
-      [{ WEIGHTS_URL: `${server.origin}/weights`, WEIGHTS_COLUMNS: 'name,other' }, 2],
+      [{ WEIGHTS_URL }, 1],
+      [{ WEIGHTS_URL, WEIGHTS_COLUMNS: 'name,other' }, 2],
       [{}, undefined],
     ] as const) {
-      const replica = await startService(
-        { DATASET_URL: `${server.origin}/packages`, REBUILD_INTERVAL_SECONDS: '1', ...env },
-        first.slug,
-      );
-      const { counts } = replica.server.rebuilds;
-      await waitFor(() => counts.unchanged > 0, 'a refresh without a build', 30_000);
-      expect(counts.rebuilt).to.equal(1);
-      expect(await weightsOf(replica)).to.deep.equal({ a: weight });
-      await replica.stop();
+      const refresh = () => rebuildHere({ ...without, ...env }, service.slug, { skipIf: 'unchanged' });
+      expect(await refresh()).to.be.a('string');
+      expect(await refresh()).to.equal(undefined);
+      await service.server.snapshots.refresh();
+      expect(await weightsOf(service)).to.deep.equal({ a: weight });
     }
   });
 
@@ -249,7 +254,8 @@ describe('A document of weights', function () {
       '/packages': toCsv(packagesNamed(['a', 'b'])),
       '/weights': 'name,weight\na,1\nb,2\n',
     };
-    const service = await serve(await origin(documents));
+    const server = await origin(documents);
+    const service = await serve(server);
     const id = service.server.snapshots.current?.id;
     const whole = gzipSync('name,weight\na,1\nb,2\n');
     for (const [weights, reason] of [
@@ -267,9 +273,9 @@ describe('A document of weights', function () {
       ['name,name\na,1\n', /^WEIGHTS_URL: line 1: the header has two columns "name"/],
     ] as const) {
       documents['/weights'] = weights;
-      await service.rebuild();
-      if (typeof reason === 'string') expect(reasonOf(service)).to.equal(reason);
-      else expect(reasonOf(service)).to.match(reason);
+      const given = await rebuilt(service, variablesOf(server));
+      if (typeof reason === 'string') expect(given).to.equal(reason);
+      else expect(given).to.match(reason);
       expect(service.server.snapshots.current?.id).to.equal(id);
       expect(await service.indices()).to.have.length(1);
     }
@@ -282,8 +288,8 @@ describe('A document of weights', function () {
       '/weights': 'name,weight\na,1\n,2\nb,3\n',
     };
     const server = await origin(documents);
-    const strict = await serve(server, { DATASET_MAX_BAD_ROWS: '1' });
-    expect(reasonOf(strict)).to.match(
+    const strict = rebuildHere({ ...variablesOf(server), DATASET_MAX_BAD_ROWS: '1' }, newSlug());
+    expect(await strict.catch(publicReason)).to.match(
       /^WEIGHTS_URL: line 3: name is empty \(more rows are invalid than DATASET_MAX_BAD_ROWS=1 allows\)$/,
     );
     const lenient = await serve(server, { DATASET_MAX_BAD_ROWS: '2' });
@@ -299,12 +305,15 @@ describe('A document of weights', function () {
       '/packages': toCsv(packagesNamed(names)),
       '/weights': weights(0, 1, 2, 3),
     };
-    const service = await serve(await origin(documents));
-    const rejected = async (now: string, have: number) => {
+    const server = await origin(documents);
+    const service = await serve(server);
+    const reasonWith = (now: string, force?: boolean) => {
       documents['/weights'] = now;
+      return rebuilt(service, variablesOf(server), force);
+    };
+    const rejected = async (now: string, have: number) => {
       const id = service.server.snapshots.current?.id;
-      await service.rebuild();
-      expect(reasonOf(service)).to.equal(
+      expect(await reasonWith(now)).to.equal(
         `WEIGHTS_URL: of 4 names that had a weight, ${have} have one now: fewer than half; accept it with force=true or --force`,
       );
       expect(service.server.snapshots.current?.id).to.equal(id);
@@ -312,12 +321,8 @@ describe('A document of weights', function () {
     await rejected(weights(0), 1);
     await rejected(weights(4, 5, 6, 7, 8, 9), 0);
     await rejected('name,weight\nn0,1\nn1,0\nn2,0\nn3,\n', 1);
-    documents['/weights'] = weights(2, 3, 4, 5);
-    await service.rebuild();
-    expect(reasonOf(service), 'exactly half').to.equal(undefined);
-    documents['/weights'] = weights(9);
-    await service.rebuild('&force=true');
-    expect(reasonOf(service), 'forced').to.equal(undefined);
+    expect(await reasonWith(weights(2, 3, 4, 5)), 'exactly half').to.equal(undefined);
+    expect(await reasonWith(weights(9), true), 'forced').to.equal(undefined);
     expect((await weightsOf(service))['n9']).to.equal(1);
   });
 

@@ -45,9 +45,9 @@ async function startEngine(kind: Kind): Promise<StartedEngine> {
   }
 }
 
-/** Turns off the JVM's optimizing compiler, which takes a third of the processor time of a short run. */
+/** Turns off the JVM's optimizing compiler and parallel garbage collector, which take a third of the processor time of a short run. */
 export function useFastStartingJvm(): void {
-  process.env['ES_JAVA_OPTS'] ??= '-XX:TieredStopAtLevel=1';
+  process.env['ES_JAVA_OPTS'] ??= '-XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC';
 }
 
 const started: StartedEngine[] = [];

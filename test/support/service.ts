@@ -6,10 +6,10 @@ import { Redis } from 'ioredis';
 import { secretsIn } from '../../src/config/secrets.js';
 import { readConfig } from '../../src/config/config.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
-import { createLogger } from '../../src/util/log.js';
+import { createLogger, type Logger } from '../../src/util/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
-import { rebuild } from '../../src/rebuild/pipeline.js';
+import { rebuild, type RebuildOptions } from '../../src/rebuild/pipeline.js';
 import { aliasOf, isSnapshotOf, isChangesOf } from '../../src/snapshot/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';
@@ -105,6 +105,11 @@ function variablesOf(slug: string, env: Record<string, string>): Record<string, 
   };
 }
 
+/** Logs everything to `logLines`. */
+function logOf(variables: Record<string, string>): Logger {
+  return createLogger('trace', false, { secrets: secretsIn(variables), destination: logStream });
+}
+
 /**
  * Starts a server, which may not be ready yet.
  * @param auth credentials of the test's own client, if Elasticsearch requires them.
@@ -116,9 +121,7 @@ export async function startService(
 ): Promise<Service> {
   const variables = variablesOf(slug, env);
   const config = readConfig(variables);
-  const secrets = secretsIn(variables);
-  const log = createLogger('trace', false, { secrets, destination: logStream });
-  const server = await startServer(variables, { log });
+  const server = await startServer(variables, { log: logOf(variables) });
   const elasticsearch = new Client({
     nodes: [...config.elasticsearch.nodes],
     ...(auth === undefined ? {} : { auth }),
@@ -173,18 +176,22 @@ export async function startService(
 }
 
 /**
- * Builds a snapshot in this process and serves it: a server would start another process, which takes longer than the
- * rest of a small rebuild.
+ * Rebuilds in this process: a server would start another process, which takes longer than the rest of a small rebuild.
+ * @param env variables beside those of every service.
+ * @returns the new index; undefined if there was nothing to build.
+ * @throws why it failed.
  */
-export async function buildSnapshot(env: Record<string, string>, slug: string): Promise<void> {
-  const context = await createRebuildContext(
-    readConfig(variablesOf(slug, env)),
-    createLogger('silent', false),
-    '',
-  );
+export async function rebuildHere(
+  env: Record<string, string>,
+  slug: string,
+  options: Partial<Pick<RebuildOptions, 'force' | 'skipIf'>> = {},
+): Promise<string | undefined> {
+  const variables = variablesOf(slug, env);
+  const context = await createRebuildContext(readConfig(variables), logOf(variables), '');
   try {
     const { signal } = new AbortController();
-    await rebuild(context, { force: true, progress: new Progress(new Date()), signal });
+    return (await rebuild(context, { force: false, ...options, progress: new Progress(new Date()), signal }))
+      .index;
   } finally {
     await context.close();
   }
@@ -214,7 +221,7 @@ export function useService(
     this.timeout(START_TIMEOUT_MS);
     dataset = await datasetFile(toCsv(packages()));
     variables = { DATASET_URL: dataset.url, ...env() };
-    await buildSnapshot(variables, slug);
+    await rebuildHere(variables, slug, { force: true });
     service = await startService(variables, slug, auth);
   });
   after(async () => {
@@ -232,7 +239,7 @@ export function useService(
       const { snapshots } = started(service).server;
       const before = snapshots.current?.id;
       await started(dataset).write(typeof packages === 'string' ? packages : toCsv(packages));
-      await buildSnapshot(variables, slug);
+      await rebuildHere(variables, slug, { force: true });
       await snapshots.refresh();
       const { id } = snapshots.current ?? {};
       if (id === undefined || id === before) throw new Error('the new snapshot is not served');
@@ -258,7 +265,7 @@ export function useSharedService(env = (): Record<string, string> => ({})): { re
     this.timeout(START_TIMEOUT_MS);
     const path = inRunFolder('packages.csv');
     const variables = { DATASET_URL: pathToFileURL(path).href, ...env() };
-    if (isFirstToWrite(path, toCsv(SHARED_PACKAGES))) await buildSnapshot(variables, sharedSlug());
+    if (isFirstToWrite(path, toCsv(SHARED_PACKAGES))) await rebuildHere(variables, sharedSlug());
     else await waitForSharedSnapshot();
     service = await startService(variables, sharedSlug());
   });
