@@ -29,7 +29,7 @@ describe('The command of the CronJob in deploy/kubernetes', () => {
     return runCommand('', env, [], ([node = '']) => [node, ...options, ...script]);
   }
 
-  it('starts a rebuild', async () => {
+  it('starts a rebuild of the service', async () => {
     const { code, stdout } = await runJob(REBUILD_SECRET);
     expect(stdout).to.match(/^202 \{"status":"rebuilding"/);
     expect(code).to.equal(0);

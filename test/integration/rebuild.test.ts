@@ -128,7 +128,7 @@ describe('GET /rebuild', function () {
 describe('GET /rebuild without a configured secret', () => {
   const suite = useSharedService(() => ({ REBUILD_SECRET: '', BYPASS_SECRET: '' }));
 
-  it('rejects every request', async () => {
+  it('rejects every request for a rebuild', async () => {
     for (const path of ['/rebuild', '/rebuild?secret=', '/rebuild?secret=undefined', '/get-bypass?secret=']) {
       expectProblem(await suite.service.get(path), 403, 'forbidden');
     }

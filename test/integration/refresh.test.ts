@@ -6,7 +6,7 @@ import { loadingAliasOf, newIndexName } from '../../src/snapshot/index-names.js'
 import { datasetServer } from '../support/dataset-server.js';
 import { packagesNamed, toCsv } from '../support/datasets.js';
 import { listServer, type Answer } from '../support/list-server.js';
-import { startService, useService, type Service } from '../support/service.js';
+import { newSlug, rebuildHere, startService, useService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 import { STEP } from '../support/step.js';
@@ -32,7 +32,7 @@ describe('A periodic refresh', function () {
       const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...env };
       const replica = await startService(variables, service.slug);
       const { counts } = replica.server.rebuilds;
-      await waitFor(() => counts.unchanged > 1, 'refreshes without a rebuild', 20_000);
+      await waitFor(() => counts.unchanged > 0, 'a refresh without a rebuild', 20_000);
       expect(counts.rebuilt).to.equal(env === changed ? 1 : 0);
       expect(await service.indices()).to.have.length(env === changed ? 2 : 1);
       await replica.stop();
@@ -49,7 +49,7 @@ describe('A periodic refresh', function () {
     const variables = { DATASET_URL: suite.dataset.url, REBUILD_INTERVAL_SECONDS: '1', ...changed };
     const replica = await startService(variables, slug);
     const { counts } = replica.server.rebuilds;
-    await waitFor(() => counts.unchanged > 1, 'refreshes without a rebuild', 20_000);
+    await waitFor(() => counts.unchanged > 0, 'a refresh without a rebuild', 20_000);
     expect(counts.rebuilt).to.equal(1);
     await replica.stop();
   });
@@ -67,14 +67,15 @@ describe('A periodic refresh', function () {
         if (!isKnown) sent++;
         response.writeHead(isKnown ? 304 : 200, headers).end(isKnown ? '' : toCsv(packagesNamed(['alpha'])));
       });
-      const replica = await startService({ DATASET_URL: origin.url, REBUILD_INTERVAL_SECONDS: '1', ...env });
-      const { counts } = replica.server.rebuilds;
-      await waitFor(() => counts.rebuilt > 0, 'the first rebuild', 60_000);
+      const variables = { DATASET_URL: origin.url, ...env };
+      const slug = newSlug();
+      await rebuildHere(variables, slug);
       headers = { 'Last-Modified': 'Wed, 01 Jul 2026 00:00:00 GMT' };
-      const before = counts.unchanged;
-      await waitFor(() => counts.unchanged > before + 2, 'refreshes without a rebuild', 60_000);
+      const replica = await startService({ ...variables, REBUILD_INTERVAL_SECONDS: '1' }, slug);
+      const { counts } = replica.server.rebuilds;
+      await waitFor(() => counts.unchanged > 1, 'refreshes without a rebuild', 60_000);
       expect(sent).to.equal(2);
-      expect(counts.rebuilt).to.equal(1);
+      expect(counts.rebuilt).to.equal(0);
       await replica.end();
       await origin.close();
     });
@@ -144,16 +145,17 @@ for (const [format, answer] of Object.entries(UNCHANGED)) {
         PACKAGE_URL_TEMPLATE: 'https://registry.example/{+name}',
         REBUILD_INTERVAL_SECONDS: String(INTERVAL_SECONDS),
       };
-      const first = await startService(env);
-      await waitFor(() => first.server.snapshots.current !== undefined, 'the first build', 30_000);
-      const replicas = [first, await startService(env, first.slug), await startService(env, first.slug)];
+      const slug = newSlug();
+      await rebuildHere(env, slug);
+      const first = await startService(env, slug);
+      const replicas = [first, await startService(env, slug), await startService(env, slug)];
       const count = (outcome: 'rebuilt' | 'unchanged' | 'failed') =>
         replicas.reduce((sum, { server }) => sum + server.rebuilds.counts[outcome], 0);
       const namesOf = async (replica: Service) =>
         ((await replica.get('/browse')).body.results as { name: string }[]).map(({ name }) => name);
 
-      await waitFor(() => count('unchanged') > 3, 'refreshes', 30_000);
-      expect(count('rebuilt')).to.equal(1);
+      await waitFor(() => count('unchanged') > 2, 'refreshes', 30_000);
+      expect(count('rebuilt')).to.equal(0);
       expect(await first.indices()).to.have.length(1);
       // The first request is that of the build. A refresh may start half an interval late, and the next one in time.
       const [, start = 0, ...later] = asked;
@@ -165,7 +167,7 @@ for (const [format, answer] of Object.entries(UNCHANGED)) {
         const isServed = async () => (await namesOf(replica)).join() === names.join();
         await waitFor(isServed, 'the changed list', 30_000);
       }
-      expect({ rebuilt: count('rebuilt'), failed: count('failed') }).to.deep.equal({ rebuilt: 2, failed: 0 });
+      expect({ rebuilt: count('rebuilt'), failed: count('failed') }).to.deep.equal({ rebuilt: 1, failed: 0 });
       for (const replica of replicas.slice(1)) await replica.stop();
       await first.end();
       await origin.close();

@@ -101,7 +101,7 @@ describe('GET /similar against a brute-force oracle', function () {
   this.timeout(120_000);
 
   describe('over 1 shard', () => {
-    const expectSameFor = useComparison(1, 16_000);
+    const expectSameFor = useComparison(1, 8000);
     it('agrees with the oracle', () => expectSameFor(200));
   });
 

@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,10 @@ export const ENGINES_TIMEOUT_MS = 20 * 60_000;
 
 const HEAP = '1g';
 
+/** A file system in memory, on Linux, and the free bytes for the data of a run. */
+const MEMORY = '/dev/shm';
+const ROOM = 4e9;
+
 /** Set by `npm test -- containers`, which accepts only containers. */
 const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
 
@@ -19,6 +24,16 @@ export interface StartedEngine extends Service {
   end(): Promise<void>;
 }
 
+/** In memory if there is room: each change of the cluster state is written to disk, and a small rebuild makes a dozen. */
+function dataFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY);
+    return bavail * bsize > ROOM ? MEMORY : tmpdir();
+  } catch {
+    return tmpdir();
+  }
+}
+
 /**
  * Starts an Elasticsearch or a Redis of its own: a container if a Docker engine responds, otherwise the local one of
  * `npm start` (`npm test -- containers` fails instead).
@@ -26,7 +41,7 @@ export interface StartedEngine extends Service {
  */
 async function startEngine(kind: Kind): Promise<StartedEngine> {
   const paths = findPaths(process.env);
-  const folder = makeFolder(await mkdtemp(join(tmpdir(), 'package-registry-search-test-')), paths.runAs);
+  const folder = makeFolder(await mkdtemp(join(dataFolder(), 'package-registry-search-test-')), paths.runAs);
   const log = (line: string) => console.log(line);
   const { signal } = new AbortController();
   const { env } = process;

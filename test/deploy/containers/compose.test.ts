@@ -191,7 +191,7 @@ describe('docker-compose.yml', function () {
     expect((await get(`/rebuild?secret=${SIBLING_SECRET}`)).status).to.equal(403);
   });
 
-  it('runs the commands', async () => {
+  it('runs a command in the container of the API', async () => {
     const output = await compose.run('exec', '-T', 'api', 'node', 'dist/cli/rollback.js').catch(String);
     expect(output).to.match(/there is no snapshot before registry-packages-/);
   });

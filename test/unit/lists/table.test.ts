@@ -62,7 +62,7 @@ describe('Table', () => {
     expect([numberOf(long), numberOf(longer)]).to.deep.equal([2 ** 53 - 1, 0]);
   });
 
-  it('is a map of lists', () =>
+  it('keeps the values of each name in order, like a map of lists', () =>
     fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.string({ maxLength: 2 }), text)), async (pairs) => {
         const table = await Table.create();

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { toUrl, INITIAL_LIMIT, MAX_LIMIT, parseUrl } from '../../../src/web/url-state.js';
 
 describe('The URL of the page', () => {
-  it('survives a round trip', () => {
+  it('has the state that it was made of', () => {
     const queries = ['redis', '@scope/name', 'c++', 'a&b=c', '100%', 'ünï 🚀', '#1'];
     for (const query of queries)
       for (const limit of [INITIAL_LIMIT, MAX_LIMIT])

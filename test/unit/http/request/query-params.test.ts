@@ -203,7 +203,7 @@ describe('parsePathParam', () => {
 describe('memoizedParser', () => {
   const parse = memoizedParser(searchParams);
 
-  it('parses as parseParams does', () => {
+  it('returns what parseParams returns', () => {
     for (const querystring of ['q=lib', 'q=lib&limit=3', 'q=lib'])
       expect(parse(querystring)).to.deep.equal(parseParams(searchParams, querystring));
     for (let i = 0; i < 2; i++) expect(() => parse('q=a')).to.throw(Problem);

@@ -68,7 +68,7 @@ describe('The format npm', () => {
     expect(starts).to.deep.equal([null, '"_design/a"', '"_z"']);
   });
 
-  it('does not depend on an order', async () => {
+  it('reads pages whose names are in any order', async () => {
     const { outcome } = await convertFrom(page('b', 'B', 'a'), page('a', 'C', 'c'), page('c'));
     expect(outcome).to.deep.equal(named('b', 'B', 'a', 'C', 'c'));
   });
