@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { UNCACHED } from '../support/background-reader.js';
 import { datasetFile, type DatasetFile } from '../support/datasets.js';
-import { newSlug, type buildSnapshot, type Service, type startService } from '../support/service.js';
+import { newSlug, type rebuildHere, type Service, type startService } from '../support/service.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -50,13 +50,13 @@ describe('A field that was added to a copy of the project, as CONTRIBUTING.md sa
   let folder: string;
   let dataset: DatasetFile;
   let service: Service;
-  let support: { buildSnapshot: typeof buildSnapshot; startService: typeof startService };
+  let support: { rebuildHere: typeof rebuildHere; startService: typeof startService };
   const variables = (env = {}) => ({ DATASET_URL: dataset.url, ...UNCACHED, ...env });
   const currentId = () => service.server.snapshots.current?.id ?? '';
   const publish = async (content: string, env = {}): Promise<string> => {
     const before = currentId();
     await dataset.write(content);
-    await support.buildSnapshot(variables(env), slug);
+    await support.rebuildHere(variables(env), slug, { force: true });
     await service.server.snapshots.refresh();
     expect(currentId()).not.to.equal(before);
     return before;
@@ -73,7 +73,7 @@ describe('A field that was added to a copy of the project, as CONTRIBUTING.md sa
     const url = pathToFileURL(join(folder, 'test/support/service.ts')).href;
     support = (await import(url)) as typeof support;
     dataset = await datasetFile(csv(ROWS));
-    await support.buildSnapshot(variables(), slug);
+    await support.rebuildHere(variables(), slug, { force: true });
     service = await support.startService(variables(), slug);
   });
 
