@@ -80,14 +80,15 @@ async function write(
   const path = await throughLinks(output);
   await access(dirname(path), constants.W_OK);
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
+  const { nameRule } = config;
   try {
-    const numbers = earlier === undefined ? undefined : await readNumbers(earlier, signal);
+    const numbers = earlier === undefined ? undefined : await readNumbers(earlier, nameRule, signal);
     bar.show({ phase: 'downloading', rows: 0 });
     const list = await readList(config, signal, {
       onBytes: (bytes) => bar.show({ phase: 'downloading', rows: 0, bytes }),
       onDownloaded: () => bar.show({ phase: 'checking', rows: 0 }),
     });
-    if (!list.isNumbered) assignNumbers(list.packages, numbers ?? new Map());
+    if (!list.isNumbered) assignNumbers(list.packages, numbers ?? new Map(), nameRule);
     else if (numbers !== undefined)
       throw new Error('the list has numbers of its own: leave out --numbers-of');
     const total = list.packages.length;

@@ -10,8 +10,9 @@ import {
   redisUrl,
   urlTemplate,
 } from './addresses.js';
-import { DATASET_FORMATS, isConverted } from './dataset-format.js';
+import { DATASET_FORMATS, defaultNameRule, isConverted } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
+import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 
@@ -93,6 +94,7 @@ const datasetSettings = z.object({
     .regex(/^[\x21-\x7e]+ [\x21-\x7e]+$/, 'must be a scheme and credentials, such as Bearer <token>')
     .optional(),
   PACKAGE_URL_TEMPLATE: urlTemplate.optional(),
+  NAME_RULE: z.enum(NAME_RULES, `must be one of ${NAME_RULES.join(', ')}`).optional(),
   DATASET_MAX_BAD_ROWS: wholeNumber(0, 1_000_000).default(0),
   DATASET_DOWNLOAD_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(3600),
 });
@@ -246,6 +248,8 @@ function datasetConfig(value: DatasetSettings) {
     /** Whether it is the bundled dataset, which no other registry may serve. */
     isSample: value.DATASET_URL === undefined,
     packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
+    /** Which names are one, in the list and in the snapshot made from it. */
+    nameRule: value.NAME_RULE ?? defaultNameRule(value.DATASET_FORMAT),
     maxBadRows: value.DATASET_MAX_BAD_ROWS,
     downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,
   };

@@ -1,4 +1,6 @@
 import { FORMATS } from '../lists/formats/index.js';
+import type { Format } from '../lists/formats/format.js';
+import type { NameRule } from '../util/name-rule.js';
 
 export type DatasetFormat = keyof typeof FORMATS;
 
@@ -8,4 +10,10 @@ export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...Datase
 /** @param format may be any value of the variable. */
 export function isConverted(format: DatasetFormat): boolean {
   return format !== 'csv' && DATASET_FORMATS.includes(format);
+}
+
+/** `NAME_RULE` of the registries that have lists in a format. */
+export function defaultNameRule(format: DatasetFormat): NameRule {
+  const { nameRule }: Format = FORMATS[format];
+  return nameRule ?? 'exact';
 }

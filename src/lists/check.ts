@@ -95,8 +95,8 @@ async function findDuplicates(
 ): Promise<Map<number, number>> {
   const duplicates = new Map<number, number>();
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
-  /** Where they occur first. */
-  const placeOfName = new Map<string, string>();
+  /** Where they occur first; names by their canonical form. */
+  const firstOfName = new Map<string, { place: string; name: string }>();
   const placeOfNumber = new Map<number, string>();
   let index = -1;
   for await (const batch of packages.read()) {
@@ -106,8 +106,9 @@ async function findDuplicates(
       const isNameSuspect = nameHashes.has(packages.hashOf(name));
       if (!isNameSuspect && !numbers.has(no)) continue;
       const place = packages.placeOf(batch, i);
-      const reason = placeOfName.has(name)
-        ? `name ${quote(name)} is already on ${placeOfName.get(name)}`
+      const first = firstOfName.get(packages.canonicalOf(name));
+      const reason = first
+        ? `name ${quote(name)} is already on ${first.place}${first.name === name ? '' : `, as ${quote(first.name)}`}`
         : placeOfNumber.has(no)
           ? `package_no ${no} is already on ${placeOfNumber.get(no)}`
           : undefined;
@@ -117,7 +118,7 @@ async function findDuplicates(
         continue;
       }
       // Only for accepted packages: a skipped one must not make a later one a duplicate.
-      if (isNameSuspect) placeOfName.set(name, place);
+      if (isNameSuspect) firstOfName.set(packages.canonicalOf(name), { place, name });
       if (numbers.has(no)) placeOfNumber.set(no, place);
     }
   }

@@ -8,6 +8,7 @@ import { constants, createGzip } from 'node:zlib';
 import { OPTIONAL_FIELDS, type PackageEntry } from '../snapshot/package-fields.js';
 import type { DatasetConfig } from '../config/config.js';
 import { createLogger } from '../util/log.js';
+import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { checkPackages } from './check.js';
 import { downloadDataset, type DownloadedDataset } from './download.js';
 import { BadRows, type SkippedRows } from './bad-rows.js';
@@ -20,6 +21,7 @@ const EARLIER = {
   jsonPaths: { items: [] },
   isSample: false,
   packageUrlTemplate: 'https://registry.example/{name}',
+  nameRule: 'exact',
   maxBadRows: 0,
   downloadTimeoutSeconds: 3600,
 } as const;
@@ -72,15 +74,19 @@ export async function readList(
 }
 
 /**
- * Reads the package numbers of an earlier dataset.
+ * Reads the package numbers of an earlier dataset, by the canonical form of the names.
  * @param path of a CSV file, plain or gzip.
  * @throws {Error} with the path and the reason.
  */
-export async function readNumbers(path: string, signal: AbortSignal): Promise<Map<string, number>> {
+export async function readNumbers(
+  path: string,
+  nameRule: NameRule,
+  signal: AbortSignal,
+): Promise<Map<string, number>> {
   try {
     const list = await readList({ ...EARLIER, urls: [pathToFileURL(path).href] }, signal);
     if (!list.isNumbered) throw new Error('the header has no column `package_no`');
-    return new Map(list.packages.map(({ no, name }) => [name, no]));
+    return new Map(list.packages.map(({ no, name }) => [canonicalName(nameRule, name), no]));
   } catch (error) {
     throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
   }
@@ -90,12 +96,17 @@ export async function readNumbers(path: string, signal: AbortSignal): Promise<Ma
  * Numbers packages. Packages in `earlier` keep their numbers. The others get the numbers after its largest one, in the
  * byte order of their names.
  * @param packages is modified.
+ * @param earlier by `readNumbers` with the same rule.
  */
-export function assignNumbers(packages: PackageEntry[], earlier: ReadonlyMap<string, number>): void {
+export function assignNumbers(
+  packages: PackageEntry[],
+  earlier: ReadonlyMap<string, number>,
+  nameRule: NameRule,
+): void {
   let last = 0;
   for (const no of earlier.values()) last = Math.max(last, no);
   packages.sort((a, b) => compareBytes(a.name, b.name));
-  for (const one of packages) one.no = earlier.get(one.name) ?? ++last;
+  for (const one of packages) one.no = earlier.get(canonicalName(nameRule, one.name)) ?? ++last;
 }
 
 interface WriteOptions {

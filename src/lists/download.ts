@@ -148,7 +148,7 @@ async function downloadWeights(
   try {
     const found = await download([url], dataset, signal, named, async (documents) => {
       const document = await documents.open();
-      return Weights.read(document.text(), columns, dataset.format, options.badRows);
+      return Weights.read(document.text(), columns, dataset.nameRule, options.badRows);
     });
     return found && { ...found, weights: found.result };
   } catch (error) {

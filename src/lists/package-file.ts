@@ -8,6 +8,7 @@ import {
   type OptionalField,
   type PackageEntry,
 } from '../snapshot/package-fields.js';
+import { canonicalName } from '../util/name-rule.js';
 import type { BadRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';
 import type { Documents } from './documents/documents.js';
@@ -67,7 +68,7 @@ export class PackageFile {
     private readonly file: FileHandle,
     private readonly format: Format,
     private readonly options: ReadOptions,
-    readonly hashOf: (name: string) => number,
+    private readonly hash: (name: string) => number,
   ) {
     this.#check = new PackageCheck(options.packageUrlTemplate);
   }
@@ -75,6 +76,16 @@ export class PackageFile {
   /** The caller must close it. */
   static async create(format: Format, options: ReadOptions): Promise<PackageFile> {
     return new PackageFile(await openTemporaryFile(), format, options, await createNameHash());
+  }
+
+  /** What two spellings of a name have in common. */
+  canonicalOf(name: string): string {
+    return canonicalName(this.options.nameRule, name);
+  }
+
+  /** The same for all spellings of a name. */
+  hashOf(name: string): number {
+    return this.hash(this.canonicalOf(name));
   }
 
   /** Whether numbers come from the list; otherwise they are positions. */
@@ -160,7 +171,10 @@ export class PackageFile {
     }
   }
 
-  /** The valid packages of a list whose names may repeat. Each has the position of its first occurrence. */
+  /**
+   * The valid packages of a list whose names may repeat. Each has the position of its first occurrence, and the spelling of the
+   * entry that counts.
+   */
   async *#merged(
     documents: Documents,
     badRows: BadRows,
@@ -170,17 +184,19 @@ export class PackageFile {
     for await (const { entries } of this.#checked(documents, badRows)) {
       for (const entry of entries) {
         const { name, version } = entry;
-        const address = names.add(name);
+        const canonical = this.canonicalOf(name);
+        const address = names.add(canonical);
         const [earlier] = names.lastOf(address)?.split('\n') ?? [];
         if (earlier !== undefined && !replaces(version, earlier)) continue;
+        const spelling = name === canonical ? '' : name;
         // None of them has a line break.
-        names.push(address, [version, ...OPTIONAL_FIELDS.map((field) => entry[field])].join('\n'));
+        names.push(address, [version, spelling, ...OPTIONAL_FIELDS.map((field) => entry[field])].join('\n'));
       }
     }
     let no = 0;
     const toEntry = (address: number): PackageEntry => {
-      const name = names.nameAt(address);
-      const [version = '', ...others] = (names.lastOf(address) ?? '').split('\n');
+      const [version = '', spelling, ...others] = (names.lastOf(address) ?? '').split('\n');
+      const name = spelling || names.nameAt(address);
       const entry: PackageEntry = { no: ++no, name, version, url: this.#check.urlOf(name) };
       return withOptional(entry, (field, i) => optionalValue(others[i] || undefined, field));
     };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { DatasetFormat } from '../config/dataset-format.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
+import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { quote } from '../util/reason-text.js';
 import type { BadRows } from './bad-rows.js';
 import { DatasetError } from './dataset-error.js';
@@ -8,7 +8,6 @@ import { peek } from './documents/decompress.js';
 import { readColumns } from './formats/csv.js';
 import type { BadItem } from './formats/format.js';
 import { readObjects } from './formats/jsonl.js';
-import { normalise } from './formats/pypi.js';
 import { nameOf, orReason, weightOf } from './package-check.js';
 import { Table } from './table.js';
 
@@ -35,7 +34,7 @@ interface Row {
 export class Weights {
   private constructor(
     private readonly table: Table,
-    private readonly keyOf: (name: string) => string,
+    private readonly nameRule: NameRule,
     /** SHA-256 of the text, in hexadecimal. */
     readonly digest: string,
   ) {}
@@ -43,16 +42,15 @@ export class Weights {
   /**
    * Reads a document: CSV with a header, or JSON lines, told apart by the first character. Of a repeated name, the larger weight
    * counts.
-   * @param format of the dataset, whose names are compared; `pypi` names after normalisation (PEP 503).
+   * @param nameRule by which its names are compared with those of the dataset.
    * @throws {DatasetError} which the caller says to be about the weights.
    */
   static async read(
     text: AsyncIterable<Buffer>,
     columns: WeightsColumns,
-    format: DatasetFormat,
+    nameRule: NameRule,
     badRows: BadRows,
   ): Promise<Weights> {
-    const keyOf = format === 'pypi' ? normalise : (name: string) => name;
     const table = await Table.create(MAX_NAMES);
     const hash = createHash('sha256');
     const hashed = async function* () {
@@ -62,7 +60,7 @@ export class Weights {
       }
     };
     const add = ({ name, weight }: Row) => {
-      const key = keyOf(nameOf(name, columns.name));
+      const key = canonicalName(nameRule, nameOf(name, columns.name));
       const value = weightOf(weight, columns.weight);
       const address = table.add(key, value);
       if (value > table.numberAt(address)) table.setNumber(address, value);
@@ -74,7 +72,7 @@ export class Weights {
       }
     }
     if (table.size === 0) throw new DatasetError('the document has no weights');
-    return new Weights(table, keyOf, hash.digest('hex'));
+    return new Weights(table, nameRule, hash.digest('hex'));
   }
 
   /** Numbers of different names: all, and those that no package of the dataset has. */
@@ -92,17 +90,22 @@ export class Weights {
 
   /** Whether a package that `join` has seen has a weight other than 0. */
   isWeighed(name: string): boolean {
-    const address = this.table.find(this.keyOf(name));
+    const address = this.#find(name);
     return address !== 0 && this.table.isMarked(address) && this.table.numberAt(address) > 0;
   }
 
   /** Gives each package its weight, 0 if it is missing, whatever the dataset says. */
   join(entries: PackageEntry[]): void {
     for (const entry of entries) {
-      const address = this.table.find(this.keyOf(entry.name));
+      const address = this.#find(entry.name);
       if (address !== 0) this.table.mark(address);
       entry.weight = address === 0 ? 0 : this.table.numberAt(address);
     }
+  }
+
+  /** The address of a name; 0 if it is missing. */
+  #find(name: string): number {
+    return this.table.find(canonicalName(this.nameRule, name));
   }
 }
 

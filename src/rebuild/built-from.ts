@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/config.js';
+import { defaultNameRule } from '../config/dataset-format.js';
 import { MAPPING_VERSION, type BuiltFrom, type SnapshotMeta } from '../snapshot/snapshot.js';
 
 /** The part of the configuration that a snapshot depends on. */
@@ -13,6 +14,7 @@ export function builtFrom({ dataset, index, registry, weights }: Inputs): BuiltF
     json: dataset.format === 'json' ? { ...dataset.jsonPaths } : undefined,
     package_url_template: dataset.packageUrlTemplate,
     max_bad_rows: dataset.maxBadRows,
+    name_rule: dataset.nameRule === defaultNameRule(dataset.format) ? undefined : dataset.nameRule,
     weights_address: weights.url && withoutSecrets(weights.url),
     weights_columns: weights.url === undefined ? undefined : weights.columns,
     source: registry.source,
@@ -44,6 +46,7 @@ export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
     DATASET_FORMAT: 'format',
     DATASET_JSON: 'json',
     PACKAGE_URL_TEMPLATE: 'package_url_template',
+    NAME_RULE: 'name_rule',
     WEIGHTS_URL: 'weights_address',
     WEIGHTS_COLUMNS: 'weights_columns',
   } as const;

@@ -133,6 +133,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
       built_from: builtFrom(config),
       has_package_no: packages.isNumbered,
       ...optionalMeta([...packages.optionalFields, ...(weights === undefined ? [] : ['weight'])]),
+      name_rule: config.dataset.nameRule,
       is_sample: isSample,
     };
     assertReadable(meta);

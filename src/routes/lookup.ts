@@ -20,7 +20,7 @@ const lookupParams = z.object({
     .min(1, 'is required')
     .max(MAX_NAMES, `must be given at most ${MAX_NAMES} times`)
     .meta({
-      description: `An exact name. Repeat it for up to ${MAX_NAMES} names that fit into the request.`,
+      description: `A name. Repeat it for up to ${MAX_NAMES} names that fit into the request.`,
       examples: [['redis-redisearch']],
     }),
   snapshot: snapshotParam,
@@ -68,7 +68,7 @@ export const LOOKUP_COST = {
   },
 } satisfies Cost;
 
-/** `GET /lookup?name=&name=`: the packages with these names, compared code point by code point. */
+/** `GET /lookup?name=&name=`: the packages with these names, compared by the rule of the snapshot. */
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {
   return {
     parse: ({ querystring }) => parseParams(lookupParams, querystring),

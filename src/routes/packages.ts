@@ -20,38 +20,51 @@ const queryParams = z.object({ snapshot: snapshotParam });
 export const packageOperation: Operation = {
   id: 'getPackage',
   tag: 'Search',
-  summary: 'The package with exactly this name',
-  description: 'Clients normalise the paths of the names `.` and `..`: use `/lookup` for these.',
+  summary: 'The package with this name',
+  description:
+    'Names are equal by the rule of the registry (`name_rule` of `/stats`; without it, code point by code point). Clients normalise the paths of the names `.` and `..`: use `/lookup` for these.',
   params: queryParams.extend({ name }),
   responses: {
     200: {
       description: 'The package.',
       schema: packageSchema,
       example: PACKAGE_EXAMPLE,
-      headers: ['X-Snapshot'],
+      headers: ['X-Snapshot', 'Content-Location'],
     },
   },
   problems: [...READ_PROBLEMS, 'unknown_package'],
 };
 
-/** `GET /packages/{name}`: the package whose name equals the rest of the path, code point by code point. */
+/** `GET /packages/{name}`: the package whose name equals the rest of the path, by the rule of the snapshot. */
 export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   const parse = memoizedParser(queryParams);
   return {
     parse(ctx) {
       const { snapshot } = parse(ctx.querystring);
-      return { snapshot, wanted: parsePathParam(name, 'name', restOfPath(ctx.req.url)) };
+      const path = restOfPath(ctx.req.url);
+      return { snapshot, wanted: parsePathParam(name, 'name', path), depth: path.split('/').length - 1 };
     },
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
-    key: ({ wanted }) => `package ${wanted}`,
-    async search({ wanted }, snapshot, requestId) {
+    key: ({ wanted, depth }, { meta }) => `package ${meta.name_rule === 'exact' ? '' : `${depth} `}${wanted}`,
+    async search({ wanted, depth }, snapshot, requestId) {
       const found = (await catalog.lookup(snapshot, [wanted], requestId)).get(wanted);
-      return found === undefined ? problemResponse(new Problem('unknown_package')) : jsonResponse(found);
+      if (found === undefined) return problemResponse(new Problem('unknown_package'));
+      const isListed = found.name === wanted || IS_DOTS.test(found.name);
+      return jsonResponse(found, isListed ? {} : { 'Content-Location': pathTo(found.name, depth) });
     },
   };
 }
 
-type PackageQuery = z.output<typeof queryParams> & { wanted: string };
+/** The parameters, the name, and the number of literal slashes in it. */
+type PackageQuery = z.output<typeof queryParams> & { wanted: string; depth: number };
+
+/** Names that no path leads to: clients take them for segments that they resolve. */
+const IS_DOTS = /^\.\.?$/;
+
+/** A reference to a package from the path of another one, which works below any prefix. A first segment may have no colon. */
+function pathTo(name: string, depth: number): string {
+  return `${depth === 0 ? './' : '../'.repeat(depth)}${encodeURIComponent(name)}`;
+}
 
 /** The raw path: a URL parser would cut it at a `#`. */
 function restOfPath(url = ''): string {

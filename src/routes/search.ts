@@ -9,6 +9,9 @@ import type { Catalog } from '../search/catalog.js';
 import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
 import { writeResponseBody } from '../snapshot/package-document.js';
 import { cursorAfter } from '../search/tiered-search.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+import { unifySeparators } from '../util/name-rule.js';
+import { codePoints } from '../util/unicode.js';
 import {
   limitParam,
   MAX_LIMIT,
@@ -62,6 +65,11 @@ export const searchOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
+/** Whether a trimmed query is too short by the name rule of a snapshot. */
+export function isTooShort(q: string, { meta }: Snapshot): boolean {
+  return codePoints(unifySeparators(meta.name_rule, q)).length < MIN_LENGTH;
+}
+
 /** `GET /search?q=&limit=&sort=`: names that contain the query, by rank, and by name or weight. */
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
@@ -74,7 +82,17 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return { q, limit, sort, snapshot, cursor, after };
     },
-    select: ({ snapshot }) => catalog.snapshots.select(snapshot),
+    async select({ q, snapshot: id }) {
+      const snapshot = await catalog.snapshots.select(id);
+      if (isTooShort(q, snapshot)) {
+        const { name_rule: rule } = snapshot.meta;
+        throw invalidParameter(
+          'q',
+          `must have at least ${MIN_LENGTH} characters where names are compared (${rule})`,
+        );
+      }
+      return snapshot;
+    },
     key: ({ q, limit, sort, cursor }) => {
       const order = sort === 'weight' ? 'weight ' : '';
       return `search ${order}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;

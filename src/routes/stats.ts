@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
 import { CHANGES } from '../snapshot/change-record.js';
+import { NAME_RULES } from '../util/name-rule.js';
 import { changeCounts, type SnapshotMeta } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { etagOf, matches } from '../http/response/etag.js';
@@ -33,6 +34,15 @@ export function statsOperation(slug: string): Operation {
             .boolean()
             .optional()
             .meta({ description: 'Present if every package has a `weight`.' }),
+          name_rule: z
+            .enum(NAME_RULES)
+            .exclude(['exact'])
+            .optional()
+            .meta({
+              description:
+                'Which spellings are one name, and equal in searches: `lowercase` ignores case; `pypi` is PEP 503, ' +
+                'where a run of `-`, `_` and `.` is one `-`; to `crates`, `_` is `-`. Without it, names are exact.',
+            }),
         }),
         example: {
           [total]: 63666,
@@ -58,7 +68,7 @@ function totalOf(slug: string): string {
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {
     const { index, id, meta } = snapshots.served();
-    const { total, source, taken_at, has_weights } = meta;
+    const { total, source, taken_at, has_weights, name_rule } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
     const etag = etagOf(index, `stats ${note}`);
@@ -70,7 +80,13 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
       ...changesHeader(meta),
     };
     if (matches(req.headers['if-none-match'], etag)) return notModified(headers);
-    const stats = { [totalOf(slug)]: total, source, note, ...(has_weights && { has_weights }) };
+    const stats = {
+      [totalOf(slug)]: total,
+      source,
+      note,
+      ...(has_weights && { has_weights }),
+      ...(name_rule !== 'exact' && { name_rule }),
+    };
     return jsonResponse(stats, headers);
   };
 }

@@ -7,7 +7,7 @@ import type { Catalog } from '../search/catalog.js';
 import { decodeEntry } from '../snapshot/package-document.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
 import { PACKAGE_EXAMPLE } from './schemas.js';
-import { MAX_LENGTH, MIN_LENGTH } from './search.js';
+import { isTooShort, MAX_LENGTH, MIN_LENGTH } from './search.js';
 
 export const SUGGESTIONS_TYPE = 'application/x-suggestions+json';
 
@@ -61,8 +61,9 @@ export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
     async search({ q: sent }, snapshot, requestId) {
       const q = trimWhiteSpace(sent);
       const query = { q, limit: MAX_SUGGESTIONS, byWeight: true };
-      const isShort = codePoints(q).length < MIN_LENGTH;
-      const { groups } = isShort ? { groups: [] } : await catalog.search(snapshot, query, requestId);
+      const { groups } = isTooShort(q, snapshot)
+        ? { groups: [] }
+        : await catalog.search(snapshot, query, requestId);
       const entries = groups.flatMap((group) => group.entries.map(decodeEntry));
       // Browsers ignore suggestions if the query in the response differs from the sent one.
       const suggestions = [

@@ -10,6 +10,7 @@ import { Chains, type ChangesSource } from '../snapshot/chains.js';
 import { decodeRecord, nameOf } from '../snapshot/change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
+import { canonicalName, unifySeparators } from '../util/name-rule.js';
 import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
@@ -117,7 +118,8 @@ export class Catalog {
         const packages = await this.lookup(snapshot, unseen, requestId);
         for (const name of unseen) {
           const entry = packages.get(name);
-          if (entry !== undefined) found.set(name, { snapshot: id, entry });
+          // Another spelling that replaced it is an addition of its own.
+          if (entry?.name === name) found.set(name, { snapshot: id, entry });
         }
       }
       if (found.size >= limit) break;
@@ -132,20 +134,21 @@ export class Catalog {
   search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const { index, shards, meta } = snapshot;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
-    const { q, limit } = query;
+    const { limit } = query;
+    const q = unifySeparators(meta.name_rule, query.q);
     const byWeight = query.byWeight === true && meta.has_weights;
     return this.runner.run({ requestId, index, q, limit }, () =>
       searchTierByTier(
         run,
         shards,
-        { ...query, byWeight },
+        { ...query, q, byWeight },
         this.predictor.firstTierSuffices(snapshot, q, limit),
       ),
     );
   }
 
   /**
-   * The packages with exactly these names, by name.
+   * The packages that have these names by the rule of the snapshot, by the names as given.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async lookup(
@@ -154,13 +157,20 @@ export class Catalog {
     requestId: string,
   ): Promise<Map<string, PackageEntry>> {
     assertMapping(snapshot, FOLD_VERSION);
-    const { index } = snapshot;
+    const { index, meta } = snapshot;
+    const { name_rule: rule } = meta;
     const unique = [...new Set(names)];
     const [hits] = await this.runner.run({ requestId, index, names: unique.length }, () =>
-      runSearches(this.pool, index, [packagesNamed(unique)], requestId),
+      runSearches(this.pool, index, [packagesNamed(unique, rule)], requestId),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
-    return new Map(entries.map((entry) => [entry.name, entry]));
+    const found = new Map(entries.map((entry) => [canonicalName(rule, entry.name), entry]));
+    return new Map(
+      unique.flatMap((name) => {
+        const entry = found.get(canonicalName(rule, name));
+        return entry === undefined ? [] : [[name, entry]];
+      }),
+    );
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { Client } from '@elastic/elasticsearch';
 import type { Snapshot } from '../snapshot/snapshot.js';
+import { lowerCase } from '../util/name-rule.js';
 import { LOWERCASE, namesByOrdinal } from './queries.js';
 
 /**
@@ -17,7 +18,7 @@ export class NameSample {
   readonly #names: string[];
 
   /**
-   * @param names in lower case.
+   * @param names as the index compares them.
    * @param total number of names that the sample was drawn from.
    */
   constructor(
@@ -28,11 +29,11 @@ export class NameSample {
   }
 
   /**
-   * The estimated number of names that start with `q`, ignoring case. Elasticsearch's lower case differs for a few
-   * characters, whose estimates are too low.
+   * The estimated number of names that start with `q`, ignoring case.
+   * @param q with unified separators.
    */
   countStartingWith(q: string): number {
-    const start = q.toLowerCase();
+    const start = lowerCase(q);
     const from = this.#firstIndex(0, (name) => name >= start);
     const to = this.#firstIndex(from, (name) => !name.startsWith(start));
     return ((to - from) * this.total) / Math.max(1, this.#names.length);

@@ -1,3 +1,4 @@
+import type { NameRule } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { SearchBody } from '../elasticsearch/msearch.js';
@@ -16,10 +17,10 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /**
  * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that
- * both sides are lower-cased by the same code.
+ * both sides are lower-cased by the same code. Only the length of `q` is measured here: its separators are unified by the caller.
  */
 
-/** The lower-cased name. */
+/** The name as searches compare it: in lower case, with unified separators. */
 export const LOWERCASE = 'name.lowercase';
 
 /** Highest weight first. Weights are indexed, so that a search skips those that are lower than its hits. */
@@ -121,15 +122,16 @@ export function newestAdditions(size: number): SearchBody {
 }
 
 /**
- * The packages with any of these names, code point for code point, in no particular order. Few names share
- * one fold, and the inverted `name.fold` finds a hundred in half the time that ranges on the sort fields
- * take.
+ * The packages with any of these names, in no particular order. Few names share one fold, and the inverted `name.fold` finds a
+ * hundred in half the time that ranges on the sort fields take.
+ * @param nameRule of the index.
  */
-export function packagesNamed(names: readonly string[]): SearchBody {
+export function packagesNamed(names: readonly string[], nameRule: NameRule): SearchBody {
+  const compared = nameRule === 'exact' ? 'name' : LOWERCASE;
   return {
     ...ONLY_ENTRY,
     size: names.length,
-    query: { bool: { filter: [{ terms: { 'name.fold': names } }, { terms: { name: names } }] } },
+    query: { bool: { filter: [{ terms: { 'name.fold': names } }, { terms: { [compared]: names } }] } },
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };

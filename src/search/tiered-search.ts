@@ -17,6 +17,7 @@ export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
 /** One page of a search. */
 export interface TieredQuery {
+  /** With unified separators. */
   q: string;
   limit: number;
   /** The end of the previous page. */

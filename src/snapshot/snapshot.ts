@@ -2,6 +2,7 @@ import { errors, type Client, type estypes, type TransportRequestOptions } from 
 import { z } from 'zod';
 import { errorIn } from '../elasticsearch/elasticsearch.js';
 import { ElasticsearchUnavailableError, isRetryable } from '../elasticsearch/elasticsearch-errors.js';
+import { NAME_RULES } from '../util/name-rule.js';
 import type { ChangeKind } from './change-record.js';
 import { builtAt, SNAPSHOT_ID, snapshotIdOf } from './index-names.js';
 import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
@@ -39,6 +40,8 @@ const builtFrom = z.object({
   json: z.record(z.string(), z.unknown()).optional(),
   package_url_template: z.string().optional(),
   max_bad_rows: count,
+  /** NAME_RULE, if it is not that of the format. */
+  name_rule: z.enum(NAME_RULES).optional(),
   /** WEIGHTS_URL without secrets, and WEIGHTS_COLUMNS; both only if there is a document of weights. */
   weights_address: z.string().optional(),
   weights_columns: z.object({ name: z.string(), weight: z.string() }).optional(),
@@ -78,6 +81,8 @@ const snapshotMeta = z.object({
   has_weights: z.boolean().default(false),
   /** The other optional fields that some package has. */
   has_fields: z.array(z.string()).optional(),
+  /** How the index compares names, whatever NAME_RULE is now. Older snapshots have none. */
+  name_rule: z.enum(NAME_RULES).default('exact'),
   /** Undefined if the snapshot was not compared with the previous one. */
   lineage: lineage.optional().catch(undefined),
 });
@@ -87,7 +92,7 @@ const snapshotMeta = z.object({
  * next refresh then rebuilds even if the dataset has not changed. Older snapshots are served without the feature, see
  * `assertMapping`.
  */
-export const MAPPING_VERSION = 3;
+export const MAPPING_VERSION = 4;
 
 /** The first version with `name.fold`. */
 export const FOLD_VERSION = 2;

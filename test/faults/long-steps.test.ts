@@ -48,6 +48,7 @@ describe('A step that outlasts the request timeout', function () {
       mapping_version: MAPPING_VERSION,
       has_package_no: true,
       has_weights: false,
+      name_rule: 'exact' as const,
     };
     await createIndex(client, 'packages', { index, shards: 1, meta }, step);
     // A segment each.

@@ -23,6 +23,7 @@ describe('A new index', () => {
     mapping_version: MAPPING_VERSION,
     has_package_no: true,
     has_weights: false,
+    name_rule: 'exact' as const,
   };
   const step = { ...STEP, onBytes: () => undefined };
   let client: Client;

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import { pino } from 'pino';
-import type { DatasetFormat } from '../../src/config/dataset-format.js';
+import { defaultNameRule, type DatasetFormat } from '../../src/config/dataset-format.js';
 import type { JsonPaths } from '../../src/config/json-paths.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { BadRows } from '../../src/lists/bad-rows.js';
 import { checkPackages } from '../../src/lists/check.js';
 import { downloadDataset, type DownloadedDataset } from '../../src/lists/download.js';
+import type { NameRule } from '../../src/util/name-rule.js';
 import { datasetServer, type DatasetServer } from './dataset-server.js';
 
 /** A document of a list: its body, or everything about its response. */
@@ -75,6 +76,7 @@ export type ListOptions = Partial<Parameters<typeof downloadDataset>[2]> & {
   timeoutSeconds?: number;
   maxBadRows?: number;
   template?: string | undefined;
+  nameRule?: NameRule;
 };
 
 /** Downloads a list. */
@@ -84,7 +86,14 @@ export function downloadList(
   options: ListOptions = {},
   signal = new AbortController().signal,
 ): Promise<DownloadedDataset | undefined> {
-  const { paths = { items: [] }, authorization, timeoutSeconds = 60, maxBadRows = 0, ...others } = options;
+  const {
+    paths = { items: [] },
+    authorization,
+    timeoutSeconds = 60,
+    maxBadRows = 0,
+    nameRule = defaultNameRule(format),
+    ...others
+  } = options;
   const config = {
     format,
     urls: [urls].flat() as [string],
@@ -93,6 +102,7 @@ export function downloadList(
     isSample: false,
     packageUrlTemplate: 'template' in options ? options.template : TEMPLATE,
     maxBadRows,
+    nameRule,
     downloadTimeoutSeconds: timeoutSeconds,
   };
   const badRows = new BadRows(maxBadRows, pino({ level: 'silent' }));

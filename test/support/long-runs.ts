@@ -5,3 +5,6 @@ export const SEQUENCES = Number(process.env['CHANGES_SEQUENCES'] ?? 3);
 
 /** How long replicas run unattended while their dataset changes, in seconds. */
 export const UNATTENDED_SECONDS = Number(process.env['UNATTENDED_SECONDS'] ?? 5);
+
+/** Searches for each name rule that are compared with brute force; a quarter as many look-ups, three twentieths as many walks. */
+export const RULE_SEARCHES = Number(process.env['RULE_SEARCHES'] ?? 60);

@@ -36,6 +36,7 @@ const ANYWHERE = [404, 405];
 
 /** Headers that a response may have only if the document says so. */
 const SPECIAL_HEADERS = [
+  'Content-Location',
   'Link',
   'RateLimit',
   'RateLimit-Policy',

@@ -15,6 +15,7 @@ export async function readRows(chunks: readonly Buffer[], urlTemplate?: string):
   for await (const items of csv.read(documents, {
     packageUrlTemplate: urlTemplate,
     jsonPaths: { items: [] },
+    nameRule: 'exact',
   })) {
     for (const item of items) {
       const [line, entry] = [Number(item.at), check.read(item)];

@@ -201,8 +201,12 @@ export async function rebuildHere(
 export interface SuiteService {
   readonly service: Service;
   readonly dataset: DatasetFile;
-  /** Serves other packages, or another CSV file, without the rebuild process. @returns the id of the new snapshot. */
-  publish(packages: readonly PackageEntry[] | string): Promise<string>;
+  /**
+   * Serves other packages, or another document, without the rebuild process.
+   * @param changed variables of this rebuild that differ from those of the service.
+   * @returns the id of the new snapshot.
+   */
+  publish(packages: readonly PackageEntry[] | string, changed?: Record<string, string>): Promise<string>;
 }
 
 /**
@@ -235,11 +239,11 @@ export function useService(
     get dataset() {
       return started(dataset);
     },
-    async publish(packages) {
+    async publish(packages, changed = {}) {
       const { snapshots } = started(service).server;
       const before = snapshots.current?.id;
       await started(dataset).write(typeof packages === 'string' ? packages : toCsv(packages));
-      await rebuildHere(variables, slug, { force: true });
+      await rebuildHere({ ...variables, ...changed }, slug, { force: true });
       await snapshots.refresh();
       const { id } = snapshots.current ?? {};
       if (id === undefined || id === before) throw new Error('the new snapshot is not served');

@@ -19,6 +19,7 @@ const HEADERS = {
     'How many packages differ from the previous snapshot: `added=123, removed=45, updated=6`. Absent if it was not compared with one.',
   'X-Results-Truncated': '`true` if more names match.',
   Link: 'Pages of the same snapshot, if they exist (RFC 8288): `next`, and for `/browse` also `first`, `prev` and `last`.',
+  'Content-Location': 'Where the package is by its listed name, if it was asked for by another spelling.',
   'Last-Modified': 'When the snapshot was taken.',
   'Content-Disposition': 'A file name with registry and snapshot.',
 };

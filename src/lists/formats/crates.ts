@@ -30,6 +30,7 @@ const FILE =
  * over the stored dump, when the needed versions are known.
  */
 export const crates: Format = {
+  nameRule: 'crates',
   place: (at) => (typeof at === 'number' ? `crates.csv: record ${at}` : at),
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();

@@ -1,5 +1,6 @@
 import type { DatasetConfig } from '../../config/config.js';
 import type { OptionalField } from '../../snapshot/package-fields.js';
+import type { NameRule } from '../../util/name-rule.js';
 import type { Documents } from '../documents/documents.js';
 
 /** A place in a document: the number of a line or item, or a key. */
@@ -26,7 +27,7 @@ export interface BadItem {
 export type Item = ListedPackage | BadItem;
 
 /** Settings that a few formats need. */
-export type ReadOptions = Pick<DatasetConfig, 'jsonPaths' | 'packageUrlTemplate'>;
+export type ReadOptions = Pick<DatasetConfig, 'jsonPaths' | 'nameRule' | 'packageUrlTemplate'>;
 
 /** A format of lists of packages. */
 export interface Format {
@@ -38,6 +39,8 @@ export interface Format {
    * @throws {DatasetError} if the list is not complete or not in this format. The caller adds the name of the document.
    */
   read: (documents: Documents, options: ReadOptions) => AsyncIterable<readonly Item[]>;
+  /** How its registry compares names, unless `exact`. */
+  nameRule?: NameRule;
   /**
    * Whether a later version of a repeated name replaces an earlier one. Without this function, repeated names are an
    * error.

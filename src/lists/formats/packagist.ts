@@ -1,9 +1,10 @@
+import { canonicalName, type NameRule } from '../../util/name-rule.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Document, Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
 import { nameOf } from '../package-check.js';
 import { Table } from '../table.js';
-import { isObject, type Format, type Item } from './format.js';
+import { isObject, type Format, type Item, type ReadOptions } from './format.js';
 
 /** Lists of all names. */
 const COMPLETE = ['packageNames', 'available-packages'];
@@ -35,16 +36,17 @@ interface Found {
  * name may appear in several members.
  */
 export const packagist: Format = {
+  nameRule: 'lowercase',
   place: (at) => (typeof at === 'number' ? `package ${at}` : at),
-  async *read(documents: Documents): AsyncGenerator<Item[]> {
+  async *read(documents: Documents, { nameRule }: ReadOptions): AsyncGenerator<Item[]> {
     const partial = await Table.create();
     const root = await documents.open(documents.urls[0], '', JSON_HEADERS);
-    const found = await readRepository(root, partial);
+    const found = await readRepository(root, partial, nameRule);
     yield found.bad;
     if (found.complete.size > 0) yield* packagesOf(found.complete);
-    else if (found.list !== undefined) yield* readList(documents, root, found.list);
+    else if (found.list !== undefined) yield* readList(documents, root, found.list, nameRule);
     else {
-      yield* follow(documents, root, found.includes, partial);
+      yield* follow(documents, root, found.includes, partial, nameRule);
       if (partial.size === 0 && found.lazy.length > 0) {
         throw new DatasetError(`the repository has no list of its packages, only ${found.lazy.join(', ')}`);
       }
@@ -56,15 +58,28 @@ export const packagist: Format = {
 
 function packagesOf(names: Table): Generator<Item[]> {
   let at = 0;
-  return names.map((name) => ({ at: ++at, name: names.nameAt(name) }));
+  return names.map((name) => ({ at: ++at, name: names.lastOf(name) ?? names.nameAt(name) }));
 }
 
-async function* readList(documents: Documents, root: Document, reference: string): AsyncGenerator<Item[]> {
+/** Adds a name in its first spelling, which is its text if it is not the canonical one. */
+function addName(names: Table, name: string, rule: NameRule): void {
+  const { size } = names;
+  const canonical = canonicalName(rule, name);
+  const address = names.add(canonical);
+  if (names.size > size && name !== canonical) names.push(address, name);
+}
+
+async function* readList(
+  documents: Documents,
+  root: Document,
+  reference: string,
+  nameRule: NameRule,
+): AsyncGenerator<Item[]> {
   // Packagist's list has a different origin than its repository. Only a file may refer to files.
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
-  const { complete, bad } = await readRepository(document, await Table.create());
+  const { complete, bad } = await readRepository(document, await Table.create(), nameRule);
   if (complete.size === 0) throw new DatasetError('expected names in `packageNames`');
   yield bad;
   yield* packagesOf(complete);
@@ -76,13 +91,14 @@ async function* follow(
   root: Document,
   includes: string[],
   names: Table,
+  nameRule: NameRule,
 ): AsyncGenerator<Item[]> {
   const urls = new Set(includes.map((file) => documents.resolve(file, root)));
   let number = 1;
   // The iteration over a set includes items that are added meanwhile.
   for (const url of urls) {
     const document = await documents.open(url, `included file ${number++}`, JSON_HEADERS);
-    const { includes: further, bad } = await readRepository(document, names);
+    const { includes: further, bad } = await readRepository(document, names, nameRule);
     // These addresses are relative to the repository, too.
     for (const file of further) urls.add(documents.resolve(file, root));
     yield bad;
@@ -90,7 +106,7 @@ async function* follow(
 }
 
 /** @param partial receives the names in `packages` and `providers`. */
-async function readRepository(document: Document, partial: Table): Promise<Found> {
+async function readRepository(document: Document, partial: Table, nameRule: NameRule): Promise<Found> {
   const complete = await Table.create();
   const found: Found = { complete, list: undefined, includes: [], lazy: [], bad: [] };
   const containers: Containers = new Map();
@@ -99,7 +115,7 @@ async function readRepository(document: Document, partial: Table): Promise<Found
   for await (const members of readJson(document.text(), paths, containers)) {
     for (const { parent, key, value, isLossy = false } of members) {
       const add = (names: Table, name: unknown) => {
-        if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) names.add(name);
+        if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) addName(names, name, nameRule);
         else found.bad.push({ at: `${parent}[${key}]`, name, isLossy });
       };
       if (COMPLETE.includes(parent)) add(complete, value);

@@ -1,3 +1,4 @@
+import { canonicalName } from '../../util/name-rule.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import { peek } from '../documents/decompress.js';
@@ -25,6 +26,7 @@ const MAX_TEXT = 1024;
  * Mirrors are often plain folders of a web server, whose listing is the index.
  */
 export const pypi: Format = {
+  nameRule: 'pypi',
   place: (at) => (typeof at === 'number' ? `projects[${at}]` : at),
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', HEADERS);
@@ -32,7 +34,7 @@ export const pypi: Format = {
     const projects = await Table.create();
     const isNew = ({ name }: ListedPackage) => {
       const { size } = projects;
-      if (typeof name === 'string') projects.add(normalise(name));
+      if (typeof name === 'string') projects.add(canonicalName('pypi', name));
       return typeof name !== 'string' || projects.size > size;
     };
     const first = /[^\s\uFEFF]/.exec(start.toString())?.[0];
@@ -129,7 +131,7 @@ const SHORTENED = /^(.+)\.\.>$/;
 /** @returns the text of a link, if it is the name of the project that the link leads to. */
 function nameOf(text: string, segment: string): string | undefined {
   const name = text.replace(MARK, '');
-  if (name !== '' && normalise(name) === normalise(segment)) return name;
+  if (name !== '' && canonicalName('pypi', name) === canonicalName('pypi', segment)) return name;
   const [, start] = SHORTENED.exec(text) ?? [];
   return start !== undefined && segment.startsWith(start) ? segment : undefined;
 }
@@ -149,9 +151,4 @@ function lastSegment(path: string): string {
   } catch {
     return segment;
   }
-}
-
-/** Normalises a name for comparisons (PEP 503). */
-export function normalise(name: string): string {
-  return name.replace(/[-_.]+/g, '-').toLowerCase();
 }

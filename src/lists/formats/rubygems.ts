@@ -1,14 +1,18 @@
+import { canonicalName, type NameRule } from '../../util/name-rule.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { peek } from '../documents/decompress.js';
 import { NOT_UTF8, readWholeLines } from '../documents/lines.js';
 import { Table } from '../table.js';
-import { line, type Format, type Item } from './format.js';
+import { line, type Format, type Item, type ReadOptions } from './format.js';
 import { compareGemVersions, isPrerelease } from './versions.js';
 
 /** `version[-platform]`; a leading hyphen withdraws the version. A version begins with a digit. */
 const VERSION = /^-?\d[^\s,]{0,300}$/;
+
+/** Begins the text with the first spelling of a gem, if it is not the canonical one. Versions begin with a digit or a hyphen. */
+const SPELLING = '=';
 
 /** Such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
 const METADATA = /^[^\s:]+:/;
@@ -27,7 +31,7 @@ const LINE_BYTES = 32;
  */
 export const rubygems: Format = {
   place: line,
-  async *read(documents: Documents): AsyncGenerator<Item[]> {
+  async *read(documents: Documents, { nameRule }: ReadOptions): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', { 'Accept-Encoding': 'gzip' });
     const { start, chunks } = await peek(document.text());
     const hasHead = HEAD_END.test(start.toString());
@@ -40,32 +44,37 @@ export const rubygems: Format = {
         if (isHead) isHead = text.trimEnd() !== '---';
         else if (!hasHead && METADATA.test(text)) continue;
         else if (invalid.has(i)) bad.push({ at, reason: NOT_UTF8 });
-        else if (!readGem(at, text, gems))
+        else if (!readGem(at, text, gems, nameRule))
           bad.push({ at, reason: `expected a name, versions and a checksum: ${quote(text)}` });
       }
       yield bad;
     }
     yield* gems.map((gem) => {
-      const name = gems.nameAt(gem);
-      const version = highest(versionsOf(gems, gem));
-      return version === undefined ? undefined : { at: gems.numberAt(gem), name, version };
+      const texts = textsOf(gems, gem);
+      const spelling = texts.find((text) => text.startsWith(SPELLING))?.slice(1);
+      const version = highest(texts.filter((text) => !text.startsWith(SPELLING)));
+      if (version === undefined) return undefined;
+      return { at: gems.numberAt(gem), name: spelling ?? gems.nameAt(gem), version };
     });
   },
 };
 
 /** Adds the versions of a line to its gem. @returns whether the line has the format. */
-function readGem(at: number, text: string, gems: Table): boolean {
+function readGem(at: number, text: string, gems: Table, nameRule: NameRule): boolean {
   const [name = '', versions = ''] = text.trimEnd().split(' ', 2);
   if (name === '') return true;
   if (METADATA.test(name) || versions.length > MAX_BYTES) return false;
   if (versions !== '' && !versions.split(',').every((version) => VERSION.test(version))) return false;
-  const gem = gems.add(name, at);
+  const { size } = gems;
+  const canonical = canonicalName(nameRule, name);
+  const gem = gems.add(canonical, at);
+  if (gems.size > size && name !== canonical) gems.push(gem, SPELLING + name);
   if (versions !== '') gems.push(gem, versions);
   return true;
 }
 
-/** The versions in each line of a gem, in order. @throws {DatasetError} if they exceed the memory. */
-function versionsOf(gems: Table, gem: number): string[] {
+/** The versions in each line of a gem, in order, and its spelling. @throws {DatasetError} if they exceed the memory. */
+function textsOf(gems: Table, gem: number): string[] {
   const lines: string[] = [];
   let bytes = 0;
   for (const versions of gems.textsOf(gem)) {

@@ -5,6 +5,7 @@ import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 import { loadingAliasOf, previousAliasOf, registryAliasOf } from '../../snapshot/index-names.js';
 import { fieldMappings } from '../../snapshot/package-fields.js';
 import { retry, type RetryOptions } from '../retry.js';
+import { charFilterOf, type NameRule } from '../../util/name-rule.js';
 import { PROJECT_FOLDER } from '../../util/project-folder.js';
 
 /** The content of an index: the names of the files in `mappings/`. */
@@ -14,6 +15,15 @@ interface NewIndex {
   index: string;
   shards: number;
   meta?: SnapshotMeta;
+  /** By which it compares names; by default that of `meta`. */
+  nameRule?: NameRule;
+}
+
+/** The part of the settings that the rule for names changes. */
+interface Analysis {
+  char_filter?: Record<string, object>;
+  normalizer: Record<string, { char_filter: string[] }>;
+  analyzer?: Record<string, { char_filter: string[] }>;
 }
 
 /**
@@ -26,13 +36,15 @@ interface NewIndex {
 export async function createIndex(
   client: Client,
   content: Content,
-  { index, shards, meta }: NewIndex,
+  { index, shards, meta, nameRule = meta?.name_rule ?? 'exact' }: NewIndex,
   options: RetryOptions,
 ): Promise<void> {
   const file = new URL(`mappings/${content}.json`, PROJECT_FOLDER);
-  const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as Required<
-    Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>
-  >;
+  const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as {
+    settings: estypes.IndicesIndexSettings & { analysis: Analysis };
+    mappings: estypes.MappingTypeMapping;
+  };
+  addNameRule(settings.analysis, nameRule);
   const request = {
     index,
     settings: { ...settings, number_of_shards: shards },
@@ -69,6 +81,16 @@ export async function createIndex(
       { index, policy },
       'an index template adds a lifecycle policy, which may delete the index',
     );
+  }
+}
+
+/** Adds the char filter of a rule to all analyzers and normalizers of names without one: `fold` has its own. */
+function addNameRule(analysis: Analysis, rule: NameRule): void {
+  const separators = charFilterOf(rule);
+  if (separators === undefined) return;
+  analysis.char_filter = { ...analysis.char_filter, name_rule: separators };
+  for (const { char_filter: filters } of Object.values({ ...analysis.normalizer, ...analysis.analyzer })) {
+    if (filters.length === 0) filters.push('name_rule');
   }
 }
 

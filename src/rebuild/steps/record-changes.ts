@@ -85,7 +85,10 @@ export async function recordChanges(
       }
       if (!isReadable(served)) throw new NewChainError('another version wrote the previous snapshot');
       if (served.closed) throw new NewChainError('the index of the previous snapshot is closed');
-      await createIndex(client, 'changes', { index: changes, shards: 1 }, step);
+      const { name_rule: nameRule } = created.meta;
+      if (served.meta.name_rule !== nameRule)
+        throw new NewChainError('the previous snapshot has another NAME_RULE');
+      await createIndex(client, 'changes', { index: changes, shards: 1, nameRule }, step);
       const counts = await writeChanges(deps, served, created, changes, step);
       await closeLoad(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);

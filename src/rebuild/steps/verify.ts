@@ -1,6 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { writeResponseBody, type EntryGroup, type PackageEntry } from '../../snapshot/package-document.js';
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
+import { unifySeparators } from '../../util/name-rule.js';
 import { codePoints } from '../../util/unicode.js';
 import { browseIndex } from '../../search/catalog.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
@@ -48,7 +49,7 @@ export async function verify(
     const page = await retry(() => browseIndex(pool, index, ordinal, 1, OPAQUE_ID), options);
     const [entry] = read([page]);
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
-    const characters = codePoints(entry.name);
+    const characters = codePoints(unifySeparators(meta.name_rule, entry.name));
     if (characters.length < 2) continue;
     const q = characters.slice(0, 100).join('');
     const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });

@@ -28,6 +28,7 @@ const VARIABLES: [variable: string, path: string, byDefault: unknown, text: stri
   ['REGISTRY_SLUG', 'registry.slug', 'registry', 'pub-dev_2', 'pub-dev_2'],
   ['REGISTRY_SOURCE', 'registry.source', undefined, 'pub.dev', 'pub.dev'],
   ['PACKAGE_URL_TEMPLATE', 'dataset.packageUrlTemplate', undefined, 'https://a/{+name}', 'https://a/{+name}'],
+  ['NAME_RULE', 'dataset.nameRule', 'exact', 'crates', 'crates'],
   ['REBUILD_SECRET', 'rebuild.secret', undefined, '12345678', '12345678'],
   ['BYPASS_SECRET', 'bypassSecret', undefined, 'sechs 🚀🚀', 'sechs 🚀🚀'],
   ['TRUSTED_PROXIES', 'trustedProxies', [], '10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
@@ -103,6 +104,14 @@ describe('readConfig', () => {
         .with.property('message', [port, one, onlyJson].join('\n'));
       expect(list('csv', { DATASET_URL: `${URL} ${URL}` })).to.throw(ConfigError, one);
       expect(list('NPM', none)).to.throw(ConfigError, /^DATASET_FORMAT must be one of csv, [^\n]+$/);
+    });
+
+    it('compares names as the registries of the format do, unless NAME_RULE says otherwise', () => {
+      const rules: Record<string, string> = { pypi: 'pypi', crates: 'crates', packagist: 'lowercase' };
+      for (const format of DATASET_FORMATS) {
+        expect(list(format)().nameRule, format).to.equal(rules[format] ?? 'exact');
+        expect(list(format, { NAME_RULE: 'exact' })().nameRule).to.equal('exact');
+      }
     });
 
     it('rejects malformed paths', () => {
@@ -279,6 +288,7 @@ describe('readConfig', () => {
     REBUILD_MAX_SHRINK_PERCENT: ['101', '10%', '-10'],
     DATASET_MAX_BAD_ROWS: ['-1', '1000001', 'many'],
     DATASET_DOWNLOAD_TIMEOUT_SECONDS: ['0', '-1', '86401', '1h', '1.5'],
+    NAME_RULE: ['PyPI', 'pypi,crates', 'npm', ' '],
     LOG_LEVEL: ['INFO', 'verbose', '30'],
   };
   for (const [name, values] of Object.entries(malformed)) {

@@ -7,6 +7,7 @@ import { Documents } from '../../../src/lists/documents/documents.js';
 import { line, type Item } from '../../../src/lists/formats/format.js';
 import { PackageFile } from '../../../src/lists/package-file.js';
 import { checkPackages } from '../../../src/lists/check.js';
+import { NAME_RULES, type NameRule } from '../../../src/util/name-rule.js';
 import { streamOf } from '../../support/batches.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';
 
@@ -30,7 +31,11 @@ function batchesOf(rows: Item[]): AsyncGenerator<Item[]> {
 }
 
 /** Checks rows with a real logger. @returns the packages that are not skipped, and the warnings. */
-async function check(rows: Item[] | (() => AsyncIterable<Item[]>), maxBadRows = 0) {
+async function check(
+  rows: Item[] | (() => AsyncIterable<Item[]>),
+  maxBadRows = 0,
+  nameRule: NameRule = 'exact',
+) {
   const warnings: string[] = [];
   const write = (json: string) => {
     const { place, reason } = JSON.parse(json) as { place: string; reason: string };
@@ -38,7 +43,7 @@ async function check(rows: Item[] | (() => AsyncIterable<Item[]>), maxBadRows = 
   };
   const badRows = new BadRows(maxBadRows, pino({ level: 'warn', base: null }, { write }));
   const read = () => (typeof rows === 'function' ? rows() : batchesOf(rows));
-  const options = { packageUrlTemplate: undefined, jsonPaths: { items: [] } };
+  const options = { packageUrlTemplate: undefined, jsonPaths: { items: [] }, nameRule };
   const file = await PackageFile.create({ place: line, read }, options);
   try {
     const { signal } = new AbortController();
@@ -63,6 +68,23 @@ const ALREADY_LONG = `name "${'\\u0000'.repeat(10)}"… is already on line 2`;
 const LONG_ROWS = rowsOf([1, LONG], [2, LONG], 'x'.repeat(5000), [4, LONG]);
 
 describe('checkPackages', () => {
+  it('takes spellings that the name rule does not tell apart for one name, and names the first one', async () => {
+    const rows = rowsOf([1, 'Foo_Bar'], [2, 'foo.bar'], [3, 'foo-bar'], [4, 'foo--bar'], [5, 'Foo_Bar']);
+    const as = (place: number, name: string) => `line ${place}: name "${name}" is already on line 2`;
+    const spelled = (place: number, name: string) => `${as(place, name)}, as "Foo_Bar"`;
+    const reasons: Record<NameRule, string[]> = {
+      exact: [as(6, 'Foo_Bar')],
+      lowercase: [as(6, 'Foo_Bar')],
+      crates: [spelled(4, 'foo-bar'), as(6, 'Foo_Bar')],
+      pypi: [spelled(3, 'foo.bar'), spelled(4, 'foo-bar'), spelled(5, 'foo--bar'), as(6, 'Foo_Bar')],
+    };
+    for (const rule of NAME_RULES) {
+      const { kept, warnings } = await check(rows, 4, rule);
+      expect(warnings, rule).to.deep.equal(reasons[rule]);
+      expect(kept).to.have.length(5 - warnings.length);
+    }
+  });
+
   const names = ['a', 'A', 'a ', ' a', 'é', 'e\u0301', 'a\0', '__proto__', 'constructor'];
   /** With the ordinals of the packages that are not skipped, in the order of the rows. */
   const accepted: [what: string, rows: Item[], ordinals: number[], ...warnings: string[]][] = [

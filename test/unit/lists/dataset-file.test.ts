@@ -117,7 +117,7 @@ describe('Numbers of packages', () => {
 
   function numbered(names: readonly string[], earlier: Record<string, number> = {}): string[] {
     const packages = packagesNamed(names);
-    assignNumbers(packages, new Map(Object.entries(earlier)));
+    assignNumbers(packages, new Map(Object.entries(earlier)), 'exact');
     return packages.map(({ no, name }) => `${no} ${name}`);
   }
 
@@ -147,11 +147,19 @@ describe('Numbers of packages', () => {
     expect(numbered(['d', 'c', 'b', 'a'], earlier)).to.have.members(['2 d', '7 c', '10 a', '11 b']);
   });
 
+  it('stay with names whose spelling has changed, by the name rule', async () => {
+    const path = join(folder, 'spelled');
+    await writeFile(path, 'package_no,name\n7,Zope.Interface\n2,b\n');
+    const packages = packagesNamed(['a', 'zope_interface', 'B']);
+    assignNumbers(packages, await readNumbers(path, 'pypi', NEVER), 'pypi');
+    expect(packages.map(({ no, name }) => `${no} ${name}`)).to.deep.equal(['2 B', '8 a', '7 zope_interface']);
+  });
+
   it('are read from an earlier dataset, plain or gzip', async () => {
     const text = 'package_no,name,version,url\n7,c,1,https://a.example/\n2,"d,e",1,\n';
     for (const content of [text, gzipSync(text)]) {
       await writeFile(join(folder, 'earlier'), content);
-      expect([...(await readNumbers(join(folder, 'earlier'), NEVER))]).to.deep.equal([
+      expect([...(await readNumbers(join(folder, 'earlier'), 'exact', NEVER))]).to.deep.equal([
         ['c', 7],
         ['d,e', 2],
       ]);
@@ -171,13 +179,13 @@ describe('Numbers of packages', () => {
     it(`are not read from a dataset ${what}`, async () => {
       const path = join(folder, 'bad.csv');
       await writeFile(path, content);
-      await rejects(readNumbers(path, NEVER), { message: `${path}: ${reason}` });
+      await rejects(readNumbers(path, 'exact', NEVER), { message: `${path}: ${reason}` });
     });
   }
 
   it('are not read from a file that is missing', async () => {
     const path = join(folder, 'missing');
-    await rejects(readNumbers(path, NEVER), {
+    await rejects(readNumbers(path, 'exact', NEVER), {
       message: `${path}: there is no file at the path of the dataset`,
     });
   });

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { BadRows } from '../../../src/lists/bad-rows.js';
 import { ofWeights, Weights } from '../../../src/lists/weights.js';
+import type { NameRule } from '../../../src/util/name-rule.js';
 import { streamOf } from '../../support/batches.js';
 import { readRows } from '../../support/rows.js';
 
@@ -47,12 +48,12 @@ describe('A document of weights', () => {
   async function join(
     document: string,
     names: readonly string[],
-    options: { max?: number; format?: 'pypi'; columns?: typeof COLUMNS } = {},
+    options: { max?: number; rule?: NameRule; columns?: typeof COLUMNS } = {},
   ) {
-    const { max = 0, format = 'csv', columns = COLUMNS } = options;
+    const { max = 0, rule = 'exact', columns = COLUMNS } = options;
     const badRows = new BadRows(max, pino({ level: 'silent' }));
     const chunks = Array.from(Buffer.from(document), (byte) => Buffer.of(byte));
-    const weights = await Weights.read(streamOf(chunks), columns, format, badRows).catch((error: unknown) => {
+    const weights = await Weights.read(streamOf(chunks), columns, rule, badRows).catch((error: unknown) => {
       throw ofWeights(error);
     });
     const entries = names.map((name, i) => ({
@@ -93,22 +94,22 @@ describe('A document of weights', () => {
   it('warns if no package has one of its names', async () => {
     const warning = (names: number) =>
       `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
-    for (const [document, names, format, expected] of [
+    for (const [document, names, rule, expected] of [
       ['name,weight\nA,1\nB,2\n', ['a', 'b'], undefined, warning(2)],
       ['{"name":"1","weight":5}\n{"name":"2","weight":6}', ['a'], undefined, warning(2)],
       ['name,weight\nfoo/bar,1\n', ['foo-bar'], 'pypi', warning(1)],
       ['name,weight\nA,1\nB,2\n', ['a', 'B'], undefined, undefined],
       ['name,weight\nFoo_Bar,1\n', ['foo-bar'], 'pypi', undefined],
     ] as const) {
-      const outcome = await join(document, names, format === undefined ? {} : { format });
+      const outcome = await join(document, names, rule === undefined ? {} : { rule });
       expect(outcome.warning, document).to.equal(expected);
     }
   });
 
-  it('is joined by the names that PEP 503 normalises, only for pypi', async () => {
+  it('is joined by the names that PEP 503 normalises, only by that rule', async () => {
     const document = 'name,weight\nFoo.-_bar,1\nfoo_bar,2\n';
     const names = ['foo-bar', 'FOO.BAR', 'foobar'];
-    expect((await join(document, names, { format: 'pypi' })).found).to.deep.equal([2, 2, 0]);
+    expect((await join(document, names, { rule: 'pypi' })).found).to.deep.equal([2, 2, 0]);
     expect((await join(document, names)).found).to.deep.equal([0, 0, 0]);
   });
 

@@ -48,6 +48,7 @@ describe('The recorded input of a snapshot', () => {
       ['DATASET_JSON', 'items=packages name=title'],
       ['PACKAGE_URL_TEMPLATE', 'https://other.example/{name}'],
       ['DATASET_MAX_BAD_ROWS', '1'],
+      ['NAME_RULE', 'crates'],
       ['REGISTRY_SOURCE', 'other.example'],
       ['INDEX_SHARDS', '2'],
       ['INDEX_REPLICAS', '0'],
@@ -97,5 +98,7 @@ describe('The recorded input of a snapshot', () => {
       'PACKAGE_URL_TEMPLATE',
     ]);
     expect(names({ INDEX_SHARDS: '2' })).to.deep.equal([]);
+    expect(names({ NAME_RULE: 'pypi' })).to.deep.equal(['NAME_RULE']);
+    expect(names({ NAME_RULE: 'exact' }), 'the default').to.deep.equal([]);
   });
 });

@@ -104,11 +104,17 @@ describe('searchTiers after a page', () => {
 describe('packagesNamed', () => {
   it('finds names by their folds', () => {
     const terms = [{ terms: { 'name.fold': ['A-b', 'c'] } }, { terms: { name: ['A-b', 'c'] } }];
-    expect(packagesNamed(['A-b', 'c'])).to.deep.equal({
+    expect(packagesNamed(['A-b', 'c'], 'exact')).to.deep.equal({
       ...HITS,
       size: 2,
       query: { bool: { filter: terms } },
     });
+  });
+
+  it('compares them by any other rule as searches do', () => {
+    const terms = [{ terms: { 'name.fold': ['A-b'] } }, { terms: { 'name.lowercase': ['A-b'] } }];
+    for (const rule of ['lowercase', 'pypi', 'crates'] as const)
+      expect(packagesNamed(['A-b'], rule).query).to.deep.equal({ bool: { filter: terms } });
   });
 });
 

@@ -107,7 +107,11 @@ describe('The format json', () => {
     }
     const pages = new Pages(['http://127.0.0.1/list'], options);
     const read = async () => {
-      const items = jsonFormat(1000).read(pages, { jsonPaths: next, packageUrlTemplate: undefined });
+      const items = jsonFormat(1000).read(pages, {
+        jsonPaths: next,
+        packageUrlTemplate: undefined,
+        nameRule: 'exact',
+      });
       for await (const batch of items) expect(batch.length).to.be.at.most(1);
     };
     const failure = await read().catch((error: unknown) => error);

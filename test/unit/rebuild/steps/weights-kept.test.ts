@@ -31,7 +31,7 @@ function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {
 async function weightsOf(names: readonly string[], known = names): Promise<Weights> {
   const csv = Buffer.from(`name,weight\n${names.map((name) => `${name},1\n`).join('')}`);
   const columns = { name: 'name', weight: 'weight' };
-  const weights = await Weights.read(streamOf([csv]), columns, 'csv', new BadRows(0, STEP.log));
+  const weights = await Weights.read(streamOf([csv]), columns, 'exact', new BadRows(0, STEP.log));
   weights.join(packagesNamed(known));
   return weights;
 }

@@ -1,0 +1,316 @@
+import { expect } from 'chai';
+import { canonicalName, charFilterOf, NAME_RULES, type NameRule } from '../../src/util/name-rule.js';
+import { codePoints } from '../../src/util/unicode.js';
+import { MAX_NAME_BYTES, type PackageEntry } from '../../src/snapshot/package-document.js';
+import { ApiClient } from '../../src/mcp/api-client.js';
+import { checkPackages } from '../../src/mcp/check-packages.js';
+import { SnapshotReader } from '../../src/mcp/snapshot-reader.js';
+import { registryNames } from '../fixtures/package-names.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { lowerCase, Oracle, type RankedEntry } from '../fixtures/search-oracle.js';
+import { packagesNamed } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { followNext } from '../support/follow-next.js';
+import { RULE_SEARCHES } from '../support/long-runs.js';
+import { useService } from '../support/service.js';
+
+/** The form in which names are compared, written a second time. */
+const FORMS: Record<NameRule, (name: string) => string> = {
+  exact: lowerCase,
+  lowercase: lowerCase,
+  // PEP 503: re.sub(r"[-_.]+", "-", name).lower()
+  pypi: (name) => lowerCase(name.split(/[-_.]+/).join('-')),
+  // crates.io: lower case, hyphens for underscores.
+  crates: (name) => lowerCase(name).split('_').join('-'),
+};
+
+/** Names with all kinds of separators and letters, beside generated ones. */
+const AWKWARD = [
+  'Flask-SQLAlchemy', 'typing_extensions', 'typing-ext', 'zope.interface', 'zope..interface', 'zope_._interface', 'ZOPE-INTERFACE', 'a', 'A', '-', '_',
+  '.', '..', '-.-', 'a-', 'a_', '-a', '__a', 'a-b', 'a_b', 'a.b', 'a--b', 'a__b', 'a-_b', 'A_B', 'a_b_', '_a_b', 'a b', 'a/b', 'A/b', '@a_b/c.d', '@A-b/c-d',
+  'ΣΊΣΥΦΟΣ', 'σίσυφος', 'σίσυφοσ', 'İstanbul', 'istanbul', 'ISTANBUL', 'i_stanbul', '🚀_🚀', '🚀.🚀', '🚀-_🚀', 'K_elvin', 'k-elvin', 'ﬁ.x', 'tab\t_name', 'x:y', 'X:Y_',
+  '%2F_', 'null\u0000_', '\u{10400}_', '\u{10428}-', 'top_\u{10FFFF}', 'top-\u{10FFFF}x', `${'_'.repeat(511)}x`, 'é_'.repeat(170),
+]; // prettier-ignore
+
+const SEPARATORS = ['-', '_', '.', '--', '_-', '.-_', ' ', ''];
+
+/** Unique names by a rule, in one of their spellings. */
+function packagesOf(rule: NameRule): PackageEntry[] {
+  const keyOf = rule === 'exact' ? (name: string) => name : FORMS[rule];
+  const generated = registryNames();
+  const names = [...AWKWARD, ...Array.from({ length: 1200 }, () => generated.next().value)];
+  const unique = new Map(names.map((name) => [keyOf(name), name]));
+  return packagesNamed([...unique.values()]);
+}
+
+/** Another spelling of a name, which some rules do not tell apart. */
+function respell(random: () => number, name: string): string {
+  const other = name.replace(/[-_.]+/g, (run) => (random() < 0.5 ? run : pick(random, SEPARATORS)));
+  const spelling = pick(random, [other, other.toUpperCase(), lowerCase(other)]);
+  return spelling === '' || Buffer.byteLength(spelling) > MAX_NAME_BYTES ? name : spelling;
+}
+
+/** Runs tasks, a few at a time. */
+async function atOnce(count: number, task: () => Promise<void>): Promise<void> {
+  let begun = 0;
+  const worker = async () => {
+    while (begun++ < count) await task();
+  };
+  await Promise.all(Array.from({ length: 4 }, worker));
+}
+
+describe('Names by the rule of a registry', function () {
+  this.timeout(60_000 + RULE_SEARCHES * 500);
+  const suite = useService(
+    () => packagesNamed(['first']),
+    () => ({ CACHE_MAX_BYTES: '0' }),
+  );
+
+  /** A snapshot by a rule, and what brute force finds in it. */
+  class Comparison {
+    readonly packages: PackageEntry[];
+    readonly #oracle: Oracle;
+    readonly #byForm: Map<string, PackageEntry>;
+    readonly #random = seededRandom(11);
+
+    constructor(
+      readonly rule: NameRule,
+      /** The parameter that selects the snapshot. */
+      private readonly snapshot = '',
+    ) {
+      this.packages = packagesOf(rule);
+      this.#oracle = new Oracle(this.packages, FORMS[rule]);
+      this.#byForm = new Map(this.packages.map((entry) => [this.#keyOf(entry.name), entry]));
+    }
+
+    #keyOf(name: string): string {
+      return this.rule === 'exact' ? name : FORMS[this.rule](name);
+    }
+
+    #name(): string {
+      // Every other one is awkward: these are few and most likely to fail.
+      const awkward = this.packages.slice(0, AWKWARD.length - 20);
+      return pick(this.#random, this.#random() < 0.5 ? awkward : this.packages).name;
+    }
+
+    #query(): string {
+      const characters = codePoints(respell(this.#random, this.#name()));
+      const length = Math.min(integer(this.#random, 1, Math.max(1, characters.length)), 100);
+      const from = integer(this.#random, 0, Math.max(0, characters.length - length));
+      return characters.slice(from, from + length).join('');
+    }
+
+    async search(): Promise<void> {
+      const text = this.#query();
+      const q = text.trim();
+      const limit = pick(this.#random, [1, 10, 250]);
+      const answer = await suite.service.get(
+        `/search?q=${encodeURIComponent(text)}&limit=${limit}${this.snapshot}`,
+      );
+      const why = `${this.rule}: ${JSON.stringify(text)} ${limit}`;
+      if (codePoints(FORMS[this.rule](q)).length < 2) {
+        expectProblem(answer, 400, 'invalid_parameter');
+        return;
+      }
+      const all = this.#oracle.search(q);
+      expect(answer.status, why).to.equal(200);
+      const results = all.slice(0, limit);
+      expect(answer.body, why).to.deep.equal({ query: q, count: results.length, results });
+      expect(answer.headers.get('X-Results-Truncated'), why).to.equal(all.length > limit ? 'true' : null);
+    }
+
+    async lookUp(): Promise<void> {
+      const names = Array.from({ length: 4 }, () => respell(this.#random, this.#name()));
+      const query = names.map((name) => `name=${encodeURIComponent(name)}`).join('&');
+      const results = names.map((name) => ({ name, package: this.#byForm.get(this.#keyOf(name)) ?? null }));
+      const { body } = await suite.service.get(`/lookup?${query}${this.snapshot}`);
+      expect(body.results, `${this.rule}: ${query}`).to.deep.equal(results);
+      for (const { name, package: entry } of results) {
+        if (['.', '..'].includes(name)) continue;
+        await this.#expectPackage(name, entry);
+      }
+    }
+
+    async #expectPackage(name: string, entry: PackageEntry | null): Promise<void> {
+      const encoded = encodeURIComponent(name);
+      const path = `/packages/${this.#random() < 0.5 ? encoded : encoded.replaceAll('%2F', '/')}`;
+      const answer = await suite.service.get(`${path}?${this.snapshot}`);
+      if (entry === null) {
+        expectProblem(answer, 404, 'unknown_package');
+        return;
+      }
+      expect(answer.body, `${this.rule}: ${path}`).to.deep.equal(entry);
+      const location = answer.headers.get('Content-Location');
+      if (entry.name === name || ['.', '..'].includes(entry.name)) expect(location, path).to.equal(null);
+      else {
+        const { pathname } = new URL(location ?? '', `http://any/prefix${path}`);
+        expect(pathname, path).to.equal(`/prefix/packages/${encodeURIComponent(entry.name)}`);
+      }
+    }
+
+    /** @param between runs after the first page. */
+    async walk(between?: () => Promise<unknown>): Promise<void> {
+      let q: string;
+      do q = this.#query().trim();
+      while (codePoints(FORMS[this.rule](q)).length < 2);
+      const all = this.#oracle.search(q);
+      const limit = integer(this.#random, 1, 5) + Math.floor(all.length / 6);
+      const path = `/search?q=${encodeURIComponent(q)}&limit=${limit}${this.snapshot}`;
+      const answers = await followNext(suite.service, path, async (pages) => {
+        if (pages === 1) await between?.();
+      });
+      const found = answers.flatMap(({ body }) => body.results as RankedEntry[]);
+      expect(found, `${this.rule}: ${path}`).to.deep.equal(all);
+    }
+  }
+
+  it('are found as brute force finds them, on one shard and on three, through flips from rule to rule', async () => {
+    let before: { comparison: Comparison; id: string } | undefined;
+    for (const rule of NAME_RULES) {
+      for (const shards of [1, 3]) {
+        const comparison = new Comparison(rule);
+        let published: Promise<string> | undefined;
+        const publish = () =>
+          (published ??= suite.publish(comparison.packages, {
+            NAME_RULE: rule,
+            INDEX_SHARDS: String(shards),
+          }));
+        // Walks that begin before the flip end after it.
+        const { comparison: previous } = before ?? {};
+        const crossing = previous && Array.from({ length: 4 }, () => previous.walk(publish));
+        const id = await publish();
+        await Promise.all(crossing ?? []);
+        if (before !== undefined) {
+          // The orders of two rules cannot be compared: a new chain begins.
+          const changes = await suite.service.get(`/changes?since=${before.id}`);
+          if (before.comparison.rule === rule) expect(changes.body.results).to.deep.equal([]);
+          else expectProblem(changes, 410, 'snapshot_gone');
+          const pinned = new Comparison(before.comparison.rule, `&snapshot=${before.id}`);
+          for (let i = 0; i < 5; i++) await Promise.all([pinned.search(), pinned.lookUp(), pinned.walk()]);
+        }
+        await atOnce(RULE_SEARCHES / 2, () => comparison.search());
+        await atOnce(RULE_SEARCHES / 8, () => comparison.lookUp());
+        await atOnce((RULE_SEARCHES * 3) / 40, () => comparison.walk());
+        const { body } = await suite.service.get('/stats');
+        expect(body.name_rule).to.equal(rule === 'exact' ? undefined : rule);
+        before = { comparison, id };
+      }
+    }
+  });
+});
+
+describe('Lists of registries', function () {
+  this.timeout(60_000);
+  const suite = useService(() => packagesNamed(['first']));
+  const PACKAGE_URL_TEMPLATE = 'https://registry.example/{name}';
+  const get = (path: string) => suite.service.get(path);
+
+  it('of format pypi have each project in any spelling', async () => {
+    const projects = ['Flask-SQLAlchemy', 'typing_extensions', 'zope.interface'].map((name) => ({ name }));
+    const list = JSON.stringify({ meta: { 'api-version': '1.1' }, projects });
+    await suite.publish(list, { DATASET_FORMAT: 'pypi', PACKAGE_URL_TEMPLATE });
+    const { status, body, headers } = await get('/packages/flask.sqlalchemy');
+    expect(status).to.equal(200);
+    expect(body).to.include({ name: 'Flask-SQLAlchemy' });
+    expect(headers.get('Content-Location')).to.equal('./Flask-SQLAlchemy');
+    expect((await get('/packages/Flask-SQLAlchemy')).headers.has('Content-Location')).to.equal(false);
+    const found = async (q: string) => (await get(`/search?q=${q}`)).body.results as RankedEntry[];
+    expect((await found('typing-ext'))[0]).to.include({ name: 'typing_extensions', rank: 1 });
+    expect((await found('typing.extensions'))[0]).to.include({ name: 'typing_extensions', rank: 0 });
+    expect((await found('E_.I'))[0]).to.include({ name: 'zope.interface', rank: 2 });
+    for (const q of ['._', '%20--%20', '-'])
+      expectProblem(await get(`/search?q=${q}`), 400, 'invalid_parameter');
+    expect((await get('/suggest?q=._')).body).to.deep.equal(['._', [], [], []]);
+    expect((await get('/suggest?q=g_e')).body[1]).to.deep.equal(['typing_extensions']);
+    const { count, results } = (await get('/lookup?name=ZOPE-INTERFACE&name=zopeinterface')).body;
+    expect(count).to.equal(1);
+    expect(results[0]).to.deep.include({ name: 'ZOPE-INTERFACE' });
+    expect(results[0].package).to.include({ name: 'zope.interface' });
+    expect((await get('/stats')).body).to.include({ name_rule: 'pypi' });
+    const reader = await SnapshotReader.open(
+      new ApiClient(new URL(suite.service.url)),
+      new AbortController().signal,
+    );
+    const checked = await checkPackages(reader, ['flask_sqlalchemy>=3', 'zope.interface'], false);
+    expect(checked.map((one) => [one.checked_name, one.status, one.package?.name])).to.deep.equal([
+      ['flask_sqlalchemy', 'exists_as', 'Flask-SQLAlchemy'],
+      [undefined, 'exists', 'zope.interface'],
+    ]);
+  });
+
+  it('have changes by the listed names: a new spelling replaces the old one', async () => {
+    const named = (...names: string[]) => packagesNamed(['a', 'b', 'c', 'd', 'e', 'f', 'g', ...names]);
+    const env = { NAME_RULE: 'pypi' };
+    await suite.publish(named('Old'), env);
+    await suite.publish(named('Old', 'New_Name'), env);
+    await suite.publish(named('Old', 'new.name'), env);
+    const { results } = (await get('/changes')).body as { results: { change: string; name: string }[] };
+    expect(results.map(({ change, name }) => `${change} ${name}`)).to.deep.equal([
+      'removed New_Name',
+      'added new.name',
+    ]);
+    const titles = [...(await get('/changes.atom')).text.matchAll(/<title[^>]*>.*?(\w[\w.]*) 1\.0\.0/g)];
+    expect(titles.map(([, name]) => name)).to.deep.equal(['new.name']);
+  });
+
+  it('of format npm have names that differ by case', async () => {
+    const rows = ['React', 'react'].map((id) => ({ id }));
+    await suite.publish(JSON.stringify({ rows, total_rows: 2 }), {
+      DATASET_FORMAT: 'npm',
+      PACKAGE_URL_TEMPLATE,
+    });
+    for (const name of ['React', 'react']) expect((await get(`/packages/${name}`)).body).to.include({ name });
+    expectProblem(await get('/packages/REACT'), 404, 'unknown_package');
+    expect((await get('/search?q=react')).body.count).to.equal(2);
+    expect((await get('/stats')).body).not.to.have.property('name_rule');
+  });
+
+  it('of any format refer to the listed name from any path', async () => {
+    await suite.publish(packagesNamed(['A/b', 'x:y', '..', '%2f', '@S/Q_']), { NAME_RULE: 'pypi' });
+    for (const [path, location] of [
+      ['a%2Fb', './A%2Fb'],
+      ['a/b', '../A%2Fb'],
+      ['X:Y', './x%3Ay'],
+      ['%252F', './%252f'],
+      ['@s/q-', '../%40S%2FQ_'],
+      ['_', null],
+    ] as const) {
+      const { status, headers } = await get(`/packages/${path}`);
+      expect(status, path).to.equal(200);
+      expect(headers.get('Content-Location'), path).to.equal(location);
+    }
+  });
+});
+
+describe('The twin of the index', function () {
+  this.timeout(60_000);
+  const suite = useService(() => packagesNamed(['first']));
+
+  /** Characters of up to Unicode 15, which every release of Java since 21 knows. */
+  const RANGES = [[0x20, 0x7e], [0xa0, 0x24f], [0x370, 0x52f], [0x10a0, 0x10ff], [0x13a0, 0x13f5], [0x1e00, 0x1fff], [0x2160, 0x2188], [0x24b6, 0x24e9], [0x2c00, 0x2d2d], [0xa640, 0xa69b], [0xff21, 0xff5a], [0x10400, 0x1044f], [0x1e900, 0x1e943], [0x1f680, 0x1f6c0]] as const; // prettier-ignore
+
+  it('gives 100,000 random names the forms that Elasticsearch gives them, by every rule', async () => {
+    const random = seededRandom(5);
+    const character = () => {
+      const kind = random();
+      if (kind < 0.35) return pick(random, ['-', '_', '.', 'İ', 'Σ', 'ς', 'ı', 'K', 'ẞ', 'Ǆ', 'ǅ']);
+      const [from, to] = kind < 0.7 ? RANGES[0] : pick(random, RANGES);
+      return String.fromCodePoint(integer(random, from, to));
+    };
+    const names = Array.from({ length: 100_000 }, () =>
+      Array.from({ length: integer(random, 1, 14) }, character).join(''),
+    );
+    const { elasticsearch } = suite.service;
+    for (const rule of ['lowercase', 'pypi', 'crates'] as const) {
+      await suite.publish(packagesNamed([`by-${rule}`]), { NAME_RULE: rule });
+      for (let from = 0; from < names.length; from += 10_000) {
+        const text = names.slice(from, from + 10_000);
+        const { alias: index } = suite.service;
+        const { tokens = [] } = await elasticsearch.indices.analyze({ index, normalizer: 'lowercase', text });
+        const different = text.filter((name, i) => tokens[i]?.token !== canonicalName(rule, name));
+        expect(different, rule).to.deep.equal([]);
+      }
+    }
+    expect(charFilterOf('exact')).to.equal(undefined);
+  });
+});
