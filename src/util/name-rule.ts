@@ -37,3 +37,11 @@ function lowerCaseOf(codePoint: string): string {
   const [first = codePoint] = codePoint.toLowerCase();
   return first;
 }
+
+/** The parts of a text that are one character (code point) each where names are compared: a run of separators may be one. */
+export function comparedCharacters(rule: NameRule, text: string): string[] {
+  const pattern = SEPARATORS[rule];
+  return pattern === undefined
+    ? Array.from(text)
+    : (text.match(new RegExp(`${pattern.source}|.`, 'gsu')) ?? []);
+}

@@ -1,3 +1,5 @@
+import { comparedCharacters, lowerCase, unifySeparators, type NameRule } from '../util/name-rule.js';
+
 /** A part of a name, and whether it matches the query. */
 export interface Part {
   text: string;
@@ -5,13 +7,12 @@ export interface Part {
 }
 
 /**
- * Splits a name at matches of the query. Compares code points in lower case, like the service; the parts keep
- * the original letters.
+ * Splits a name at matches of the query. Compares them by the rule of the service; the parts keep the original letters.
  */
-export function highlight(name: string, query: string): Part[] {
-  const letters = Array.from(name);
-  const lower = letters.map(lowerCase);
-  const sought = Array.from(query, lowerCase);
+export function highlight(name: string, query: string, rule: NameRule): Part[] {
+  const letters = comparedCharacters(rule, name);
+  const lower = letters.map((letter) => lowerCase(unifySeparators(rule, letter)));
+  const sought = Array.from(lowerCase(unifySeparators(rule, query)));
   const parts: Part[] = [];
   let unmarked = 0;
   const cut = (from: number, to: number, found: boolean) => {
@@ -27,10 +28,4 @@ export function highlight(name: string, query: string): Part[] {
   }
   cut(unmarked, letters.length, false);
   return parts;
-}
-
-/** Maps one code point to one, like the service: `İ` becomes `i`, without a combining dot. */
-function lowerCase(codePoint: string): string {
-  const [first = codePoint] = codePoint.toLowerCase();
-  return first;
 }

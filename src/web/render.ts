@@ -5,6 +5,7 @@ import { copyButton } from './copy-button.js';
 import { element } from './dom.js';
 import { pluralize, formatCompact, formatNumber } from './format.js';
 import { highlight } from './highlight.js';
+import type { NameRule } from '../util/name-rule.js';
 
 /** Number of packages on a page of all packages. */
 export const PAGE_SIZE = 100;
@@ -15,12 +16,14 @@ const TITLES = ['Exactly this name', 'Names that start with it', 'Names that con
  * Lists of the matches, by rank, and a link to their JSON. If there are more matches, adds a link that shows the
  * maximum of one request, or beyond that a button.
  * @param path of the request that returned the first matches.
+ * @param rule by which the query matches them.
  */
 export function renderMatches(
   matches: readonly Match[],
   view: SearchView,
   more: boolean,
   path: string,
+  rule: NameRule,
 ): HTMLElement[] {
   const groups = TITLES.flatMap((title, rank) => {
     const group = matches.filter((match) => match.rank === rank);
@@ -29,7 +32,7 @@ export function renderMatches(
     const isWhole = !more || matches.at(-1)?.rank !== rank;
     const count = `${isWhole ? '' : 'first '}${formatNumber(group.length)}`;
     const heading = element('h2', {}, title, ' ', element('small', {}, count));
-    return [element('section', {}, heading, listOf(group, view.query))];
+    return [element('section', {}, heading, listOf(group, view.query, rule))];
   });
   if (groups.length === 0) return [];
   const isFull = matches.length >= MAX_LIMIT;
@@ -93,7 +96,7 @@ export function renderPage(
     element('span', {}, place),
     ...links,
   );
-  const list = packages.length > 0 ? listOf(packages, '') : element('p', {}, 'This page is past the end.');
+  const list = packages.length > 0 ? listOf(packages) : element('p', {}, 'This page is past the end.');
   const download = element('a', { href: 'export?format=csv' }, 'Download as CSV');
   const heading = element('div', { class: 'titled' }, element('h2', {}, 'All packages'), download);
   return [element('section', {}, heading, list), pager];
@@ -107,7 +110,7 @@ export function renderChanges(changes: readonly Change[], more: boolean): HTMLEl
   const feed = element('a', { href: 'changes.atom', type: 'application/atom+xml' }, 'Feed of new packages');
   const items = changes.map((one) => {
     const badge = element('span', { class: `change ${one.change}` }, one.change);
-    return itemOf(one, '', badge, ' ');
+    return itemOf(one, '', 'exact', badge, ' ');
   });
   const section = element(
     'section',
@@ -184,8 +187,8 @@ export function titleOf(shown: ViewState): string {
   return shown.page === 1 ? 'Package search' : `Page ${formatNumber(shown.page)} – Package search`;
 }
 
-function listOf(packages: readonly Package[], query: string): HTMLUListElement {
-  return listOfItems(packages.map((one) => itemOf(one, query)));
+function listOf(packages: readonly Package[], query = '', rule: NameRule = 'exact'): HTMLUListElement {
+  return listOfItems(packages.map((one) => itemOf(one, query, rule)));
 }
 
 function listOfItems(items: readonly HTMLLIElement[]): HTMLUListElement {
@@ -196,9 +199,12 @@ function listOfItems(items: readonly HTMLLIElement[]): HTMLUListElement {
 function itemOf(
   { name, version, url, weight }: Package,
   query: string,
+  rule: NameRule,
   ...before: (Node | string)[]
 ): HTMLLIElement {
-  const parts = highlight(name, query).map(({ text, found }) => (found ? element('mark', {}, text) : text));
+  const parts = highlight(name, query, rule).map(({ text, found }) =>
+    found ? element('mark', {}, text) : text,
+  );
   return element(
     'li',
     {},

@@ -21,7 +21,9 @@ const input = byId('query', HTMLInputElement);
 const sort = form.elements.namedItem('sort') as RadioNodeList;
 const composition = new Composition(input);
 const results = new Results(() => show(0));
-const views = new Views(results, composition);
+const views = new Views(results, composition, () => {
+  if ('query' in shown) show(0);
+});
 
 let shown: ViewState;
 /** Aborted when another view is shown, so that late responses are dropped. */

@@ -1,4 +1,5 @@
 import { withDeadline } from '../util/deadline.js';
+import { NAME_RULES, type NameRule } from '../util/name-rule.js';
 import { changeCounts, fetchJson, isObject, type ChangeCounts } from './api.js';
 import { byId, element } from './dom.js';
 import { pluralize, formatNumber } from './format.js';
@@ -22,6 +23,7 @@ interface About {
   id: string | null;
   total: number;
   source: string;
+  nameRule: NameRule;
   takenAt: Date | undefined;
   /** Since the previous snapshot. */
   changes: ChangeCounts | undefined;
@@ -50,6 +52,14 @@ export class SnapshotBar {
   #askedAt = 0;
   /** The request of `/stats` in flight. */
   #learning: Promise<void> | undefined;
+
+  /** @param onNameRule called when `nameRule` changes. */
+  constructor(private readonly onNameRule: () => void) {}
+
+  /** The rule by which the service compares names; `exact` until it is known. */
+  get nameRule(): NameRule {
+    return this.#about?.nameRule ?? 'exact';
+  }
 
   /** The number of packages; undefined if unknown. */
   get total(): number | undefined {
@@ -89,16 +99,19 @@ export class SnapshotBar {
     const result = await fetchJson('stats', isStats);
     if ('error' in result) return;
     const { body, headers } = result;
+    const { nameRule: before } = this;
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
     this.#about = {
       id: headers.get('X-Snapshot'),
       // The name of its field depends on the registry.
       total: Object.values(body).find(isCount) ?? 0,
       source: body.source,
+      nameRule: NAME_RULES.find((rule) => rule === body['name_rule']) ?? 'exact',
       takenAt: Number.isNaN(takenAt.getTime()) ? undefined : takenAt,
       changes: changeCounts(headers),
     };
     this.#show();
+    if (this.nameRule !== before) this.onNameRule();
   }
 
   #show(): void {

@@ -28,6 +28,7 @@ import {
 import type { Results } from './results.js';
 import { SnapshotBar } from './snapshot-bar.js';
 import type { SearchView, ViewState } from './url-state.js';
+import { unifySeparators } from '../util/name-rule.js';
 
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
@@ -50,15 +51,20 @@ export function lengthOf(query: string): number {
 
 /** Requests and displays the content of a view. Methods throw the reason of the signal if it aborts. */
 export class Views {
-  readonly #snapshot = new SnapshotBar();
-  readonly #firstLook = this.#snapshot.watch();
+  readonly #snapshot: SnapshotBar;
+  readonly #firstLook: Promise<void>;
   /** The control for the order of matches. The orders differ only if packages have weights. */
   readonly #sort = byId('sort');
 
+  /** @param onNameRule called if names turn out to be compared by another rule than before. */
   constructor(
     private readonly results: Results,
     private readonly composition: Composition,
-  ) {}
+    onNameRule: () => void,
+  ) {
+    this.#snapshot = new SnapshotBar(onNameRule);
+    this.#firstLook = this.#snapshot.watch();
+  }
 
   load(view: ViewState, signal: AbortSignal): Promise<void> {
     if ('query' in view) return this.#search(view, signal);
@@ -75,7 +81,7 @@ export class Views {
       this.results.display([`A query has at most ${LONGEST_QUERY} characters; this one has ${length}.`]);
       return;
     }
-    if (length < SHORTEST_QUERY) {
+    if (lengthOf(unifySeparators(this.#snapshot.nameRule, query)) < SHORTEST_QUERY) {
       await this.#lookUp(view, signal);
       return;
     }
@@ -87,7 +93,11 @@ export class Views {
       isExpected: listOf(isMatch, { query: params.get('q') }),
       display: (matches: readonly Match[], more: boolean) => {
         this.#sort.hidden = matches[0]?.weight === undefined;
-        this.results.display(summaryOf(matches, query, more), renderMatches(matches, view, more, path));
+        const { nameRule } = this.#snapshot;
+        this.results.display(
+          summaryOf(matches, query, more),
+          renderMatches(matches, view, more, path, nameRule),
+        );
         this.results.insert(...lookAlikes);
       },
     };
@@ -101,7 +111,7 @@ export class Views {
     else if (first.rank === 0) lookAlikes.push(...(await this.#warn(first, view, signal)));
   }
 
-  /** Shows the package with exactly this name, which is too short for a search. */
+  /** Shows the package with this name, which is too short for a search. */
   async #lookUp(view: SearchView, signal: AbortSignal): Promise<void> {
     const name = view.query;
     this.#sort.hidden = true;
@@ -115,7 +125,7 @@ export class Views {
       const matches = found === null ? [] : [{ ...found, rank: 0 } as const];
       this.results.display(
         quoting(before, name, `. ${TYPE_MORE}`),
-        renderMatches(matches, view, false, path),
+        renderMatches(matches, view, false, path, this.#snapshot.nameRule),
       );
     });
     const found = 'body' in result && result.body.results[0].package;

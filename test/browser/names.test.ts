@@ -119,6 +119,40 @@ describe('Unusual names on the search page', function () {
   });
 });
 
+describe('Names that the registry compares by a rule, on the search page', function () {
+  this.timeout(60_000);
+  const suite = useService(
+    () => packagesNamed(['typing_extensions', 'zope.interface', '-']),
+    () => ({ NAME_RULE: 'pypi' }),
+  );
+  const browser = useBrowser();
+
+  it('are highlighted in their own spelling, also if the page learns the rule after their names', async () => {
+    const page = await browser.open(suite.service.url);
+    let isSearched = false;
+    page.on('response', (response) => (isSearched ||= response.url().includes('/search')));
+    await page.route('**/stats', async (route) => {
+      while (!isSearched) await page.waitForTimeout(50);
+      await route.continue();
+    });
+    await page.goto(`${suite.service.url}/?q=TYPING--ext`);
+    await page.locator('mark').waitFor();
+    expect(await page.locator('mark').allTextContents()).to.deep.equal(['typing_ext']);
+    await waitForHeading(page, 'Names that start with it');
+    await searchBox(page).fill('zope_._i');
+    await waitForText(page, '1 package with “zope_._i” in the name.');
+    expect(await page.locator('mark').allTextContents()).to.deep.equal(['zope.i']);
+  });
+
+  it('are looked up if the query is one character where names are compared', async () => {
+    const page = await browser.show(suite.service.url);
+    await page.locator('#snapshot').getByText('registry.example').waitFor();
+    await searchBox(page).fill('._');
+    await waitForText(page, 'The package named “._”.');
+    expect(await names(page)).to.deep.equal(['-']);
+  });
+});
+
 /** Fails if the text after the query is not right of it, or below. */
 async function expectForward(page: Page, query: string): Promise<void> {
   const isForward = await page.locator('#status').evaluate((status) => {

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
+import type { NameRule } from '../../../src/util/name-rule.js';
 import { highlight } from '../../../src/web/highlight.js';
 
 /** The name with highlighted parts in brackets. */
-function marked(name: string, query: string): string {
-  return highlight(name, query)
+function marked(name: string, query: string, rule: NameRule = 'exact'): string {
+  return highlight(name, query, rule)
     .map(({ text, found }) => (found ? `[${text}]` : text))
     .join('');
 }
@@ -16,6 +17,16 @@ describe('highlight', () => {
     expect(marked('redis', 'redis')).to.equal('[redis]');
     expect(marked('aaaa', 'aaa')).to.equal('[aaa]a');
     expect(marked('a.b*c', '.b*')).to.equal('a[.b*]c');
+  });
+
+  it('highlights what the name rule takes for the query, whole runs of separators', () => {
+    expect(marked('Typing_Extensions', 'typing-ext', 'pypi')).to.equal('[Typing_Ext]ensions');
+    expect(marked('a-_.b', 'A.b', 'pypi')).to.equal('[a-_.b]');
+    expect(marked('a-_.b', '--b', 'pypi')).to.equal('a[-_.b]');
+    expect(marked('a-_.b', '--b', 'crates')).to.equal('a-_.b');
+    expect(marked('Serde_Json', 'serde-j', 'crates')).to.equal('[Serde_J]son');
+    expect(marked('🚀__🚀', '🚀-', 'pypi')).to.equal('[🚀__]🚀');
+    expect(marked('Serde_Json', 'serde-j', 'lowercase')).to.equal('Serde_Json');
   });
 
   it('highlights nothing without a match', () => {
