@@ -58,8 +58,9 @@ export async function checkPackages(
     const entry = found.get(name);
     return entry?.name === name ? [entry] : [];
   });
-  const others = checked.filter((name) => found.get(name)?.name !== name && faultOf(name) === undefined);
-  const compared = [...others, ...(compareExisting ? leastUsedFirst(existing) : [])];
+  const missing = checked.filter((name) => !found.has(name) && faultOf(name) === undefined);
+  const respelled = checked.filter((name) => found.has(name) && found.get(name)?.name !== name);
+  const compared = [...missing, ...respelled, ...(compareExisting ? leastUsedFirst(existing) : [])];
   const similar = new Map<string, LookAlike[]>();
   for (const name of compared.filter(isComparable).slice(0, MAX_COMPARED)) {
     similar.set(name, (await reader.similar(name, MAX_SIMILAR)).results);

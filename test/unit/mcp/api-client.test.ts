@@ -79,6 +79,20 @@ describe('The API client of the MCP server', () => {
     ]);
   });
 
+  it('compares names without a package first: ten in a call', async () => {
+    const respelled = Array.from({ length: 12 }, (_, i) => `Spelled_${i}`);
+    const entry = { no: 1, name: 'spelled', version: '1', url: 'https://registry.example/spelled' };
+    respond = (response) => {
+      const isLookup = asked.at(-1)?.url?.startsWith('/base/lookup') === true;
+      json(response, { results: isLookup ? respelled.map((name) => ({ name, package: entry })) : [] });
+    };
+    const checked = await checkPackages(await reader(), [...respelled, 'missing'], false);
+    expect(checked.map(({ status }) => status)).to.deep.equal([
+      ...respelled.map(() => 'exists_as'),
+      'missing',
+    ]);
+  });
+
   it('reads the time to wait in both forms of Retry-After, and assumes ten seconds without it', async () => {
     const later = new Date(Date.now() + 60_500).toUTCString();
     const cases: [status: number, headers: Record<string, string>, seconds: RegExp][] = [
