@@ -6,6 +6,7 @@ import { checkedSchema, checkPackages } from './check-packages.js';
 import {
   foundSchema,
   lookAlikeSchema,
+  matchSchema,
   MAX_NAMES,
   SnapshotReader,
   snapshotSchema,
@@ -22,8 +23,8 @@ function listIn(value: unknown): unknown {
     : value.split(/\n|,\s*(?=[@\p{L}])/u).filter((line) => trimWhiteSpace(line) !== '');
 }
 
-/** Accepts a number or a boolean as text, and null for an absent value, as some clients send them. */
-function lenient<T extends number | boolean>(schema: z.ZodType<T>, fallback: T) {
+/** Accepts a value as text, in any case, and null for an absent value, as some clients send them. */
+function lenient<T extends number | boolean | string>(schema: z.ZodType<T>, fallback: T) {
   const valueOf = (value: unknown) =>
     (typeof value === 'string' ? jsonIn(value.toLowerCase()) : value) ?? fallback;
   return z.preprocess(valueOf, schema).prefault(fallback);
@@ -56,13 +57,11 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
     'check_packages',
     {
       description:
-        'Check package names before installing. exists_as: another spelling of `package`. not_checked: no such ' +
-        'package, look-alikes unknown (10 a call): ask again.',
+        'Check names before installing. exists_as: another spelling of `package`. not_checked: missing, not ' +
+        'compared (10 a call): ask again.',
       inputSchema: z.object({
         names: z.preprocess(listIn, z.array(name).min(1).max(MAX_NAMES)),
-        compare_existing: lenient(z.boolean(), false).describe(
-          'Also list look-alikes used 100 times more than the package',
-        ),
+        compare_existing: lenient(z.boolean(), false).describe('Also list look-alikes used 100x more'),
       }),
       outputSchema: snapshotSchema.extend({ results: z.array(checkedSchema) }),
       annotations: annotationsOf('Check package names'),
@@ -76,21 +75,25 @@ export function createMcpServer(api: ApiClient, version: string): McpServer {
   server.registerTool(
     'search_packages',
     {
-      description: 'Find packages whose name contains a text.',
-      inputSchema: z.object({ query: name, limit: lenient(z.int().min(1).max(100), 20) }),
+      description: 'Find packages by part of the name.',
+      inputSchema: z.object({
+        query: name,
+        limit: lenient(z.int().min(1).max(100), 20),
+        match: lenient(matchSchema, 'contains'),
+      }),
       outputSchema: snapshotSchema.extend({ results: z.array(foundSchema), truncated: z.boolean() }),
       annotations: annotationsOf('Search packages'),
     },
-    async ({ query, limit }, { mcpReq: { signal } }) => {
+    async ({ query, limit, match }, { mcpReq: { signal } }) => {
       const reader = await SnapshotReader.open(api, signal);
-      return result({ ...reader.about, ...(await reader.search(query, limit)) });
+      return result({ ...reader.about, ...(await reader.search(query, limit, match)) });
     },
   );
 
   server.registerTool(
     'similar_packages',
     {
-      description: 'Find packages whose names are easily mistaken for a name, such as typosquats.',
+      description: 'Find look-alikes of a name, such as typosquats.',
       inputSchema: z.object({ name, limit: lenient(z.int().min(1).max(50), 10) }),
       outputSchema: snapshotSchema.extend({ results: z.array(lookAlikeSchema), truncated: z.boolean() }),
       annotations: annotationsOf('Find similar names'),

@@ -14,6 +14,8 @@ export const foundSchema = packageSchema.extend({
 });
 export const lookAlikeSchema = packageSchema.extend({ distance: z.number() });
 
+export const matchSchema = z.enum(['contains', 'prefix', 'exact']);
+
 export type Package = z.output<typeof packageSchema>;
 export type LookAlike = z.output<typeof lookAlikeSchema>;
 
@@ -87,16 +89,28 @@ export class SnapshotReader {
 
   /** The names nearest to `name`; names at the same distance are sorted by weight. */
   similar(name: string, limit: number): Promise<Page<LookAlike>> {
-    return this.#page('similar', ['name', name], limit, lookAlikeSchema);
+    return this.#page('similar', [['name', name]], limit, lookAlikeSchema);
   }
 
-  /** Names that contain `q`, by rank; names of equal rank are sorted by weight. */
-  search(q: string, limit: number): Promise<Page<z.output<typeof foundSchema>>> {
-    return this.#page('search', ['q', q], limit, foundSchema);
+  /** Names that match `q`, by rank; names of equal rank are sorted by weight. */
+  search(
+    q: string,
+    limit: number,
+    match: z.output<typeof matchSchema>,
+  ): Promise<Page<z.output<typeof foundSchema>>> {
+    return this.#page(
+      'search',
+      [
+        ['q', q],
+        ['match', match],
+      ],
+      limit,
+      foundSchema,
+    );
   }
 
-  async #page<T>(path: string, what: Params[number], limit: number, entry: z.ZodType<T>): Promise<Page<T>> {
-    const params: Params = [what, ['limit', String(limit)], ['sort', 'weight']];
+  async #page<T>(path: string, what: Params, limit: number, entry: z.ZodType<T>): Promise<Page<T>> {
+    const params: Params = [...what, ['limit', String(limit)], ['sort', 'weight']];
     const { body, headers } = await this.#read(path, params, z.object({ results: z.array(entry) }));
     return { results: body.results, truncated: headers.get('X-Results-Truncated') === 'true' };
   }

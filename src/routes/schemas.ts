@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { component } from '../http/openapi/components.js';
 import { SNAPSHOT_ID } from '../snapshot/index-names.js';
+import { MATCHES } from '../search/name-filter.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 import { ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { codePoints, trimWhiteSpace } from '../util/unicode.js';
@@ -75,6 +76,13 @@ export function sortParam(within: string) {
       description: `The order within one ${within}: by name, or by weight, highest first, then by name. Without weights, both are equal.`,
     });
 }
+
+/** The query parameter `match`. */
+export const matchParam = z
+  .enum(MATCHES, `must be ${MATCHES.join(', ').replace(/,(?= \w+$)/, ' or')}`)
+  .meta({ id: 'Match' })
+  .default('contains')
+  .meta({ description: 'Whether names contain `q`, start with it (`prefix`), or equal it (`exact`).' });
 
 /** Problems of every endpoint that reads a snapshot. */
 export const READ_PROBLEMS = [

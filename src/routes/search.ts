@@ -14,6 +14,7 @@ import { unifySeparators } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import {
   limitParam,
+  matchParam,
   MAX_LIMIT,
   PACKAGE_EXAMPLE,
   packageSchema,
@@ -33,10 +34,11 @@ export const searchParams = z.object({
     examples: ['redis'],
   }),
   limit: limitParam(250),
+  match: matchParam,
   sort: sortParam('rank'),
   snapshot: snapshotParam,
   after: z.string().optional().meta({
-    description: 'The cursor in the `next` link of the previous page, for the same `q` and `sort`.',
+    description: 'The cursor in the `next` link of the previous page, for the same `q`, `match` and `sort`.',
   }),
 });
 
@@ -70,17 +72,18 @@ export function isTooShort(q: string, { meta }: Snapshot): boolean {
   return codePoints(unifySeparators(meta.name_rule, q)).length < MIN_LENGTH;
 }
 
-/** `GET /search?q=&limit=&sort=`: names that contain the query, by rank, and by name or weight. */
+/** `GET /search?q=&limit=&match=&sort=`: names that match the query, by rank, and by name or weight. */
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
   return {
     parse(ctx) {
-      const { q, limit, sort, snapshot, after: cursor } = parse(ctx.querystring);
-      const after = cursor === undefined ? undefined : decodeCursor(q, cursor, sort === 'weight');
-      if (cursor !== undefined && after === undefined) {
-        throw invalidParameter('after', 'must be from a next link with the same q and sort');
+      const { after: cursor, ...query } = parse(ctx.querystring);
+      if (cursor === undefined) return query;
+      const after = decodeCursor(cursorKey(query), cursor, query.sort === 'weight');
+      if (after === undefined) {
+        throw invalidParameter('after', 'must be from a next link with the same q, match and sort');
       }
-      return { q, limit, sort, snapshot, cursor, after };
+      return { ...query, cursor, after };
     },
     async select({ q, snapshot: id }) {
       const snapshot = await catalog.snapshots.select(id);
@@ -93,19 +96,21 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return snapshot;
     },
-    key: ({ q, limit, sort, cursor }) => {
+    key: ({ q, limit, match, sort, cursor }) => {
       const order = sort === 'weight' ? 'weight ' : '';
-      return `search ${order}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
+      const matching = match === 'contains' ? '' : `${match} `;
+      return `search ${order}${matching}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
     },
-    async search({ q, limit, sort, after }, snapshot, requestId) {
+    async search({ q, limit, match, sort, after }, snapshot, requestId) {
       const byWeight = sort === 'weight';
-      const results = await catalog.search(snapshot, { q, limit, after, byWeight }, requestId);
+      const results = await catalog.search(snapshot, { q, limit, match, after, byWeight }, requestId);
       const { groups, count, truncated } = results;
       const body = writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups);
       if (!truncated) return bodyResponse(body);
+      const matching = match === 'contains' ? {} : { match };
       const order = byWeight ? { sort } : {};
-      const cursor = encodeCursor(q, cursorAfter(results, byWeight));
-      const next = { q, limit, ...order, snapshot: snapshot.id, after: cursor };
+      const cursor = encodeCursor(cursorKey({ q, match }), cursorAfter(results, byWeight));
+      const next = { q, limit, ...matching, ...order, snapshot: snapshot.id, after: cursor };
       return bodyResponse(body, { 'X-Results-Truncated': 'true', ...linkHeader({ next }) });
     },
   };
@@ -113,6 +118,11 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
 
 /** The parameters, and the entry that the cursor stands for. */
 type SearchQuery = Omit<z.output<typeof searchParams>, 'after'> & {
-  cursor: string | undefined;
-  after: Cursor | undefined;
+  cursor?: string;
+  after?: Cursor;
 };
+
+/** Binds cursors to the query and to how names match it. A query does not begin with a space. */
+function cursorKey({ q, match }: Pick<SearchQuery, 'q' | 'match'>): string {
+  return match === 'contains' ? q : ` ${match} ${q}`;
+}

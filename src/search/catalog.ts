@@ -128,22 +128,18 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names of a snapshot that contain `q`, by rank, then by weight if it has weights, then by name.
+   * At most `limit` names of a snapshot that match `q`, by rank, then by weight if it has weights, then by name.
    * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const { index, shards, meta } = snapshot;
     const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
-    const { limit } = query;
+    const { limit, match = 'contains' } = query;
     const q = unifySeparators(meta.name_rule, query.q);
     const byWeight = query.byWeight === true && meta.has_weights;
+    const isFull = () => match === 'contains' && this.predictor.firstTierSuffices(snapshot, q, limit);
     return this.runner.run({ requestId, index, q, limit }, () =>
-      searchTierByTier(
-        run,
-        shards,
-        { ...query, q, byWeight },
-        this.predictor.firstTierSuffices(snapshot, q, limit),
-      ),
+      searchTierByTier(run, shards, { ...query, q, byWeight }, isFull()),
     );
   }
 

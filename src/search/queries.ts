@@ -68,7 +68,7 @@ export function searchTiersByWeight(
   shards: number,
   after?: Cursor,
 ): [equals: SearchBody, startsWith: SearchBody, containsElsewhere: SearchBody] {
-  const equals = { range: { 'name.lowercase': { gte: q, lte: q, _name: EXACT } } };
+  const equals = namesEqualTo(q);
   const startsWith = namesStartingWith(q);
   const tier = inNameOrder(size, shards, BY_WEIGHT);
   const afterPage = (name: Cursor['tier']) => (after?.tier === name ? lighterThan(after) : {});
@@ -80,10 +80,25 @@ export function searchTiersByWeight(
   ];
 }
 
+/**
+ * Names that equal `q`, which are few, in name order.
+ * @param after the end of the previous page.
+ */
+export function exactNames(q: string, size: number, shards: number, after?: Cursor): SearchBody {
+  return {
+    ...inNameOrder(size, shards),
+    query: { bool: allOf({ filter: [namesEqualTo(q)] }, namesAfter(after?.name)) },
+  };
+}
+
 /** Names after an entry in the order of weights. */
 function lighterThan({ weight, name }: Cursor): Parameters<typeof allOf>[0] {
   const sameWeight = allOf({ filter: [{ term: { weight } }] }, namesUpTo(name));
   return { filter: [{ range: { weight: { lte: weight } } }], must_not: [{ bool: sameWeight }] };
+}
+
+function namesEqualTo(q: string): Query {
+  return { range: { 'name.lowercase': { gte: q, lte: q, _name: EXACT } } };
 }
 
 /**

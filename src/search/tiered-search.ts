@@ -2,7 +2,8 @@ import type { SearchBody } from '../elasticsearch/msearch.js';
 import type { Hits } from '../elasticsearch/msearch-response.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
-import { searchTiers, searchTiersByWeight } from './queries.js';
+import type { Match } from './name-filter.js';
+import { exactNames, searchTiers, searchTiersByWeight } from './queries.js';
 
 /** The results of a search: entries by rank, best first. */
 export interface SearchResults {
@@ -20,6 +21,8 @@ export interface TieredQuery {
   /** With unified separators. */
   q: string;
   limit: number;
+  /** Which names match; by default those that contain `q`. */
+  match?: Match;
   /** The end of the previous page. */
   after?: Cursor | undefined;
   /** Whether entries of one rank are sorted by weight. The snapshot must have weights. */
@@ -27,29 +30,41 @@ export interface TieredQuery {
 }
 
 /**
- * Searches one index. A first page requests all tiers together, unless names that start with the query are likely to fill it. A
- * later page begins with the tier of its cursor. If the last tier was not requested and the others do not fill the page,
- * it is requested, too.
+ * Searches one index. A first page requests all tiers that `match` needs together, unless names that start with the query are
+ * likely to fill it. A later page begins with the tier of its cursor. If names that contain the query elsewhere match, were not
+ * requested, and the others do not fill the page, they are requested, too.
  * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
  */
 export async function searchTierByTier(
   run: RunSearches,
   shards: number,
-  { q, limit, after, byWeight = false }: TieredQuery,
+  query: TieredQuery,
   firstTierSuffices = false,
 ): Promise<SearchResults> {
-  // One extra hit shows whether there are more, without counting every match.
-  const tiers: SearchBody[] = (byWeight ? searchTiersByWeight : searchTiers)(q, limit + 1, shards, after);
-  const last = tiers.pop() as SearchBody;
-  if (after?.tier === 'containsElsewhere') return combine([], (await run([last]))[0], limit);
+  const { limit, after, byWeight = false, match = 'contains' } = query;
+  const tiers = tiersOf(query, shards);
+  const last = match === 'contains' ? tiers.pop() : undefined;
+  if (last !== undefined && after?.tier === 'containsElsewhere') {
+    return combine([], (await run([last]))[0], limit);
+  }
   // Exact names come before all others.
-  if (byWeight && after?.tier === 'startsWith') tiers.shift();
-  const withoutLast = after !== undefined || firstTierSuffices;
-  const starting = await run(withoutLast ? tiers : [...tiers, last]);
-  const beside = withoutLast ? undefined : starting.pop();
+  if (byWeight && match !== 'exact' && after?.tier === 'startsWith') tiers.shift();
+  const isLastAsked = last !== undefined && after === undefined && !firstTierSuffices;
+  const starting = await run(isLastAsked ? [...tiers, last] : tiers);
+  const beside = isLastAsked ? starting.pop() : undefined;
   const found = starting.reduce((sum, { entries }) => sum + entries.length, 0);
-  const elsewhere = withoutLast && found <= limit ? (await run([last]))[0] : beside;
-  return combine(starting, elsewhere, limit);
+  const isLastNeeded = last !== undefined && !isLastAsked && found <= limit;
+  return combine(starting, isLastNeeded ? (await run([last]))[0] : beside, limit);
+}
+
+/** The tiers of the names that match, best first. */
+function tiersOf({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
+  // One extra hit shows whether there are more, without counting every match.
+  const size = limit + 1;
+  if (match === 'exact' && byWeight !== true) return [exactNames(q, size, shards, after)];
+  const tiers = (byWeight === true ? searchTiersByWeight : searchTiers)(q, size, shards, after);
+  if (match === 'exact') return tiers.slice(0, 1);
+  return match === 'prefix' ? tiers.slice(0, -1) : tiers;
 }
 
 /** The first `limit` entries of all tiers. @param startsWith the tiers of names that start with the query. */

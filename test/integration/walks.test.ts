@@ -1,11 +1,13 @@
 import { expect } from 'chai';
+import { makeQueries } from '../fixtures/queries.js';
+import { codePoints } from '../../src/util/unicode.js';
 import { Oracle } from '../fixtures/search-oracle.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { UNCACHED } from '../support/background-reader.js';
 import { bundledPackages, packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
 import { followNext, linksOf } from '../support/follow-next.js';
-import { useService, type Service } from '../support/service.js';
+import { useService, type Service, type TestResponse } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 
@@ -86,6 +88,65 @@ describe('Following next', function () {
     expect(await links(last)).to.deep.equal({ first: 1, prev: 4, last });
     expect(await links(last + 1)).to.deep.equal({ first: 1, prev: last, last });
     expect(await links(Number.MAX_SAFE_INTEGER)).to.deep.equal({ first: 1, prev: last, last });
+  });
+});
+
+describe('match', function () {
+  this.timeout(60_000);
+  // Every name has a weight, so that both orders can be walked.
+  const weighted = PACKAGES.map((entry) => ({ ...entry, weight: entry.no % 7 }));
+  const oracle = new Oracle(weighted);
+  const suite = useService(
+    () => weighted,
+    () => UNCACHED,
+  );
+
+  it('selects the ranks of the whole walk, in both orders', async () => {
+    const names = PACKAGES.map(({ name }) => name).filter((name) => codePoints(name).length <= 100);
+    const queries = makeQueries(names, 40).map(({ q }) => q.trim());
+    expect(queries).to.have.length(200);
+    for (const [i, q] of [...queries, 'a-lib', 'li-b', 'li-b'].entries()) {
+      const byWeight = i % 2 === 0;
+      const all = oracle.search(q, byWeight);
+      const path = `/search?q=${encodeURIComponent(q)}&limit=${i % 5 === 0 || i >= 200 ? 2 : 500}&sort=${byWeight ? 'weight' : 'name'}`;
+      for (const [match, ranks] of [
+        ['prefix', [0, 1]],
+        ['exact', [0]],
+      ] as const) {
+        const { entries } = await walk(suite.service, `${path}&match=${match}`);
+        const expected = all.filter(({ rank }) => (ranks as readonly number[]).includes(rank));
+        expect(entries, `${q} ${match}`).to.deep.equal(expected);
+      }
+      if (i % 10 === 0) expect((await walk(suite.service, path)).entries, q).to.deep.equal(all);
+    }
+  });
+
+  it('is kept by next links, and a cursor is of one match only', async () => {
+    const first = (match: string) => suite.service.get(`/search?q=li&limit=1&${match}`);
+    const [contains, prefix] = [await first(''), await first('match=prefix')];
+    expect(linksOf(prefix)['next']).to.match(/^\?q=li&limit=1&match=prefix&snapshot=[\w-]+&after=[\w-]+$/);
+    expect(linksOf(contains)['next']).to.match(/^\?q=li&limit=1&snapshot=[\w-]+&after=[\w-]+$/);
+    const afterOf = (answer: TestResponse) => new URLSearchParams(linksOf(answer)['next']).get('after');
+    for (const [after, match, status] of [
+      [afterOf(prefix), 'prefix', 200],
+      [afterOf(prefix), 'contains', 400],
+      [afterOf(prefix), 'exact', 400],
+      [afterOf(contains), 'contains', 200],
+      [afterOf(contains), 'prefix', 400],
+    ] as const) {
+      const answer = await suite.service.get(`/search?q=li&match=${match}&after=${after}`);
+      expect(answer.status, `${after} ${match}`).to.equal(status);
+    }
+    for (const match of ['', 'Prefix', 'suffix', 'prefix&match=prefix'])
+      expectProblem(await first(`match=${match}`), 400, 'invalid_parameter');
+  });
+
+  it('contains is the default, with the same tag', async () => {
+    const lib = (match: string) => suite.service.get(`/search?q=lib${match}`);
+    const [absent, given, prefix] = [await lib(''), await lib('&match=contains'), await lib('&match=prefix')];
+    expect(given.text).to.equal(absent.text);
+    expect(given.headers.get('ETag')).to.equal(absent.headers.get('ETag'));
+    expect(prefix.headers.get('ETag')).not.to.equal(absent.headers.get('ETag'));
   });
 });
 

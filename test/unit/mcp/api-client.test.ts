@@ -46,8 +46,8 @@ describe('The API client of the MCP server', () => {
     respond = (response) => json(response, { results: [] });
     const snapshot = await reader('token');
     expect(snapshot.about).to.deep.include({ registry: 'a_b', taken_at: '2026-11-21T02:10:46.000Z' });
-    await snapshot.search('a b', 5);
-    expect(asked.at(-1)?.url).to.equal('/base/search?q=a+b&limit=5&sort=weight&snapshot=id');
+    await snapshot.search('a b', 5, 'prefix');
+    expect(asked.at(-1)?.url).to.equal('/base/search?q=a+b&match=prefix&limit=5&sort=weight&snapshot=id');
     expect(asked.at(-1)?.headers['x-bypass-token']).to.equal('token');
   });
 
@@ -62,8 +62,8 @@ describe('The API client of the MCP server', () => {
       statsHeaders = headers;
       const snapshot = await reader();
       expect(snapshot.about.taken_at).to.equal(taken_at);
-      expect(await snapshot.search('a', 5)).to.deep.equal({ results: [], truncated: false });
-      expect(asked.at(-1)?.url).to.equal(`/base/search?q=a&limit=5&sort=weight${query}`);
+      expect(await snapshot.search('a', 5, 'contains')).to.deep.equal({ results: [], truncated: false });
+      expect(asked.at(-1)?.url).to.equal(`/base/search?q=a&match=contains&limit=5&sort=weight${query}`);
     }
   });
 

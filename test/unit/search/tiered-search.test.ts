@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import { encodeEntry, entryMembers } from '../../../src/snapshot/package-document.js';
-import { cursorAfter, searchTierByTier } from '../../../src/search/tiered-search.js';
+import { cursorAfter, searchTierByTier, type TieredQuery } from '../../../src/search/tiered-search.js';
 import type { Cursor } from '../../../src/search/cursor.js';
 import type { Hits } from '../../../src/elasticsearch/msearch-response.js';
 import type { SearchBody } from '../../../src/elasticsearch/msearch.js';
-import { searchTiers } from '../../../src/search/queries.js';
+import { exactNames, searchTiers, searchTiersByWeight } from '../../../src/search/queries.js';
 
 const LIMIT = 3;
 const [FIRST, SECOND] = searchTiers('lib', LIMIT + 1, 1);
@@ -94,6 +94,37 @@ describe('searchTierByTier', () => {
       count: 2,
       truncated: false,
     });
+  });
+});
+
+describe('searchTierByTier with match', () => {
+  const byName: Cursor = { tier: 'startsWith', name: 'libx' };
+  const exact: Cursor = { tier: 'equals', name: 'lib', weight: 5 };
+  const starting: Cursor = { tier: 'startsWith', name: 'libx', weight: 5 };
+  const tiers = (after?: Cursor) => searchTiersByWeight('lib', LIMIT + 1, 1, after);
+  const cases: [Omit<TieredQuery, 'q' | 'limit'>, SearchBody[]][] = [
+    [{ match: 'prefix' }, [FIRST]],
+    [{ match: 'prefix', after: byName }, searchTiers('lib', LIMIT + 1, 1, byName).slice(0, 1)],
+    [{ match: 'exact' }, [exactNames('lib', LIMIT + 1, 1)]],
+    [{ match: 'exact', after: byName }, [exactNames('lib', LIMIT + 1, 1, byName)]],
+    [{ match: 'prefix', byWeight: true }, tiers().slice(0, 2)],
+    [{ match: 'prefix', byWeight: true, after: exact }, tiers(exact).slice(0, 2)],
+    [{ match: 'prefix', byWeight: true, after: starting }, tiers(starting).slice(1, 2)],
+    [{ match: 'exact', byWeight: true }, tiers().slice(0, 1)],
+    [{ match: 'exact', byWeight: true, after: exact }, tiers(exact).slice(0, 1)],
+  ];
+
+  it('requests the tiers of names that match, together and no others, even if they do not fill the page', async () => {
+    for (const [query, expected] of cases) {
+      const asked: SearchBody[][] = [];
+      const run = (bodies: SearchBody[]) => {
+        asked.push(bodies);
+        return Promise.resolve(bodies.map(() => ({ entries: [], exact: 0 })));
+      };
+      const results = await searchTierByTier(run, 1, { q: 'lib', limit: LIMIT, ...query });
+      expect(asked, JSON.stringify(query)).to.deep.equal([expected]);
+      expect(results).to.include({ count: 0, truncated: false });
+    }
   });
 });
 
