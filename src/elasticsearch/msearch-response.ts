@@ -16,6 +16,8 @@ export interface Hits {
   entries: string[];
   /** Number of exact names, which come first. */
   exact: number;
+  /** Number of all hits, if the search has `track_total_hits`; at least that if there are more. */
+  total?: number | undefined;
 }
 
 interface SearchError {
@@ -28,7 +30,7 @@ interface SearchResponse {
   error?: SearchError & { root_cause?: SearchError[]; index?: string };
   timed_out?: boolean;
   _shards?: { failed: number };
-  hits?: { hits?: Hit[] };
+  hits?: { hits?: Hit[]; total?: { value: number } };
 }
 
 /** A hit, with its entry, or with the number of an entry that was cut out. */
@@ -74,6 +76,7 @@ export function parseResponse(text: string, searches: number, index: string): Hi
         typeof fields === 'number' ? (entries[fields] as string) : fields.entry[0],
       ),
       exact: found.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
+      ...(hits?.total !== undefined && { total: hits.total.value }),
     };
   });
 }

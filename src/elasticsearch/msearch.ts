@@ -8,6 +8,7 @@ export type SearchBody = Record<string, unknown>;
 const FILTER_PATH = [
   'timed_out',
   '_shards.failed',
+  'hits.total.value',
   'hits.hits.fields',
   'hits.hits.matched_queries',
   'error',

@@ -8,7 +8,7 @@ import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Catalog } from '../search/catalog.js';
 import { decodeCursor, encodeCursor, type Cursor } from '../search/cursor.js';
 import { writeResponseBody } from '../snapshot/package-document.js';
-import { cursorAfter } from '../search/tiered-search.js';
+import { cursorAfter, MAX_TOTAL, type SearchResults } from '../search/tiered-search.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { unifySeparators } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
@@ -36,6 +36,10 @@ export const searchParams = z.object({
   limit: limitParam(250),
   match: matchParam,
   sort: sortParam('rank'),
+  total: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .meta({ description: `Whether to count all matches, up to ${MAX_TOTAL}. Not with \`after\`.` }),
   snapshot: snapshotParam,
   after: z.string().optional().meta({
     description: 'The cursor in the `next` link of the previous page, for the same `q`, `match` and `sort`.',
@@ -58,6 +62,13 @@ export const searchOperation: Operation = {
       schema: component('SearchPage', {
         query: z.string(),
         count: z.int().min(0).max(MAX_LIMIT),
+        total: z
+          .int()
+          .min(0)
+          .max(MAX_TOTAL)
+          .optional()
+          .meta({ description: 'All matches; only with `total=true`.' }),
+        total_is_exact: z.boolean().optional().meta({ description: 'False if there are more than `total`.' }),
         results: z.array(resultSchema).max(MAX_LIMIT),
       }),
       example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
@@ -79,6 +90,7 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
     parse(ctx) {
       const { after: cursor, ...query } = parse(ctx.querystring);
       if (cursor === undefined) return query;
+      if (query.total === 'true') throw invalidParameter('total', 'must not be true with after');
       const after = decodeCursor(cursorKey(query), cursor, query.sort === 'weight');
       if (after === undefined) {
         throw invalidParameter('after', 'must be from a next link with the same q, match and sort');
@@ -96,16 +108,19 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
       }
       return snapshot;
     },
-    key: ({ q, limit, match, sort, cursor }) => {
+    key: ({ q, limit, match, sort, total, cursor }) => {
       const order = sort === 'weight' ? 'weight ' : '';
       const matching = match === 'contains' ? '' : `${match} `;
-      return `search ${order}${matching}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
+      const counted = total === 'true' ? 'total ' : '';
+      return `search ${order}${matching}${counted}${cursor === undefined ? '' : `after ${cursor} `}${limit} ${q}`;
     },
-    async search({ q, limit, match, sort, after }, snapshot, requestId) {
+    async search({ q, limit, match, sort, total, after }, snapshot, requestId) {
       const byWeight = sort === 'weight';
-      const results = await catalog.search(snapshot, { q, limit, match, after, byWeight }, requestId);
+      const query = { q, limit, match, after, byWeight, isCounted: total === 'true' };
+      const results = await catalog.search(snapshot, query, requestId);
       const { groups, count, truncated } = results;
-      const body = writeResponseBody(`{"query":${JSON.stringify(q)},"count":${count},"results":[`, groups);
+      const before = `{"query":${JSON.stringify(q)},"count":${count},${totalMembers(results)}"results":[`;
+      const body = writeResponseBody(before, groups);
       if (!truncated) return bodyResponse(body);
       const matching = match === 'contains' ? {} : { match };
       const order = byWeight ? { sort } : {};
@@ -121,6 +136,12 @@ type SearchQuery = Omit<z.output<typeof searchParams>, 'after'> & {
   cursor?: string;
   after?: Cursor;
 };
+
+/** The members that say how many names match, if they were counted. */
+function totalMembers({ total }: SearchResults): string {
+  if (total === undefined) return '';
+  return `"total":${Math.min(total, MAX_TOTAL)},"total_is_exact":${total <= MAX_TOTAL},`;
+}
 
 /** Binds cursors to the query and to how names match it. A query does not begin with a space. */
 function cursorKey({ q, match }: Pick<SearchQuery, 'q' | 'match'>): string {

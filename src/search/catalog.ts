@@ -137,7 +137,8 @@ export class Catalog {
     const { limit, match = 'contains' } = query;
     const q = unifySeparators(meta.name_rule, query.q);
     const byWeight = query.byWeight === true && meta.has_weights;
-    const isFull = () => match === 'contains' && this.predictor.firstTierSuffices(snapshot, q, limit);
+    const isPredicted = match === 'contains' && query.isCounted !== true;
+    const isFull = () => isPredicted && this.predictor.firstTierSuffices(snapshot, q, limit);
     return this.runner.run({ requestId, index, q, limit }, () =>
       searchTierByTier(run, shards, { ...query, q, byWeight }, isFull()),
     );

@@ -5,12 +5,17 @@ import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
 import type { Match } from './name-filter.js';
 import { exactNames, searchTiers, searchTiersByWeight } from './queries.js';
 
+/** The matches of a query are counted up to this number. */
+export const MAX_TOTAL = 10_000;
+
 /** The results of a search: entries by rank, best first. */
 export interface SearchResults {
   groups: EntryGroup[];
   count: number;
   /** Whether more names match than were requested. */
   truncated: boolean;
+  /** Number of all matches, if it was requested: any number above `MAX_TOTAL` stands for more. */
+  total?: number;
 }
 
 /** Runs searches concurrently and returns the hits of each. */
@@ -21,6 +26,8 @@ export interface TieredQuery {
   /** With unified separators. */
   q: string;
   limit: number;
+  /** Whether all matches are counted: of a first page only. */
+  isCounted?: boolean;
   /** Which names match; by default those that contain `q`. */
   match?: Match;
   /** The end of the previous page. */
@@ -41,7 +48,7 @@ export async function searchTierByTier(
   query: TieredQuery,
   firstTierSuffices = false,
 ): Promise<SearchResults> {
-  const { limit, after, byWeight = false, match = 'contains' } = query;
+  const { limit, after, byWeight = false, isCounted = false, match = 'contains' } = query;
   const tiers = tiersOf(query, shards);
   const last = match === 'contains' ? tiers.pop() : undefined;
   if (last !== undefined && after?.tier === 'containsElsewhere') {
@@ -49,16 +56,24 @@ export async function searchTierByTier(
   }
   // Exact names come before all others.
   if (byWeight && match !== 'exact' && after?.tier === 'startsWith') tiers.shift();
-  const isLastAsked = last !== undefined && after === undefined && !firstTierSuffices;
+  const isLastAsked = last !== undefined && after === undefined && (isCounted || !firstTierSuffices);
   const starting = await run(isLastAsked ? [...tiers, last] : tiers);
+  // No name is in two tiers.
+  const total = isCounted && { total: starting.reduce((sum, hits) => sum + (hits.total ?? 0), 0) };
   const beside = isLastAsked ? starting.pop() : undefined;
   const found = starting.reduce((sum, { entries }) => sum + entries.length, 0);
   const isLastNeeded = last !== undefined && !isLastAsked && found <= limit;
-  return combine(starting, isLastNeeded ? (await run([last]))[0] : beside, limit);
+  return { ...combine(starting, isLastNeeded ? (await run([last]))[0] : beside, limit), ...total };
 }
 
 /** The tiers of the names that match, best first. */
-function tiersOf({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
+function tiersOf(query: TieredQuery, shards: number): SearchBody[] {
+  const tiers = matchingTiers(query, shards);
+  if (query.isCounted !== true) return tiers;
+  return tiers.map((tier) => ({ ...tier, track_total_hits: MAX_TOTAL + 1 }));
+}
+
+function matchingTiers({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
   // One extra hit shows whether there are more, without counting every match.
   const size = limit + 1;
   if (match === 'exact' && byWeight !== true) return [exactNames(q, size, shards, after)];

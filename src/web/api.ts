@@ -135,7 +135,7 @@ export function isPackage(value: unknown): value is Package {
   );
 }
 
-export function isMatch(value: unknown): value is Match {
+function isMatch(value: unknown): value is Match {
   return isPackage(value) && [0, 1, 2].includes((value as Match).rank);
 }
 
@@ -150,6 +150,20 @@ export function listOf<T>(isResult: Guard<T>, echoed: Members): Guard<{ results:
     Object.entries(echoed).every(([name, value]) => body[name] === value) &&
     Array.isArray(body['results']) &&
     body['results'].every(isResult);
+}
+
+/** Matches, and how many there are in all; a service of an earlier release does not count them. */
+interface Search {
+  results: Match[];
+  total?: number;
+  total_is_exact?: boolean;
+}
+
+/** Expects matches of a query. */
+export function searchFor(query: unknown): Guard<Search> {
+  const isList = listOf(isMatch, { query });
+  return (body): body is Search =>
+    isList(body) && ['number', 'undefined'].includes(typeof (body as Search).total);
 }
 
 interface Changes {

@@ -158,13 +158,23 @@ export function describeCounts({ added, removed, updated }: ChangeCounts): strin
 /** The text of the status line, which screen readers announce. */
 export type Summary = readonly (Node | string)[];
 
+/** How many names match, as text: `1,234`, `more than 10,000`; undefined if unknown. */
+export function totalOf({ total, total_is_exact }: { total?: number; total_is_exact?: boolean }) {
+  if (total === undefined) return undefined;
+  return `${total_is_exact === false ? 'more than ' : ''}${formatNumber(total)}`;
+}
+
 /** A summary of the search results. */
 export function summaryOf(
   matches: readonly Match[],
   query: string,
   more: boolean,
-  suggestions: readonly Package[] = [],
+  { total, suggestions = [] }: { total?: string | undefined; suggestions?: readonly Package[] },
 ): Summary {
+  if (more && total !== undefined) {
+    const shown = formatNumber(matches.length);
+    return quoting(`The first ${shown} of ${total} packages with`, query, ' in the name.');
+  }
   const shown = pluralize(matches.length, 'package');
   if (more) return quoting(`The first ${shown} with`, query, ' in the name; there are more.');
   if (matches.length > 0) return quoting(`${shown} with`, query, ' in the name.');

@@ -2,10 +2,10 @@ import {
   fetchJson,
   isChange,
   isChanges,
-  isMatch,
   isPackage,
   listOf,
   lookupOf,
+  searchFor,
   type Change,
   type Match,
   type Package,
@@ -24,6 +24,7 @@ import {
   renderPage,
   renderSuggestions,
   summaryOf,
+  totalOf,
 } from './render.js';
 import type { Results } from './results.js';
 import { SnapshotBar } from './snapshot-bar.js';
@@ -85,23 +86,26 @@ export class Views {
       await this.#lookUp(view, signal);
       return;
     }
-    const params = new URLSearchParams({ q: query, sort, limit: String(limit) });
-    const path = `search?${params.toString()}`;
+    const params = new URLSearchParams({ q: query, sort });
+    const asked = `search?${params.toString()}`;
+    const path = `${asked}&limit=${limit}`;
+    const isExpected = searchFor(params.get('q'));
     const lookAlikes: HTMLElement[] = [];
+    const result = await fetchJson(`${asked}&total=true&limit=${limit}`, isExpected, signal);
+    const total = 'body' in result ? totalOf(result.body) : undefined;
     const list = {
       path: 'search',
-      isExpected: listOf(isMatch, { query: params.get('q') }),
+      isExpected,
       display: (matches: readonly Match[], more: boolean) => {
         this.#sort.hidden = matches[0]?.weight === undefined;
         const { nameRule } = this.#snapshot;
         this.results.display(
-          summaryOf(matches, query, more),
+          summaryOf(matches, query, more, { total }),
           renderMatches(matches, view, more, path, nameRule),
         );
         this.results.insert(...lookAlikes);
       },
     };
-    const result = await fetchJson(path, list.isExpected, signal);
     this.results.handle(result, ({ results }, headers) =>
       this.results.displayList(list, results, headers, signal),
     );
@@ -137,7 +141,10 @@ export class Views {
     await this.#pause(SUGGEST_MS, signal);
     const suggestions = await fetchSuggestions(query, signal);
     if (suggestions.length > 0)
-      this.results.display(summaryOf([], query, false, suggestions), renderSuggestions(suggestions, sort));
+      this.results.display(
+        summaryOf([], query, false, { suggestions }),
+        renderSuggestions(suggestions, sort),
+      );
   }
 
   /** Shows the look-alikes of an exact match beside it. If the request fails, the page stays as it is. */

@@ -104,7 +104,8 @@ describe('The search page', function () {
   it('shows more results on request, five hundred at a time, and focuses the first new result', async () => {
     const all = packages.filter(({ name }) => name.includes('java')).map(({ name }) => name);
     const page = await open('/?q=java');
-    await waitForText(page, 'The first 50 packages with “java” in the name; there are more.');
+    const total = all.length.toLocaleString('en');
+    await waitForText(page, `The first 50 of ${total} packages with “java” in the name.`);
     const entries = await page.evaluate(() => history.length);
     const release = await holdBack(page, '**/search?*limit=500');
     await page.getByRole('link', { name: 'Show up to 500' }).evaluate((link: HTMLElement) => {
@@ -112,14 +113,14 @@ describe('The search page', function () {
       link.click();
     });
     release();
-    await waitForText(page, 'The first 500 packages');
+    await waitForText(page, `The first 500 of ${total} packages`);
     expect(await page.evaluate(() => history.length)).to.equal(entries + 1);
     expect(await names(page)).to.deep.equal((await found('java', 500)).map(({ name }) => name));
     expect(page.url()).to.equal(`${suite.service.url}/?q=java&limit=500`);
     const more = page.getByRole('button', { name: 'Show more' });
     for (const [shown, status] of [
-      [500, 'The first 1,000 packages with'],
-      [1000, `${all.length.toLocaleString('en')} packages with`],
+      [500, `The first 1,000 of ${total} packages with`],
+      [1000, `${total} packages with`],
     ] as const) {
       await more.focus();
       await page.keyboard.press('Enter');
@@ -222,7 +223,7 @@ describe('The search page', function () {
     });
     await waitForResults(page, 'sqlite');
     expect(sent.filter((path) => path.startsWith('/search'))).to.deep.equal([
-      '/search?q=sqlite&sort=weight&limit=50',
+      '/search?q=sqlite&sort=weight&total=true&limit=50',
     ]);
   });
 

@@ -127,7 +127,7 @@ describe('The search page with unexpected responses', function () {
       await restore();
     }
     await more.click();
-    await waitForText(page, 'The first 1,000 packages');
+    await waitForText(page, 'The first 1,000 of 1,200 packages');
     expect(await page.getByRole('alert').isVisible()).to.equal(false);
   });
 
@@ -141,7 +141,7 @@ describe('The search page with unexpected responses', function () {
     await page.keyboard.press('Space');
     await screenshot(page, 'more-pending');
     release();
-    await waitForText(page, 'The first 1,000 packages');
+    await waitForText(page, 'The first 1,000 of 1,200 packages');
     expect(sent.filter((path) => path.includes('after='))).to.have.length(1);
     expect(await names(page)).to.have.length(1000);
 

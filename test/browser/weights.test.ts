@@ -93,11 +93,11 @@ describe('The search page with weights', function () {
     await waitForHeading(page, 'All packages');
     expect(await order(page).isVisible()).to.equal(false);
     await page.keyboard.type('react');
-    await waitForText(page, 'The first 50 packages with “react” in the name; there are more.');
+    await waitForText(page, 'The first 50 of 622 packages with “react” in the name.');
     expect(page.url()).to.equal(`${suite.service.url}/?q=react&sort=name`);
     expect(await names(page)).to.deep.equal(await found('q=react&limit=50'));
     await page.getByRole('link', { name: 'Show up to 500' }).click();
-    await waitForText(page, 'The first 500 packages');
+    await waitForText(page, 'The first 500 of 622 packages');
     expect(page.url()).to.equal(`${suite.service.url}/?q=react&sort=name&limit=500`);
     await page.getByRole('button', { name: 'Show more' }).click();
     await waitForText(page, '622 packages');
@@ -130,7 +130,7 @@ describe('The search page with weights', function () {
     const headings = () => page.getByRole('heading', { level: 2 }).allTextContents();
     expect(await headings()).to.deep.equal(['Exactly this name 1', 'Names that start with it first 49']);
     await page.getByRole('link', { name: 'Show up to 500' }).click();
-    await waitForText(page, 'The first 500 packages');
+    await waitForText(page, 'The first 500 of 622 packages');
     const whole = ['Exactly this name 1', 'Names that start with it 61'];
     expect(await headings()).to.deep.equal([...whole, 'Names that contain it first 438']);
     await page.getByRole('button', { name: 'Show more' }).click();
