@@ -2,19 +2,21 @@ import { createHash } from 'node:crypto';
 import { Feed } from 'feed';
 import { z } from 'zod';
 import type { Operation } from '../http/openapi/document.js';
+import { memoizedParser } from '../http/request/query-params.js';
 import { bodyResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';
 import type { Addition, Catalog } from '../search/catalog.js';
+import { filterQuery, type NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
+import { nameFilterOf, nameFilterShape } from './name-filter-params.js';
 
 /** Maximum number of packages in the feed. */
 const MAX_ENTRIES = 100;
 
 const CONTENT_TYPE = 'application/atom+xml';
 
-/** Relative, because a proxy may add a path prefix. The library allows only absolute addresses. */
-const SELF = '<link rel="self" href="changes.atom"/>';
+const feedParams = z.object(nameFilterShape);
 
 /**
  * Characters that a URL in a browser's form (WHATWG) may have and an IRI (RFC 3987) must encode. IRIs may have brackets
@@ -30,6 +32,7 @@ export const changesFeedOperation: Operation = {
   tag: 'Snapshot',
   summary: 'The newest added packages, for feed readers',
   description: `An Atom feed (RFC 4287) of recorded changes: up to ${MAX_ENTRIES} packages, newest first.`,
+  params: feedParams,
   responses: {
     200: {
       description: 'The feed.',
@@ -39,28 +42,55 @@ export const changesFeedOperation: Operation = {
       headers: ['X-Snapshot'],
     },
   },
-  problems: ['initializing', 'search_unavailable'],
+  problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
 };
 
-/** `GET /changes.atom`: the newest added packages, as an Atom feed. */
-export function changesFeed(catalog: Catalog, slug: string): SnapshotRead {
+/** It is always of the current snapshot. */
+interface FeedQuery {
+  filter: NameFilter | undefined;
+  snapshot?: undefined;
+}
+
+/** `GET /changes.atom?q=&match=&like=`: the newest added packages, as an Atom feed. */
+export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {
+  const parse = memoizedParser(feedParams);
   return {
-    parse: () => ({}),
+    parse: (ctx) => ({ filter: nameFilterOf(parse(ctx.querystring)) }),
     select: () => catalog.snapshots.select(undefined),
-    key: () => 'changes.atom',
-    async search(_query, snapshot, requestId) {
-      const additions = await catalog.additions(snapshot, MAX_ENTRIES, requestId);
-      const feed = Buffer.from(feedOf(slug, snapshot, additions));
+    key: ({ filter }) => addressOf(filter),
+    async search({ filter }, snapshot, requestId) {
+      const additions = await catalog.additions(snapshot, MAX_ENTRIES, filter, requestId);
+      const feed = Buffer.from(feedOf(slug, snapshot, additions, filter));
       return bodyResponse(feed, { 'Content-Type': `${CONTENT_TYPE}; charset=utf-8` });
     },
   };
 }
 
-function feedOf(slug: string, { id: newest, meta }: Snapshot, additions: readonly Addition[]): string {
+/** Of the feed, relative, because a proxy may add a path prefix. */
+function addressOf(filter: NameFilter | undefined): string {
+  return filter === undefined ? 'changes.atom' : `changes.atom?${filterQuery(filter)}`;
+}
+
+/** What a filter selects, after `New packages`. */
+function describe(filter: NameFilter | undefined): string {
+  if (filter === undefined) return '';
+  if ('like' in filter) return ` with a name like “${filter.like}”`;
+  const { q, match } = filter;
+  if (match === 'exact') return ` named “${q}”`;
+  return match === 'prefix' ? ` whose name starts with “${q}”` : ` with “${q}” in the name`;
+}
+
+function feedOf(
+  slug: string,
+  { id: newest, meta }: Snapshot,
+  additions: readonly Addition[],
+  filter: NameFilter | undefined,
+): string {
   const source = legalXml(meta.source);
+  const address = addressOf(filter);
   const feed = new Feed({
-    id: uuidUrn(slug),
-    title: `New packages of ${source}`,
+    id: uuidUrn(filter === undefined ? slug : `${slug} ${address}`),
+    title: legalXml(`New packages of ${source}${describe(filter)}`),
     author: { name: source },
     updated: dateOf(newest),
     generator: 'package-registry-search',
@@ -74,7 +104,9 @@ function feedOf(slug: string, { id: newest, meta }: Snapshot, additions: readonl
       date: dateOf(id),
     });
   }
-  return feed.atom1().replace('</generator>', `$&\n    ${SELF}`);
+  // The library allows only absolute addresses.
+  const self = `<link rel="self" href="${address.replaceAll('&', '&amp;')}"/>`;
+  return feed.atom1().replace('</generator>', `$&\n    ${self}`);
 }
 
 /** When a snapshot was built; the epoch if it was restored under a name without a date. */

@@ -10,6 +10,8 @@ import type { ChangesSource } from '../snapshot/chains.js';
 import { CHANGES, type Change } from '../snapshot/change-record.js';
 import { COMPARED_FIELDS, comparedPart, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
+import { filterParams, filterQuery, type NameFilter } from '../search/name-filter.js';
+import { nameFilterOf, nameFilterShape } from './name-filter-params.js';
 import { limitParam, PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotId, snapshotParam } from './schemas.js';
 
 /** Default and maximum number of changes in a response. */
@@ -21,9 +23,10 @@ const changesParams = z.object({
     description: 'The id of a snapshot that led to the current one. Default: the previous one.',
   }),
   limit: limitParam(DEFAULT_LIMIT, MAX_LIMIT),
+  ...nameFilterShape,
   snapshot: snapshotParam,
   after: z.string().optional().meta({
-    description: 'The cursor in the `next` link of the previous page, for the same `since`.',
+    description: 'The cursor in the `next` link of the previous page, for the same `since` and names.',
   }),
 });
 
@@ -75,48 +78,58 @@ export const changesOperation: Operation = {
   problems: READ_PROBLEMS,
 };
 
-/** `GET /changes?since=&limit=`: net changes from a snapshot to the current one. */
+/** `GET /changes?since=&limit=&q=&match=&like=`: net changes from a snapshot to the current one. */
 export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSource> {
   const parse = memoizedParser(changesParams);
   return {
     parse(ctx) {
-      const { since, limit, snapshot, after: cursor } = parse(ctx.querystring);
-      const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since), cursor)?.name;
+      const { since, limit, snapshot, after: cursor, ...names } = parse(ctx.querystring);
+      const filter = nameFilterOf(names);
+      const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since, filter), cursor)?.name;
       if (cursor !== undefined && after === undefined) {
-        throw invalidParameter('after', 'must be from a next link with the same since');
+        throw invalidParameter('after', 'must be from a next link with the same since, q, match and like');
       }
-      return { since, limit, snapshot, cursor, after };
+      return { since, limit, snapshot, cursor, after, filter };
     },
-    select: ({ snapshot, since }) => catalog.selectSince(snapshot, since),
-    key: ({ limit, cursor = '' }, { chain }) => `changes ${chain.from} ${limit} ${cursor}`,
-    async search({ limit, after }, source, requestId) {
+    select: ({ snapshot, since, filter }) => catalog.selectSince(snapshot, since, filter !== undefined),
+    key: ({ limit, cursor = '', filter }, { chain }) =>
+      withFilter(`changes ${chain.from} ${limit} ${cursor}`, filter),
+    async search({ limit, after, filter }, source, requestId) {
       const { from } = source.chain;
       const to = source.id;
-      const page = await catalog.changes(source, { limit, after }, requestId);
+      const page = await catalog.changes(source, { limit, after, filter }, requestId);
       const count = page.changes.length;
       const next =
         page.next === undefined
           ? undefined
-          : { since: from, limit, snapshot: to, after: cursorAfter(from, page.next) };
+          : {
+              since: from,
+              limit,
+              ...filterParams(filter),
+              snapshot: to,
+              // Changes have no tiers: any one will do.
+              after: encodeCursor(cursorKey(from, filter), { tier: 'startsWith', name: page.next }),
+            };
       return jsonResponse({ from, to, count, results: page.changes.map(toResult) }, linkHeader({ next }));
     },
   };
 }
 
 /** The parameters, and the name that the cursor stands for. */
-type ChangesQuery = Omit<z.output<typeof changesParams>, 'after'> & {
+type ChangesQuery = Pick<z.output<typeof changesParams>, 'since' | 'limit' | 'snapshot'> & {
   cursor: string | undefined;
   after: string | undefined;
+  filter: NameFilter | undefined;
 };
 
-/** Binds cursors to their `since`; the prefix keeps them apart from search cursors. */
-function cursorKey(since: string | undefined): string {
-  return `changes ${since}`;
+/** Binds cursors to their `since` and filter; the prefix keeps them apart from search cursors. */
+function cursorKey(since: string | undefined, filter: NameFilter | undefined): string {
+  return withFilter(`changes ${since}`, filter);
 }
 
-function cursorAfter(from: string, name: string): string {
-  // Changes have no tiers: any one will do.
-  return encodeCursor(cursorKey(from), { tier: 'startsWith', name });
+/** The same text without a filter. */
+function withFilter(text: string, filter: NameFilter | undefined): string {
+  return filter === undefined ? text : `${text} ${filterQuery(filter)}`;
 }
 
 /** JSON omits the previous version where it is undefined. */

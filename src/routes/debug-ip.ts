@@ -41,12 +41,16 @@ const QUERY = /(\?|%3f)\S*/gi;
 const costsSchema = z
   .record(
     z.string(),
-    component('RequestCost', { points: z.int().nonnegative(), per_names: z.int().min(1).optional() }),
+    component('RequestCost', {
+      points: z.int().nonnegative(),
+      per_names: z.int().min(1).optional(),
+      with_like: z.int().min(1).optional(),
+    }),
   )
   .meta({
     description:
       'Points of `limit` that a request costs, by path; 0 if it is not counted there. With `per_names`, that many names ' +
-      'cost them together, rounded up. No request costs more than the whole limit.',
+      'cost them together, rounded up; `with_like`: with the parameter `like`. No request costs more than the whole limit.',
   });
 
 /** The costs of all endpoints, by path. */

@@ -24,6 +24,7 @@ import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation, type ShownCosts } from './debug-ip.js';
 import { exportCost, exportOperation, exportSnapshot } from './export.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
+import { NAME_FILTER_COST } from './name-filter-params.js';
 import { lookup, LOOKUP_COST, lookupOperation } from './lookup.js';
 import { packageByName, packageOperation } from './packages.js';
 import { similar, SIMILAR_COST, similarOperation } from './similar.js';
@@ -106,8 +107,8 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       cost: exportCost(config.rateLimit.points),
     },
     ...(config.changesRetention > 0 && {
-      '/changes': ofSnapshot(changesOperation, changes(catalog)),
-      '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug)),
+      '/changes': ofSnapshot(changesOperation, changes(catalog), NAME_FILTER_COST),
+      '/changes.atom': ofSnapshot(changesFeedOperation, changesFeed(catalog, slug), NAME_FILTER_COST),
     }),
     '/opensearch.xml': {
       operation: openSearchOperation,
@@ -193,7 +194,8 @@ function ofPage(handler: Handler): Handler {
 function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];
-    return [path, typeof cost === 'number' ? { points: cost } : { points: 1, per_names: cost.perNames }];
+    if (typeof cost === 'number') return [path, { points: cost }];
+    return [path, { points: 1, per_names: cost.perNames, with_like: cost.withLike }];
   });
   return Object.fromEntries(costs) as ShownCosts;
 }

@@ -20,13 +20,13 @@ import {
 export const SIMILAR_COST = 3;
 
 /** Maximum length of a trimmed name, in code points. */
-const MAX_LENGTH = 100;
+export const MAX_NAME_LENGTH = 100;
 
 const MAX_RESULTS = 50;
 
 const similarParams = z.object({
-  name: trimmedText(1, MAX_LENGTH).meta({
-    description: `A name, which need not exist, 1 to ${MAX_LENGTH} characters after trimming.`,
+  name: trimmedText(1, MAX_NAME_LENGTH).meta({
+    description: `A name, which need not exist, 1 to ${MAX_NAME_LENGTH} characters after trimming.`,
     examples: ['redis-redisaerch'],
   }),
   limit: limitParam(10, MAX_RESULTS),

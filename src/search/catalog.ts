@@ -7,10 +7,11 @@ import { maxDistance } from './similarity.js';
 import { assertMapping, FOLD_VERSION, type Snapshot } from '../snapshot/snapshot.js';
 import { SnapshotGoneError, type SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { Chains, type ChangesSource } from '../snapshot/chains.js';
-import { decodeRecord, nameOf } from '../snapshot/change-record.js';
+import { decodeRecord, nameOf, type ChangeRecord } from '../snapshot/change-record.js';
 import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
 import { canonicalName, unifySeparators } from '../util/name-rule.js';
+import type { NameFilter } from './name-filter.js';
 import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
@@ -21,7 +22,7 @@ import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuer
  */
 const SIMILAR_CONCURRENCY = 1;
 
-/** Maximum number of additions of one snapshot that are considered for the list of newest packages. */
+/** Maximum number of additions of one snapshot that are read at a time. */
 const MAX_CANDIDATES = 1000;
 
 /** The groups of entries at a distance of 0, 1 and 2. */
@@ -70,10 +71,15 @@ export class Catalog {
 
   /**
    * The snapshot to read changes from: the chosen or the current one, with its chain from `since`.
+   * @param isFiltered whether the changes are to be filtered by name.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
-  selectSince(snapshot: string | undefined, since: string | undefined): Promise<ChangesSource> {
-    return this.#chains.select(snapshot, since);
+  selectSince(
+    snapshot: string | undefined,
+    since: string | undefined,
+    isFiltered: boolean,
+  ): Promise<ChangesSource> {
+    return this.#chains.select(snapshot, since, isFiltered);
   }
 
   /**
@@ -83,48 +89,73 @@ export class Catalog {
    */
   async changes(
     { meta, chain: { from, snapshots } }: ChangesSource,
-    { limit, after }: { limit: number; after: string | undefined },
+    { limit, after, filter }: { limit: number; after: string | undefined; filter: NameFilter | undefined },
     requestId: string,
   ): Promise<ChangesPage> {
     if (snapshots.length === 0) return { changes: [], next: undefined };
     const run = this.#onChangesOf(snapshots, requestId);
-    const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after };
-    return this.runner.run({ requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from }, () =>
-      readChanges(run, query),
-    );
+    const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after, filter };
+    const what = { requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from, ...filter };
+    return this.runner.run(what, () => readChanges(run, query), this.#limiterOf(filter));
   }
 
   /**
    * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by descending
    * number. Omits packages that were removed later, and packages whose changes were deleted.
+   * @param filter of which names; all without it.
    * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
-  async additions(snapshot: Snapshot, limit: number, requestId: string): Promise<Addition[]> {
+  async additions(
+    snapshot: Snapshot,
+    limit: number,
+    filter: NameFilter | undefined,
+    requestId: string,
+  ): Promise<Addition[]> {
     const found = new Map<string, Addition>();
     // The chain begins at the last snapshot, whose additions are unknown.
-    for (const id of this.#chains.idsOf(snapshot).slice(0, -1)) {
-      const run = this.#onChangesOf([id], requestId);
-      const additions = this.runner.run({ requestId, index: this.#changesOf(id), limit }, () =>
-        run([newestAdditions(MAX_CANDIDATES)]),
-      );
-      const [hits] = await additions.catch((error: unknown) => {
-        if (this.#chains.shorten(error)) return [];
-        throw error;
-      });
-      if (this.#chains.isMissing(id)) break;
-      const names = (hits?.entries ?? []).map((record) => nameOf(decodeRecord(record)));
-      while (names.length > 0 && found.size < limit) {
-        const unseen = names.splice(0, limit).filter((name) => !found.has(name));
-        const packages = await this.lookup(snapshot, unseen, requestId);
-        for (const name of unseen) {
-          const entry = packages.get(name);
+    for (const id of this.#chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
+      let below: number | undefined;
+      do {
+        // Most additions still exist. If many do not, larger pages find the rest sooner.
+        const size = below === undefined ? limit : MAX_CANDIDATES;
+        const records = await this.#newestRecords(id, { size, below, filter }, requestId);
+        if (records === undefined) return [...found.values()];
+        const names = records.map(nameOf).filter((name) => !found.has(name));
+        const packages = names.length === 0 ? undefined : await this.lookup(snapshot, names, requestId);
+        for (const name of names) {
+          const entry = packages?.get(name);
           // Another spelling that replaced it is an addition of its own.
           if (entry?.name === name) found.set(name, { snapshot: id, entry });
         }
-      }
-      if (found.size >= limit) break;
+        if (found.size >= limit) return [...found.values()].slice(0, limit);
+        below = records.length < size ? undefined : records.at(-1)?.after?.no;
+      } while (below !== undefined);
     }
-    return [...found.values()].slice(0, limit);
+    return [...found.values()];
+  }
+
+  /** A page of the additions of one snapshot, the highest numbers first; undefined if its changes are missing. */
+  async #newestRecords(
+    id: string,
+    { size, below, filter }: { size: number; below: number | undefined; filter: NameFilter | undefined },
+    requestId: string,
+  ): Promise<ChangeRecord[] | undefined> {
+    const run = this.#onChangesOf([id], requestId);
+    const what = { requestId, index: this.#changesOf(id), limit: size, ...filter };
+    const search = () => run([newestAdditions(size, below, filter)]);
+    try {
+      const [hits] = await this.runner.run(what, search, this.#limiterOf(filter));
+      return hits?.entries.map(decodeRecord);
+    } catch (error) {
+      if (this.#chains.shorten(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Names like another one are as expensive to find as look-alikes. */
+  #limiterOf(filter: NameFilter | undefined) {
+    const { search, similar } = this.runner.limiters;
+    return filter !== undefined && 'like' in filter ? similar : search;
   }
 
   /**

@@ -6,6 +6,7 @@ import {
   type Change,
   type ChangeRecord,
 } from '../snapshot/change-record.js';
+import type { NameFilter } from './name-filter.js';
 import { changesInNameOrder } from './queries.js';
 
 /** Maximum number of searches for one page. A search may yield few changes if many records cancel each other. */
@@ -20,6 +21,8 @@ export interface ChangesQuery {
   limit: number;
   /** The last name of the previous page. */
   after: string | undefined;
+  /** Of which names; all without it. A filter of names selects all records of a name, or none. */
+  filter?: NameFilter | undefined;
 }
 
 export interface ChangesPage {
@@ -36,14 +39,14 @@ export interface ChangesPage {
  */
 export async function readChanges(
   run: RunSearches,
-  { snapshots, hasPackageNo, limit, after }: ChangesQuery,
+  { snapshots, hasPackageNo, limit, after, filter }: ChangesQuery,
 ): Promise<ChangesPage> {
   const changes: Change[] = [];
   let last = after;
   for (let search = 0; search < MAX_SEARCHES; search++) {
     // A name has at most one record per snapshot, so the hits include all records of at least one name.
     const size = limit - changes.length + snapshots.length;
-    const [hits] = await run([changesInNameOrder(size, last)]);
+    const [hits] = await run([changesInNameOrder(size, last, filter)]);
     const records = (hits?.entries ?? []).map(decodeRecord);
     const isLast = records.length < size;
     const groups = groupByName(records);

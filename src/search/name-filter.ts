@@ -2,3 +2,18 @@
 export const MATCHES = ['contains', 'prefix', 'exact'] as const;
 
 export type Match = (typeof MATCHES)[number];
+
+/** Names that match a query as in a search, or names within the distance of look-alikes of another one, itself left out. */
+export type NameFilter = { q: string; match: Match } | { like: string };
+
+/** The parameters of a filter, which also identify it. */
+export function filterParams(filter: NameFilter | undefined): Record<string, string> {
+  if (filter === undefined || 'like' in filter) return { ...filter };
+  const { q, match } = filter;
+  return match === 'contains' ? { q } : { q, match };
+}
+
+/** The parameters as a query string: equal filters have equal ones; empty without a filter. */
+export function filterQuery(filter: NameFilter | undefined): string {
+  return new URLSearchParams(filterParams(filter)).toString();
+}

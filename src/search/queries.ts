@@ -1,6 +1,8 @@
 import type { NameRule } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
+import type { NameFilter } from './name-filter.js';
+import { maxDistance } from './similarity.js';
 import type { SearchBody } from '../elasticsearch/msearch.js';
 import { EXACT } from '../elasticsearch/msearch-response.js';
 import {
@@ -25,6 +27,8 @@ export const LOWERCASE = 'name.lowercase';
 
 /** Highest weight first. Weights are indexed, so that a search skips those that are lower than its hits. */
 const BY_WEIGHT: Query = { weight: 'desc' };
+
+type Clauses = Parameters<typeof allOf>[0];
 
 /** A suffix that sorts after every possible continuation of a name. */
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);
@@ -72,7 +76,7 @@ export function searchTiersByWeight(
   const startsWith = namesStartingWith(q);
   const tier = inNameOrder(size, shards, BY_WEIGHT);
   const afterPage = (name: Cursor['tier']) => (after?.tier === name ? lighterThan(after) : {});
-  const bodyOf = (...parts: Parameters<typeof allOf>) => ({ ...tier, query: { bool: allOf(...parts) } });
+  const bodyOf = (...parts: Clauses[]) => ({ ...tier, query: { bool: allOf(...parts) } });
   return [
     bodyOf({ filter: [equals] }, afterPage('equals')),
     bodyOf({ filter: [startsWith], must_not: [equals] }, afterPage('startsWith')),
@@ -92,7 +96,7 @@ export function exactNames(q: string, size: number, shards: number, after?: Curs
 }
 
 /** Names after an entry in the order of weights. */
-function lighterThan({ weight, name }: Cursor): Parameters<typeof allOf>[0] {
+function lighterThan({ weight, name }: Cursor): Clauses {
   const sameWeight = allOf({ filter: [{ term: { weight } }] }, namesUpTo(name));
   return { filter: [{ range: { weight: { lte: weight } } }], must_not: [{ bool: sameWeight }] };
 }
@@ -112,28 +116,45 @@ function namesStartingWith(q: string): Query {
 /**
  * The first `size` records of changes that follow a name, in name order, over the indices of several snapshots; those of
  * one name are adjacent, in no particular order.
+ * @param only of which names; by default of all.
  */
-export function changesInNameOrder(size: number, after: string | undefined): SearchBody {
+export function changesInNameOrder(size: number, after: string | undefined, only?: NameFilter): SearchBody {
   return {
     ...ONLY_ENTRY,
     size,
-    query: { bool: allOf(namesAfter(after)) },
+    query: { bool: allOf(namesAfter(after), selectedBy(only)) },
     sort: ['name.lowercase', 'name'],
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
 }
 
-/** Records of packages that a snapshot added, those with the highest numbers first. */
-export function newestAdditions(size: number): SearchBody {
+/**
+ * Records of packages that a snapshot added, those with the highest numbers first.
+ * @param below the number that the page follows.
+ * @param only of which names; by default of all.
+ */
+export function newestAdditions(size: number, below?: number, only?: NameFilter): SearchBody {
+  const lower = below === undefined ? {} : { filter: [{ range: { no: { lt: below } } }] };
   return {
     ...ONLY_ENTRY,
     size,
-    query: { bool: { filter: [{ term: { change: 'added' } }] } },
+    query: { bool: allOf({ filter: [{ term: { change: 'added' } }] }, lower, selectedBy(only)) },
     sort: [{ no: 'desc' }],
     track_total_hits: false,
     timeout: SHARD_TIMEOUT,
   };
+}
+
+/** The names that a filter selects; all without one. */
+function selectedBy(filter: NameFilter | undefined): Clauses {
+  if (filter === undefined) return {};
+  if ('like' in filter) {
+    const { like: name } = filter;
+    return { filter: [withinDistance(name, maxDistance(name))], must_not: [{ term: { name } }] };
+  }
+  const { q, match } = filter;
+  return { filter: [{ contains, prefix: namesStartingWith, exact: namesEqualTo }[match](q)] };
 }
 
 /**

@@ -13,6 +13,8 @@ interface LoggedSearch {
   name?: string;
   names?: number;
   since?: string;
+  match?: string;
+  like?: string;
 }
 
 /** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */

@@ -40,15 +40,20 @@ export class Chains {
   /**
    * The snapshot with an id, or the current one, with its chain from the snapshot `since`. If `since` is unknown, the
    * aliases are read once more, because this replica may have missed a flip.
+   * @param isFiltered whether the changes are to be filtered by name.
    * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
    */
-  async select(id: string | undefined, since: string | undefined): Promise<ChangesSource> {
+  async select(
+    id: string | undefined,
+    since: string | undefined,
+    isFiltered = false,
+  ): Promise<ChangesSource> {
     let snapshot = await this.snapshots.select(id);
-    let chain = this.#chain(snapshot, since);
+    let chain = this.#chain(snapshot, since, isFiltered);
     if (chain === undefined) {
       await this.snapshots.refreshAll();
       snapshot = await this.snapshots.select(id);
-      chain = this.#chain(snapshot, since);
+      chain = this.#chain(snapshot, since, isFiltered);
     }
     if (chain !== undefined) return { ...snapshot, chain };
     this.snapshots.assertKnown();
@@ -58,11 +63,13 @@ export class Chains {
 
   /**
    * The ids of a snapshot and its ancestors, newest first, as far as the changes exist.
+   * @param isFiltered only as far as they can be filtered by name.
    * @throws {NoChainError}
    */
-  idsOf({ id, meta }: Snapshot): string[] {
+  idsOf({ id, meta }: Snapshot, isFiltered = false): string[] {
     if (meta.lineage === undefined) throw new NoChainError(id);
-    const ids = [id, ...meta.lineage.ancestors];
+    const { ancestors, filterable = 0 } = meta.lineage;
+    const ids = [id, ...(isFiltered ? ancestors.slice(0, filterable) : ancestors)];
     const first = ids.findIndex((one) => this.isMissing(one));
     return first === -1 ? ids : ids.slice(0, first + 1);
   }
@@ -86,8 +93,9 @@ export class Chains {
     return false;
   }
 
-  #whyNotIn({ meta }: Snapshot, since: string): GoneReason {
-    const { ancestors = [] } = meta.lineage ?? {};
+  #whyNotIn(snapshot: Snapshot, since: string): GoneReason {
+    const { ancestors = [] } = snapshot.meta.lineage ?? {};
+    if (this.idsOf(snapshot).includes(since)) return 'not_filterable';
     if (ancestors.includes(since)) return 'changes_deleted';
     // Ids sort by time. A chain that is not full still contains all ancestors.
     const isFull = ancestors.length === this.snapshots.changesRetention;
@@ -95,8 +103,8 @@ export class Chains {
   }
 
   /** @returns undefined if `since` is not in the chain. */
-  #chain(snapshot: Snapshot, since: string | undefined): Chain | undefined {
-    const ids = this.idsOf(snapshot);
+  #chain(snapshot: Snapshot, since: string | undefined, isFiltered: boolean): Chain | undefined {
+    const ids = this.idsOf(snapshot, isFiltered);
     const from = since ?? ids[1] ?? snapshot.id;
     const length = ids.indexOf(from);
     return length === -1 ? undefined : { from, snapshots: ids.slice(0, length).reverse() };

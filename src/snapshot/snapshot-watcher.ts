@@ -40,10 +40,11 @@ export class NotInitializedError extends Error {
 /**
  * Why a snapshot is gone. `replaced`: it is neither the current nor the previous snapshot. `deleted`: its index was
  * deleted during the read. The other reasons are about `since` of `/changes`. `expired`: the snapshot is older than
- * CHANGES_RETENTION allows. `changes_deleted`: a later index of changes was deleted or closed. `not_in_chain`: the
- * requested snapshot does not descend from it.
+ * CHANGES_RETENTION allows. `changes_deleted`: a later index of changes was deleted or closed. `not_filterable`: later
+ * changes lack the fields of filters. `not_in_chain`: the requested snapshot does not descend from it.
  */
-export type GoneReason = 'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_in_chain';
+export type GoneReason =
+  'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_filterable' | 'not_in_chain';
 
 /** The snapshot cannot be read, or the changes since it are not available. */
 export class SnapshotGoneError extends Error {

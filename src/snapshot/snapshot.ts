@@ -16,6 +16,11 @@ const lineage = z.object({
    * Empty for the first snapshot of a chain.
    */
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
+  /**
+   * Number of the latest snapshots, from this one back, whose changes can be filtered by name. Those of earlier releases
+   * lack the fields.
+   */
+  filterable: count.optional(),
   /** Number of packages that differ from the previous snapshot. */
   added: count,
   removed: count,

@@ -3,8 +3,11 @@ import type { Context } from '../request/request-context.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
 import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 
-/** Points of a request: a number, or one for every `perNames` names in its query, rounded up. */
-export type Cost = number | { perNames: number; of: (querystring: string) => number };
+/**
+ * Points of a request: a number, or what its query makes of it: one for every `perNames` names, rounded up; or one,
+ * and `withLike` if it has the parameter `like`.
+ */
+export type Cost = number | { perNames?: number; withLike?: number; of: (querystring: string) => number };
 
 /** A limit on the requests of each client; with 0 points, there is no limit. */
 export class RateLimit {

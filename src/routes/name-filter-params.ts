@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { Cost } from '../http/middleware/rate-limit.js';
+import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
+import type { NameFilter } from '../search/name-filter.js';
+import { matchParam, trimmedText } from './schemas.js';
+import { MAX_LENGTH, MIN_LENGTH } from './search.js';
+import { MAX_NAME_LENGTH, SIMILAR_COST } from './similar.js';
+
+/** The parameters that select names from a list of changes. */
+export const nameFilterShape = {
+  q: trimmedText(MIN_LENGTH, MAX_LENGTH).optional().meta({
+    description: 'Only names that `/search` finds for it.',
+  }),
+  match: matchParam,
+  like: trimmedText(1, MAX_NAME_LENGTH)
+    .optional()
+    .meta({
+      description: `Only names that \`/similar\` finds for it. Costs ${SIMILAR_COST} points; not with \`q\`.`,
+    }),
+};
+
+/** The filter of a request; undefined if it has none. @throws {Problem} 400 if it has two. */
+export function nameFilterOf({
+  q,
+  match,
+  like,
+}: z.output<z.ZodObject<typeof nameFilterShape>>): NameFilter | undefined {
+  if (q === undefined) return like === undefined ? undefined : { like };
+  if (like !== undefined) throw invalidParameter('like', 'must not be given with q');
+  return { q, match };
+}
+
+const parse = memoizedParser(z.object(nameFilterShape));
+
+/** A request that is rejected with 400 costs one point. */
+export const NAME_FILTER_COST = {
+  withLike: SIMILAR_COST,
+  of(querystring: string) {
+    try {
+      return 'like' in (nameFilterOf(parse(querystring)) ?? {}) ? SIMILAR_COST : 1;
+    } catch {
+      return 1;
+    }
+  },
+} satisfies Cost;

@@ -1,0 +1,273 @@
+import { expect } from 'chai';
+import Parser from 'rss-parser';
+import { changesBetween, type ChangeResult } from '../fixtures/changes-oracle.js';
+import { integer, pick, seededRandom } from '../fixtures/random.js';
+import { Oracle } from '../fixtures/search-oracle.js';
+import { SimilarityOracle } from '../fixtures/similarity-oracle.js';
+import { rollBack } from '../../src/rebuild/rollback.js';
+import type { PackageEntry } from '../../src/snapshot/package-document.js';
+import { UNCACHED } from '../support/background-reader.js';
+import { packagesNamed } from '../support/datasets.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { followNext, linksOf } from '../support/follow-next.js';
+import { useReplicaStarter } from '../support/replica-starter.js';
+import { useService, type Service } from '../support/service.js';
+import { STEP } from '../support/step.js';
+
+function currentId({ server }: Service): string {
+  return server.snapshots.current?.id ?? '';
+}
+
+async function changes(service: Service, params: string): Promise<ChangeResult[]> {
+  const answers = await followNext(service, `/changes?${params}`);
+  return answers.flatMap(({ body }) => body.results as ChangeResult[]);
+}
+
+/** The feed, with the names of its entries. */
+async function feed(service: Service, params = '') {
+  const { status, text, headers } = await service.get(`/changes.atom?${params}`);
+  expect(status, text).to.equal(200);
+  const parsed = await new Parser<object, { id: string }>().parseString(text);
+  const names = parsed.items.map(({ title = '' }) => title.replace(/ [^ ]*$/, ''));
+  const [, id = ''] = /<id>([^<]*)<\/id>/.exec(text) ?? [];
+  return { ...parsed, id, names, ids: new Map(names.map((name, i) => [name, parsed.items[i]?.id])), headers };
+}
+
+/** Selects names from a list by the oracles. */
+function selectorOf(packages: readonly PackageEntry[]) {
+  const searched = new Oracle(packages);
+  const compared = new SimilarityOracle(packages);
+  return (filter: { q: string; match?: string } | { like: string }) => {
+    if ('like' in filter) return new Set(compared.similar(filter.like).map(({ name }) => name));
+    const most = { exact: 0, prefix: 1, contains: 2 }[filter.match ?? 'contains'] ?? 2;
+    const found = searched.search(filter.q).filter(({ rank }) => rank <= most);
+    return new Set(found.map(({ name }) => name));
+  };
+}
+
+describe('A watch of few of 5,000 additions', function () {
+  this.timeout(60_000);
+  const numbered = (entries: PackageEntry[]) => entries.map((entry, i) => ({ ...entry, no: i + 1 }));
+  const base = packagesNamed(Array.from({ length: 6000 }, (_, i) => `base-${i}`));
+  const matching = ['zebra', 'Zebra-x', 'a-zebra', 'ZEBRAS', 'b.zebra.c', '@z/zebra', 'zebr-zebra'];
+  const alike = ['colosus', 'Col-ossus', 'colossuss', 'cloossus'];
+  const others = Array.from({ length: 5000 - matching.length - alike.length }, (_, i) => `other-${i}`);
+  // Their numbers are below those of four thousand others.
+  const additions = [...others.slice(0, 900), ...matching, ...alike, ...others.slice(900)];
+  const one = numbered([...base, ...packagesNamed(additions)]);
+  const two = numbered([...one, ...packagesNamed(['later', 'colossus', 'zebra-2'])]);
+  const three = two.filter(({ name }) => name !== 'zebra');
+  const suite = useService(() => base);
+  const startReplica = useReplicaStarter(suite);
+  const queries = ['q=zebra', 'q=ZEBRA&match=prefix', 'q=zebra&match=exact', 'like=colossus'];
+  const ids: string[] = [];
+  const entryIds = new Map<string, string | undefined>();
+
+  /** Expects these names in each filtered feed, newest first, with the ids that they had before. */
+  async function expectFeeds(expected: string[][]): Promise<void> {
+    for (const [i, query] of queries.entries()) {
+      const { names, ids: found } = await feed(suite.service, query);
+      expect(names, query).to.deep.equal(expected[i]);
+      for (const [name, id] of found) {
+        expect(entryIds.get(name) ?? id).to.equal(id);
+        entryIds.set(name, id);
+      }
+    }
+  }
+
+  before(async () => {
+    ids.push(currentId(suite.service), await suite.publish(one));
+  });
+
+  it('has exactly these', async () => {
+    const newestFirst = matching.toReversed();
+    const prefixes = newestFirst.filter((name) => /^zebra/i.test(name));
+    await expectFeeds([newestFirst, prefixes, ['zebra'], alike.toReversed()]);
+    for (const [i, names] of [matching, prefixes, ['zebra'], alike].entries()) {
+      const found = await changes(suite.service, `${queries[i]}&limit=3`);
+      expect(found.map(({ name }) => name)).to.have.members(names);
+    }
+  });
+
+  it('has a feed of its own, whose entries are those of the feed of all', async () => {
+    const all = await feed(suite.service);
+    const feeds = await Promise.all(
+      [...queries, 'q=%26%3C%22%C2%A7 +$%26'].map((query) => feed(suite.service, query)),
+    );
+    expect(new Set([all, ...feeds].map(({ id }) => id))).to.have.length(feeds.length + 1);
+    expect(feeds.map(({ title }) => title)).to.deep.equal([
+      'New packages of registry.example with “zebra” in the name',
+      'New packages of registry.example whose name starts with “ZEBRA”',
+      'New packages of registry.example named “zebra”',
+      'New packages of registry.example with a name like “colossus”',
+      'New packages of registry.example with “&<"§  $&” in the name',
+    ]);
+    for (const [i, { feedUrl, headers }] of feeds.entries()) {
+      expect(headers.get('ETag')).not.to.equal(all.headers.get('ETag'));
+      if (i < queries.length) expect(feedUrl).to.equal(`changes.atom?${queries[i]}`);
+      const again = await feed(suite.service, feedUrl?.replace('changes.atom?', ''));
+      expect(again.id).to.equal(feeds[i]?.id);
+    }
+    // The feed of all has only the newest hundred.
+    const newest = await feed(suite.service, 'q=other-');
+    expect([...newest.ids]).to.deep.equal([...all.ids]);
+  });
+
+  it('keeps the ids over rebuilds and a rollback', async () => {
+    ids.push(await suite.publish(two));
+    const added = [...matching, 'zebra-2'].toReversed();
+    const prefixes = added.filter((name) => /^zebra/i.test(name));
+    await expectFeeds([added, prefixes, ['zebra'], alike.toReversed()]);
+    ids.push(await suite.publish(three));
+    const without = (names: string[]) => names.filter((name) => name !== 'zebra');
+    await expectFeeds([without(added), without(prefixes), [], alike.toReversed()]);
+    expect(await changes(suite.service, `since=${ids[0]}&q=zebra&match=exact`)).to.deep.equal([]);
+    expect(await changes(suite.service, `q=zebra&match=exact`)).to.have.length(1);
+    await rollBack(suite.service.elasticsearch, suite.service.alias, STEP);
+    await suite.service.server.snapshots.refresh();
+    await expectFeeds([added, prefixes, ['zebra'], alike.toReversed()]);
+    expect(await changes(suite.service, `since=${ids[0]}&like=colossus`)).to.have.length(alike.length);
+  });
+
+  it('rejects two filters, and cursors of another one', async () => {
+    const { service } = suite;
+    const first = await service.get(`/changes?since=${ids[0]}&q=zebra&limit=1`);
+    const { next = '' } = linksOf(first);
+    expect(next).to.match(/^\?since=[\w-]+&limit=1&q=zebra&snapshot=[\w-]+&after=[\w-]+$/);
+    const after = new URLSearchParams(next).get('after');
+    for (const params of ['', '&q=zebr', '&q=zebra&match=prefix', '&like=zebra'])
+      expectProblem(
+        await service.get(`/changes?since=${ids[0]}${params}&after=${after}`),
+        400,
+        'invalid_parameter',
+      );
+    for (const params of ['q=zebra&like=zebra', 'q=z', 'like=+', 'q=zebra&match=x', 'q=aa&q=aa']) {
+      for (const path of ['/changes', '/changes.atom'])
+        expectProblem(await service.get(`${path}?${params}`), 400, 'invalid_parameter');
+    }
+  });
+
+  it('of look-alikes costs three points', async () => {
+    const replica = await startReplica({ RATE_LIMIT_POINTS: '100' });
+    const left = async () => (await replica.get('/debug-ip')).body.limit.remaining as number;
+    for (const [path, points] of [
+      ['/changes', 1],
+      ['/changes?q=zebra', 1],
+      ['/changes?like=zebra', 3],
+      ['/changes.atom?like=zebra', 3],
+      ['/changes.atom?q=zebra&like=zebra', 1],
+    ] as const) {
+      const before = await left();
+      await replica.get(path);
+      expect(before - (await left()), path).to.equal(points);
+    }
+    expect((await replica.get('/debug-ip')).body.costs['/changes']).to.deep.equal({
+      points: 1,
+      with_like: 3,
+    });
+  });
+});
+
+describe('Watches of 100 random histories', function () {
+  this.timeout(60_000);
+  const random = seededRandom(28);
+  const families = Array.from({ length: 100 }, (_, i) => `h${100 + i}`);
+  const filler = packagesNamed(Array.from({ length: 3000 }, (_, i) => `filler.${i}`));
+  const endings = ['-a', '-b', 'A', '-ab', '.ab', '-ba', '_abc', '-abcd', '-H1', 'x-h'];
+  const snapshots: PackageEntry[][] = [];
+  let no = filler.length;
+  for (let n = 0; n < 4; n++) {
+    const before = new Map(snapshots.at(-1)?.map((entry) => [entry.name, entry]));
+    const names = families.flatMap((family) => endings.map((ending) => family + ending));
+    const entries = names.flatMap((name) => {
+      const old = before.get(name);
+      // Added, removed, updated and added again.
+      if (random() < 0.5) return old === undefined ? [] : [old];
+      if (old !== undefined && random() < 0.5) return [];
+      return packagesNamed([name]).map((entry) => ({ ...entry, no: old?.no ?? ++no, version: `${n}` }));
+    });
+    snapshots.push([...filler, ...entries]);
+  }
+  const suite = useService(
+    () => snapshots[0] ?? [],
+    () => UNCACHED,
+  );
+
+  it('are what a filter of all changes leaves', async () => {
+    const ids = [currentId(suite.service)];
+    for (const packages of snapshots.slice(1)) ids.push(await suite.publish(packages));
+    const all = snapshots.map((_, i) => changesBetween(snapshots.slice(i)));
+    expect(
+      all
+        .map(({ length }) => length)
+        .slice(0, 3)
+        .every((length) => length > 300),
+    ).to.equal(true);
+    const selectors = all.map(selectorOf);
+    const { service } = suite;
+    let found = 0;
+    for (const family of families) {
+      for (const filter of [
+        { q: family },
+        {
+          q: pick(random, [`${family}-`, family.slice(1), `${family}-A`]),
+          match: pick(random, ['prefix', 'exact']),
+        },
+        { like: family + pick(random, endings) },
+        { like: `${family}${pick(random, ['-aa', 'abce', '', '--B'])}` },
+      ]) {
+        const i = integer(random, 0, 2);
+        const params = new URLSearchParams({
+          since: ids[i] ?? '',
+          limit: pick(random, ['1000', '1000', '20']),
+          ...filter,
+        });
+        const names = selectors[i]?.(filter as { q: string });
+        const expected = all[i]?.filter(({ name }) => names?.has(name)) ?? [];
+        found += expected.length;
+        expect(await changes(service, params.toString()), params.toString()).to.deep.equal(expected);
+      }
+    }
+    expect(found).to.be.greaterThan(1000);
+  });
+});
+
+describe('Changes that an earlier release recorded', function () {
+  this.timeout(60_000);
+  const env = { ...UNCACHED };
+  const names = ['redis', 'redis-a', 'b', 'c', 'd', 'e', 'f', 'g'];
+  const suite = useService(
+    () => packagesNamed(names),
+    () => env,
+  );
+  const startReplica = useReplicaStarter(suite);
+
+  it('cannot be filtered: the chain of a filter begins after them', async () => {
+    const { elasticsearch, alias } = suite.service;
+    const first = currentId(suite.service);
+    const second = await suite.publish(packagesNamed([...names, 'redis-b']));
+    const index = `${alias}-${second}`;
+    const { mappings } = (await elasticsearch.indices.getMapping({ index }))[index] ?? {};
+    const lineage = { ...(mappings?._meta?.['lineage'] as object), filterable: undefined };
+    await elasticsearch.indices.putMapping({ index, _meta: { ...mappings?._meta, lineage } });
+
+    const replica = await startReplica(env);
+    for (const filter of ['q=redis', 'like=redis-c']) {
+      const gone = await replica.get(`/changes?since=${first}&${filter}`);
+      expect(expectProblem(gone, 410, 'snapshot_gone')).to.include('an earlier release recorded changes');
+      const body = { from: second, to: second, count: 0, results: [] };
+      expect((await replica.get(`/changes?${filter}`)).body).to.deep.equal(body);
+      expect((await feed(replica, filter)).names).to.deep.equal([]);
+    }
+    expect((await replica.get(`/changes?since=${first}`)).body).to.include({ count: 1 });
+    expect((await feed(replica)).names).to.deep.equal(['redis-b']);
+
+    const third = await suite.publish(packagesNamed([...names, 'redis-b', 'redis-c']));
+    await replica.server.snapshots.refresh();
+    expectProblem(await replica.get(`/changes?since=${first}&q=redis`), 410, 'snapshot_gone');
+    const { body } = await replica.get(`/changes?since=${second}&q=redis`);
+    expect(body).to.include({ from: second, to: third, count: 1 });
+    expect((await feed(replica, 'q=redis')).names).to.deep.equal(['redis-c']);
+    expect((await feed(replica)).names).to.deep.equal(['redis-c', 'redis-b']);
+  });
+});
