@@ -13,7 +13,7 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * Lists of the matches, by rank, and a link to their JSON. If there are more matches, adds a link that shows the
+ * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link that shows the
  * maximum of one request, or beyond that a button.
  * @param path of the request that returned the first matches.
  * @param rule by which the query matches them.
@@ -34,17 +34,31 @@ export function renderMatches(
     const heading = element('h2', {}, title, ' ', element('small', {}, count));
     return [element('section', {}, heading, listOf(group, view.query, rule))];
   });
-  if (groups.length === 0) return [];
+  const feeds = [
+    ...(path.startsWith('search') ? feedLink({ q: view.query }, 'Follow this search') : []),
+    ...matches
+      .slice(0, 1)
+      .flatMap(({ rank, name }) => (rank === 0 ? feedLink({ like: name }, 'Follow its look-alikes') : [])),
+  ];
+  if (groups.length === 0) return feeds.length === 0 ? [] : [element('p', { class: 'pager' }, ...feeds)];
   const isFull = matches.length >= MAX_LIMIT;
-  const links = element('p', { class: 'pager' }, element('a', { href: path }, 'This search as JSON'));
+  const json = element('a', { href: path }, 'This search as JSON');
+  const links = element('p', { class: 'pager' }, json, ...feeds);
   if (more && !isFull) links.prepend(linkTo(toUrl({ ...view, limit: MAX_LIMIT }), `Show up to ${MAX_LIMIT}`));
   return [...groups, ...(more && isFull ? [moreButton()] : []), links];
 }
 
+/** A link to the feed of new packages with certain names; none if the service has no feed, to which the page then has no link. */
+function feedLink(names: { q: string } | { like: string }, text: string): HTMLElement[] {
+  if (document.querySelector('link[rel="alternate"]') === null) return [];
+  const href = `changes.atom?${new URLSearchParams(names).toString()}`;
+  return [element('a', { href, type: 'application/atom+xml' }, text)];
+}
+
 /** Suggested names for a query without matches, each with a link to a search for it. */
-export function renderSuggestions(suggestions: readonly Package[], sort: Sort): HTMLElement[] {
+export function renderSuggestions(suggestions: readonly Package[], sort: Sort): HTMLElement {
   const items = suggestions.map((one) => element('li', {}, linkToSearch(one, sort)));
-  return [element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items))];
+  return element('section', {}, element('h2', {}, 'Did you mean'), listOfItems(items));
 }
 
 /** Names that are easily mistaken for a package's name, each with a link to a search for it. */

@@ -137,14 +137,14 @@ export class Views {
   }
 
   /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
-  async #suggest({ query, sort }: SearchView, signal: AbortSignal): Promise<void> {
+  async #suggest(view: SearchView, signal: AbortSignal): Promise<void> {
+    const { query, sort } = view;
     await this.#pause(SUGGEST_MS, signal);
     const suggestions = await fetchSuggestions(query, signal);
-    if (suggestions.length > 0)
-      this.results.display(
-        summaryOf([], query, false, { suggestions }),
-        renderSuggestions(suggestions, sort),
-      );
+    if (suggestions.length === 0) return;
+    const feed = renderMatches([], view, false, 'search');
+    const summary = summaryOf([], query, false, { suggestions });
+    this.results.display(summary, [renderSuggestions(suggestions, sort), ...feed]);
   }
 
   /** Shows the look-alikes of an exact match beside it. If the request fails, the page stays as it is. */

@@ -332,13 +332,20 @@ describe('The search page with weights', function () {
     expect(await focused(page)).to.equal('query');
   });
 
-  it('links to the JSON of a search, and to the whole list', async () => {
+  it('links to the JSON of a search, to its feeds, and to the whole list', async () => {
     const page = await open('/?q=react&sort=name');
     const link = page.getByRole('link', { name: 'This search as JSON' });
     const href = (await link.getAttribute('href')) ?? '';
     expect(href).to.equal('search?q=react&sort=name&limit=50');
     const { body } = await suite.service.get(`/${href}`);
     expect((body.results as { name: string }[]).map(({ name }) => name)).to.deep.equal(await names(page));
+    const hrefOf = (name: string) => page.getByRole('link', { name }).getAttribute('href');
+    expect(await hrefOf('Follow this search')).to.equal('changes.atom?q=react');
+    expect(await hrefOf('Follow its look-alikes')).to.equal('changes.atom?like=react');
+    await searchBox(page).fill('no such+name');
+    await waitForText(page, 'No name contains');
+    expect(await hrefOf('Follow this search')).to.equal('changes.atom?q=no+such%2Bname');
+    expect(await page.getByRole('link', { name: 'Follow its look-alikes' }).count()).to.equal(0);
     await searchBox(page).fill('');
     await waitForHeading(page, 'All packages');
     const download = page.waitForEvent('download');

@@ -121,7 +121,8 @@ describe('Rate limits', () => {
     const { paths } = (await suite.service.get('/openapi.json')).body as { paths: object };
     expect(Object.keys(costs)).to.deep.equal(Object.keys(paths));
     expect(costs['/lookup']).to.deep.equal({ points: 1, per_names: 10 });
-    const requests = ['/search?q=alpha', '/similar?name=alpha', '/changes.atom', '/health', '/debug-ip'];
+    expect(costs['/changes.atom']).to.deep.equal({ points: 1, with_like: 3 });
+    const requests = ['/search?q=alpha', '/similar?name=alpha', '/stats', '/health', '/debug-ip'];
     for (const [n, path] of requests.entries()) {
       const client = as(`198.51.101.${n}`);
       await suite.service.get(path, client);
