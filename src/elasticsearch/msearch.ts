@@ -23,7 +23,7 @@ const HEADER = { preference: '_local' };
 /**
  * The request that runs searches: its path and its newline-delimited body.
  * @param indices one, or several that are searched as one.
- * @param concurrency maximum number of concurrent searches; by default all.
+ * @param concurrency maximum number of concurrent searches, and of indices searched at a time; by default all.
  */
 export function msearchRequest(
   indices: string | readonly string[],
@@ -31,12 +31,14 @@ export function msearchRequest(
   concurrency?: number,
 ): { path: string; body: string } {
   const limit = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
+  const indexLimit =
+    limit === '' || typeof indices === 'string' ? '' : `&max_concurrent_shard_requests=${concurrency}`;
   // The names of many indices would not fit into the request line.
   const [index, header] =
     typeof indices === 'string' ? [`/${indices}`, HEADER] : ['', { ...HEADER, index: indices }];
   const before = JSON.stringify(header);
   return {
-    path: `${index}/_msearch?filter_path=${FILTER_PATH}${limit}`,
+    path: `${index}/_msearch?filter_path=${FILTER_PATH}${limit}${indexLimit}`,
     body: bodies.map((body) => `${before}\n${JSON.stringify(body)}\n`).join(''),
   };
 }
@@ -45,7 +47,7 @@ export function msearchRequest(
  * Runs searches in one request and returns the hits of each.
  * @param indices one, or several that are searched as one.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
- * @param concurrency maximum number of concurrent searches; by default all.
+ * @param concurrency maximum number of concurrent searches, and of indices searched at a time; by default all.
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, or a shard failed or timed out.
  */

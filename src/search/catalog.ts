@@ -93,7 +93,7 @@ export class Catalog {
     requestId: string,
   ): Promise<ChangesPage> {
     if (snapshots.length === 0) return { changes: [], next: undefined };
-    const run = this.#onChangesOf(snapshots, requestId);
+    const run = this.#onChangesOf(snapshots, filter, requestId);
     const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after, filter };
     const what = { requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from, ...filter };
     return this.runner.run(what, () => readChanges(run, query), this.#limiterOf(filter));
@@ -140,7 +140,7 @@ export class Catalog {
     { size, below, filter }: { size: number; below: number | undefined; filter: NameFilter | undefined },
     requestId: string,
   ): Promise<ChangeRecord[] | undefined> {
-    const run = this.#onChangesOf([id], requestId);
+    const run = this.#onChangesOf([id], filter, requestId);
     const what = { requestId, index: this.#changesOf(id), limit: size, ...filter };
     const search = () => run([newestAdditions(size, below, filter)]);
     try {
@@ -152,10 +152,9 @@ export class Catalog {
     }
   }
 
-  /** Names like another one are as expensive to find as look-alikes. */
   #limiterOf(filter: NameFilter | undefined) {
     const { search, similar } = this.runner.limiters;
-    return filter !== undefined && 'like' in filter ? similar : search;
+    return isLike(filter) ? similar : search;
   }
 
   /**
@@ -251,10 +250,16 @@ export class Catalog {
   }
 
   /** Searches the changes of several snapshots together. */
-  #onChangesOf(snapshots: readonly string[], requestId: string): RunSearches {
+  #onChangesOf(snapshots: readonly string[], filter: NameFilter | undefined, requestId: string): RunSearches {
     const indices = snapshots.map((id) => this.#changesOf(id));
-    return (bodies) => runSearches(this.pool, indices, bodies, requestId);
+    const concurrency = isLike(filter) ? SIMILAR_CONCURRENCY : undefined;
+    return (bodies) => runSearches(this.pool, indices, bodies, requestId, concurrency);
   }
+}
+
+/** Whether a filter is as expensive as look-alikes. */
+function isLike(filter: NameFilter | undefined): boolean {
+  return filter !== undefined && 'like' in filter;
 }
 
 /** The packages of one index with an ordinal in [from, from + size). */

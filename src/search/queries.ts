@@ -2,7 +2,7 @@ import type { NameRule } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { NameFilter } from './name-filter.js';
-import { maxDistance } from './similarity.js';
+import { comparedLength, maxDistance } from './similarity.js';
 import type { SearchBody } from '../elasticsearch/msearch.js';
 import { EXACT } from '../elasticsearch/msearch-response.js';
 import {
@@ -151,7 +151,11 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
   if (filter === undefined) return {};
   if ('like' in filter) {
     const { like: name } = filter;
-    return { filter: [withinDistance(name, maxDistance(name))], must_not: [{ term: { name } }] };
+    const distance = maxDistance(name);
+    // The automaton of a long name takes 30 ms and is built for each index. First, because indices without names of this length
+    // are skipped: names of a hundred characters are rare.
+    const isLong = { range: { length: { gte: comparedLength(name) - distance } } };
+    return { filter: [isLong, withinDistance(name, distance)], must_not: [{ term: { name } }] };
   }
   const { q, match } = filter;
   return { filter: [{ contains, prefix: namesStartingWith, exact: namesEqualTo }[match](q)] };

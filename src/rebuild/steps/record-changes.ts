@@ -18,6 +18,7 @@ import { compare } from './compare.js';
 import { assertDocuments, type OnBytes } from './merge.js';
 import { createIndex } from './create.js';
 import { waitForCopies } from './replicate.js';
+import { kibanaFieldsOf } from './kibana-fields.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
@@ -195,6 +196,7 @@ function indexAction(record: ChangeRecord, takenAt: string): string {
   const entry = (after ?? before) as PackageEntry;
   const document = {
     ...comparedPart(entry),
+    length: kibanaFieldsOf(entry.name).length,
     change: kindOf(record),
     ...(before !== undefined && after !== undefined ? { previous_version: before.version } : {}),
     taken_at: takenAt,

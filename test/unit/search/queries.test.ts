@@ -2,12 +2,14 @@ import { expect } from 'chai';
 import {
   browsePage,
   changesInNameOrder,
+  exactNames,
   namesByOrdinal,
   newestAdditions,
   packagesNamed,
   searchTiers,
   similarNames,
 } from '../../../src/search/queries.js';
+import type { NameFilter } from '../../../src/search/name-filter.js';
 
 /** The upper bound has 512 bytes, like the longest names: this character has four. */
 const startingWith = (q: string) => ({
@@ -169,7 +171,49 @@ describe('changesInNameOrder', () => {
   });
 });
 
+describe('changesInNameOrder with a filter', () => {
+  it('selects the names that a search or look-alikes have', () => {
+    const clausesOf = (filter: NameFilter) =>
+      (changesInNameOrder(7, undefined, filter)['query'] as { bool: { filter: object[] } }).bool;
+    const [startsWith] = searchTiers('lib', 1, 1);
+    const { filter: prefix } = (startsWith['query'] as { bool: { filter: object[] } }).bool;
+    expect(clausesOf({ q: 'lib', match: 'prefix' })).to.deep.equal({ filter: prefix });
+    expect(clausesOf({ q: 'libc', match: 'contains' }).filter).to.deep.equal([
+      { match_phrase: { 'name.trigrams': 'libc' } },
+    ]);
+    const { bool: exact } = exactNames('lib', 1, 1)['query'] as { bool: object };
+    expect(clausesOf({ q: 'lib', match: 'exact' })).to.deep.equal(exact);
+    for (const [like, distance] of [
+      ['li', 0],
+      ['libc', 1],
+      ['libcap', 2],
+    ] as const) {
+      const nearest = similarNames(like, 0, 1, 1)[0]?.['query'] as { bool: { must_not: object } };
+      const { filter, ...rest } = clausesOf({ like });
+      expect(rest).to.deep.equal({ must_not: nearest.bool.must_not });
+      const farthest = similarNames(like, distance, 1, 1).at(-1)?.['query'] as { bool: { filter: object } };
+      expect(filter).to.deep.equal([
+        { range: { length: { gte: like.length - distance } } },
+        farthest.bool.filter,
+      ]);
+    }
+  });
+});
+
 describe('newestAdditions', () => {
+  it('follows a page by number', () => {
+    const { query } = newestAdditions(100, 7, { q: 'li', match: 'contains' }) as { query: object };
+    expect(query).to.deep.equal({
+      bool: {
+        filter: [
+          { term: { change: 'added' } },
+          { range: { no: { lt: 7 } } },
+          { match: { 'name.bigrams': 'li' } },
+        ],
+      },
+    });
+  });
+
   it('reads records of added packages, the highest number first', () => {
     expect(newestAdditions(100)).to.deep.equal({
       ...HITS,
