@@ -9,7 +9,7 @@ import type { Addition, Catalog } from '../search/catalog.js';
 import { filterQuery, type NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
-import { nameFilterOf, nameFilterShape } from './name-filter-params.js';
+import { assertFilterApplies, nameFilterOf, nameFilterShape } from './name-filter-params.js';
 
 /** Maximum number of packages in the feed. */
 const MAX_ENTRIES = 100;
@@ -56,7 +56,11 @@ export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQu
   const parse = memoizedParser(feedParams);
   return {
     parse: (ctx) => ({ filter: nameFilterOf(parse(ctx.querystring)) }),
-    select: () => catalog.snapshots.select(undefined),
+    async select({ filter }) {
+      const snapshot = await catalog.snapshots.select(undefined);
+      assertFilterApplies(filter, snapshot);
+      return snapshot;
+    },
     key: ({ filter }) => addressOf(filter),
     async search({ filter }, snapshot, requestId) {
       const additions = await catalog.additions(snapshot, MAX_ENTRIES, filter, requestId);

@@ -11,7 +11,7 @@ import { CHANGES, type Change } from '../snapshot/change-record.js';
 import { COMPARED_FIELDS, comparedPart, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import { filterParams, filterQuery, type NameFilter } from '../search/name-filter.js';
-import { nameFilterOf, nameFilterShape } from './name-filter-params.js';
+import { assertFilterApplies, nameFilterOf, nameFilterShape } from './name-filter-params.js';
 import { limitParam, PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotId, snapshotParam } from './schemas.js';
 
 /** Default and maximum number of changes in a response. */
@@ -91,7 +91,11 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
       }
       return { since, limit, snapshot, cursor, after, filter };
     },
-    select: ({ snapshot, since, filter }) => catalog.selectSince(snapshot, since, filter !== undefined),
+    async select({ snapshot, since, filter }) {
+      const source = await catalog.selectSince(snapshot, since, filter !== undefined);
+      assertFilterApplies(filter, source);
+      return source;
+    },
     key: ({ limit, cursor = '', filter }, { chain }) =>
       withFilter(`changes ${chain.from} ${limit} ${cursor}`, filter),
     async search({ limit, after, filter }, source, requestId) {

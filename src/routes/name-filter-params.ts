@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { Cost } from '../http/middleware/rate-limit.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
 import type { NameFilter } from '../search/name-filter.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { matchParam, trimmedText } from './schemas.js';
-import { MAX_LENGTH, MIN_LENGTH } from './search.js';
+import { assertLongEnough, MAX_LENGTH, MIN_LENGTH } from './search.js';
 import { MAX_NAME_LENGTH, SIMILAR_COST } from './similar.js';
 
 /** The parameters that select names from a list of changes. */
@@ -28,6 +29,11 @@ export function nameFilterOf({
   if (q === undefined) return like === undefined ? undefined : { like };
   if (like !== undefined) throw invalidParameter('like', 'must not be given with q');
   return { q, match };
+}
+
+/** @throws {Problem} 400 if the query of a filter is too short by the name rule of a snapshot. */
+export function assertFilterApplies(filter: NameFilter | undefined, snapshot: Snapshot): void {
+  if (filter !== undefined && 'q' in filter) assertLongEnough(filter.q, snapshot);
 }
 
 const parse = memoizedParser(z.object(nameFilterShape));

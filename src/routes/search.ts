@@ -83,6 +83,16 @@ export function isTooShort(q: string, { meta }: Snapshot): boolean {
   return codePoints(unifySeparators(meta.name_rule, q)).length < MIN_LENGTH;
 }
 
+/** @throws {Problem} 400 if a trimmed query is too short by the name rule of a snapshot. */
+export function assertLongEnough(q: string, snapshot: Snapshot): void {
+  if (!isTooShort(q, snapshot)) return;
+  const { name_rule: rule } = snapshot.meta;
+  throw invalidParameter(
+    'q',
+    `must have at least ${MIN_LENGTH} characters where names are compared (${rule})`,
+  );
+}
+
 /** `GET /search?q=&limit=&match=&sort=`: names that match the query, by rank, and by name or weight. */
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
@@ -99,13 +109,7 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
     },
     async select({ q, snapshot: id }) {
       const snapshot = await catalog.snapshots.select(id);
-      if (isTooShort(q, snapshot)) {
-        const { name_rule: rule } = snapshot.meta;
-        throw invalidParameter(
-          'q',
-          `must have at least ${MIN_LENGTH} characters where names are compared (${rule})`,
-        );
-      }
+      assertLongEnough(q, snapshot);
       return snapshot;
     },
     key: ({ q, limit, match, sort, total, cursor }) => {

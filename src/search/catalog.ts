@@ -11,7 +11,7 @@ import { decodeRecord, nameOf, type ChangeRecord } from '../snapshot/change-reco
 import { readChanges, type ChangesPage } from './changes.js';
 import { changesIndexOf } from '../snapshot/index-names.js';
 import { canonicalName, unifySeparators } from '../util/name-rule.js';
-import type { NameFilter } from './name-filter.js';
+import { filterBy, type NameFilter } from './name-filter.js';
 import type { TierPredictor } from './tier-predictor.js';
 import { browsePage, newestAdditions, packagesNamed, similarNames } from './queries.js';
 import { searchTierByTier, type RunSearches, type SearchResults, type TieredQuery } from './tiered-search.js';
@@ -94,7 +94,8 @@ export class Catalog {
   ): Promise<ChangesPage> {
     if (snapshots.length === 0) return { changes: [], next: undefined };
     const run = this.#onChangesOf(snapshots, filter, requestId);
-    const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after, filter };
+    const only = filterBy(meta.name_rule, filter);
+    const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after, filter: only };
     const what = { requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from, ...filter };
     return this.runner.run(what, () => readChanges(run, query), this.#limiterOf(filter));
   }
@@ -112,13 +113,14 @@ export class Catalog {
     requestId: string,
   ): Promise<Addition[]> {
     const found = new Map<string, Addition>();
+    const only = filterBy(snapshot.meta.name_rule, filter);
     // The chain begins at the last snapshot, whose additions are unknown.
     for (const id of this.#chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
       let below: number | undefined;
       do {
         // Most additions still exist. If many do not, larger pages find the rest sooner.
         const size = below === undefined ? limit : MAX_CANDIDATES;
-        const records = await this.#newestRecords(id, { size, below, filter }, requestId);
+        const records = await this.#newestRecords(id, { size, below, filter: only }, requestId);
         if (records === undefined) return [...found.values()];
         const names = records.map(nameOf).filter((name) => !found.has(name));
         const packages = names.length === 0 ? undefined : await this.lookup(snapshot, names, requestId);

@@ -1,3 +1,5 @@
+import { unifySeparators, type NameRule } from '../util/name-rule.js';
+
 /** How names match a query: those that contain it, that start with it, or that equal it. */
 export const MATCHES = ['contains', 'prefix', 'exact'] as const;
 
@@ -16,4 +18,10 @@ export function filterParams(filter: NameFilter | undefined): Record<string, str
 /** The parameters as a query string: equal filters have equal ones; empty without a filter. */
 export function filterQuery(filter: NameFilter | undefined): string {
   return new URLSearchParams(filterParams(filter)).toString();
+}
+
+/** The filter as an index with this rule compares names. */
+export function filterBy(rule: NameRule, filter: NameFilter | undefined): NameFilter | undefined {
+  if (filter === undefined || 'like' in filter) return filter;
+  return { ...filter, q: unifySeparators(rule, filter.q) };
 }

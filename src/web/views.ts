@@ -142,7 +142,7 @@ export class Views {
     await this.#pause(SUGGEST_MS, signal);
     const suggestions = await fetchSuggestions(query, signal);
     if (suggestions.length === 0) return;
-    const feed = renderMatches([], view, false, 'search');
+    const feed = renderMatches([], view, false, 'search', this.#snapshot.nameRule);
     const summary = summaryOf([], query, false, { suggestions });
     this.results.display(summary, [renderSuggestions(suggestions, sort), ...feed]);
   }

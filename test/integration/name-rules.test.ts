@@ -251,6 +251,13 @@ describe('Lists of registries', function () {
     ]);
     const titles = [...(await get('/changes.atom')).text.matchAll(/<title[^>]*>.*?(\w[\w.]*) 1\.0\.0/g)];
     expect(titles.map(([, name]) => name)).to.deep.equal(['new.name']);
+    // Filters compare names as searches do.
+    for (const q of ['NEW-NAME', 'w__n', 'new._n&match=prefix', 'new_name&match=exact']) {
+      expect((await get(`/changes?q=${q}`)).body.results, q).to.deep.equal(results);
+      expect((await get(`/changes.atom?q=${q}`)).text, q).to.include('new.name 1.0.0');
+    }
+    for (const path of ['/changes', '/changes.atom'])
+      expectProblem(await get(`${path}?q=._`), 400, 'invalid_parameter');
   });
 
   it('of format npm have names that differ by case', async () => {
