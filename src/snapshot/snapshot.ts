@@ -59,7 +59,7 @@ export type BuiltFrom = z.infer<typeof builtFrom>;
 
 /** Metadata of a snapshot, stored in the index's `_meta`. */
 const snapshotMeta = z.object({
-  /** Version of the fields that the service reads. A change of fields that only Kibana reads needs no new version. */
+  /** Version of this metadata. Snapshots with another one cannot be read, so a new field of packages keeps it. */
   schema_version: z.literal(1),
   /** Number of packages. */
   total: z.int().nonnegative(),

@@ -30,7 +30,7 @@ export interface RequestServices {
   stopping: AbortSignal;
 }
 
-/** The state of one request. The address and the token are read on first use: most requests need neither. */
+/** The state of one request. The address and the token are read on first use: pages and health checks need neither. */
 export class RequestState {
   /** Identifies the request in logs, in Elasticsearch and in the response. */
   readonly requestId: string;

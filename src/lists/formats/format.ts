@@ -42,8 +42,8 @@ export interface Format {
   /** How its registry compares names, unless `exact`. */
   nameRule?: NameRule;
   /**
-   * Whether a later version of a repeated name replaces an earlier one. Without this function, repeated names are an
-   * error.
+   * Whether a later version of a repeated name replaces an earlier one. Without this function, a repeated name is an
+   * error, unless `read` yields it once.
    */
   replaces?: (later: string, earlier: string) => boolean;
 }

@@ -77,7 +77,7 @@ export class ProcessFailedError extends Error {
 }
 
 /**
- * Runs `npm run rebuild` in a separate process, which does not affect the memory and garbage collection of the server.
+ * Runs the program of `npm run rebuild` in a separate process, which does not affect the memory and garbage collection of the server.
  */
 export class RebuildProcess {
   /** Rejects if the process could not be started, or ended without a response. */
