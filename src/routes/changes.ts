@@ -23,11 +23,11 @@ const changesParams = z.object({
     description: 'The id of a snapshot that led to the current one. Default: the previous one.',
   }),
   limit: limitParam(DEFAULT_LIMIT, MAX_LIMIT),
-  ...nameFilterShape,
   snapshot: snapshotParam,
   after: z.string().optional().meta({
     description: 'The cursor in the `next` link of the previous page, for the same `since` and names.',
   }),
+  ...nameFilterShape,
 });
 
 /** The fields that may differ while the version is the same, in words. */
@@ -52,10 +52,10 @@ export const changesOperation: Operation = {
   tag: 'Snapshot',
   summary: 'Changes since a snapshot',
   description:
-    'Net changes, at most one for each name, in name order. Applied to the packages of `from`, they give ' +
+    'Net changes, one for each name, in name order. Applied to the packages of `from`, they give ' +
     'those of `to`. A page may have fewer results than `limit` although more follow: check `Link`. The ' +
-    'result for a removed package has its last entry. If the dataset has no package numbers, `no` is a position, and ' +
-    'differences in it are not changes.',
+    'result for a removed package has its last entry. If the dataset has no package numbers, another `no` is ' +
+    'no change.',
   params: changesParams,
   responses: {
     200: {

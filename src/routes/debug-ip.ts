@@ -49,8 +49,8 @@ const costsSchema = z
   )
   .meta({
     description:
-      'Points of `limit` that a request costs, by path; 0 if it is not counted there. With `per_names`, that many names ' +
-      'cost them together, rounded up; `with_like`: with the parameter `like`. No request costs more than the whole limit.',
+      'Points of `limit` that a request costs, by path: with `per_names`, as many names together, rounded up; with `like`, ' +
+      '`with_like`. Never more than the whole limit.',
   });
 
 /** The costs of all endpoints, by path. */

@@ -12,7 +12,7 @@ import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/datase
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
-import { OPTIONAL_FIELDS } from '../snapshot/package-fields.js';
+import {} from '../snapshot/package-fields.js';
 import { optionalFields, type Snapshot } from '../snapshot/snapshot.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
@@ -34,9 +34,8 @@ export const exportOperation: Operation = {
   tag: 'Snapshot',
   summary: 'All packages by number, as a file',
   description:
-    'The CSV is itself a dataset: it has `package_no` if the loaded dataset had it, `name`, `version`, `url`, and ' +
-    `${OPTIONAL_FIELDS.map((field) => `\`${field}\``).join(', ')} if there are any. A response that cannot be completed is cut off. Few run at a time; beyond that, 503. ` +
-    `Costs a tenth of the rate limit.`,
+    'The CSV is itself a dataset. A response that cannot be completed is cut off. Few run at a time (503). ' +
+    'Costs a tenth of the rate limit.',
   params: exportParams,
   responses: {
     200: {

@@ -3,21 +3,19 @@ import type { Cost } from '../http/middleware/rate-limit.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
 import type { NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { matchParam, trimmedText } from './schemas.js';
-import { assertLongEnough, MAX_LENGTH, MIN_LENGTH } from './search.js';
-import { MAX_NAME_LENGTH, SIMILAR_COST } from './similar.js';
+import { matchParam } from './schemas.js';
+import { assertLongEnough, queryText } from './search.js';
+import { SIMILAR_COST, similarText } from './similar.js';
 
 /** The parameters that select names from a list of changes. */
 export const nameFilterShape = {
-  q: trimmedText(MIN_LENGTH, MAX_LENGTH).optional().meta({
+  q: queryText.optional().meta({
     description: 'Only names that `/search` finds for it.',
   }),
   match: matchParam,
-  like: trimmedText(1, MAX_NAME_LENGTH)
-    .optional()
-    .meta({
-      description: `Only names that \`/similar\` finds for it. Costs ${SIMILAR_COST} points; not with \`q\`.`,
-    }),
+  like: similarText.optional().meta({
+    description: `Only names that \`/similar\` finds for it. Costs ${SIMILAR_COST} points; not with \`q\`.`,
+  }),
 };
 
 /** The filter of a request; undefined if it has none. @throws {Problem} 400 if it has two. */

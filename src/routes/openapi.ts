@@ -15,7 +15,9 @@ export const OVERVIEW = `Lists all package names of a registry, and finds them b
 [\`/search?q=${QUERY}&limit=1\`](search?q=${QUERY}&limit=1) returns the best match:
 
 \`\`\`json
-${JSON.stringify({ query: QUERY, count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 0 }] }, null, 2)}
+{"query":"${QUERY}","count":1,"results":[
+  ${JSON.stringify({ ...PACKAGE_EXAMPLE, rank: 0 })}
+]}
 \`\`\`
 
 \`rank\` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it.
@@ -27,7 +29,7 @@ returns each match once, all from the snapshot in \`X-Snapshot\`.
 
 ## Limits
 
-Each client address has a budget of points: \`RateLimit: "reading";r=117;t=42\` means that 117 are left for 42 seconds. Most requests cost
+Each client address has a limit of points: \`RateLimit: "reading";r=117;t=42\` means that 117 are left for 42 seconds. Most requests cost
 one. Without enough points the response is 429, and \`Retry-After\` says when to try again.
 
 ## Errors

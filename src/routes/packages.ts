@@ -22,7 +22,7 @@ export const packageOperation: Operation = {
   tag: 'Search',
   summary: 'The package with this name',
   description:
-    'Names are equal by the rule of the registry (`name_rule` of `/stats`; without it, code point by code point). Clients normalise the paths of the names `.` and `..`: use `/lookup` for these.',
+    'Names are equal by `name_rule` of `/stats`; without it, exactly. Clients normalise the paths of `.` and `..`: use `/lookup` for these names.',
   params: queryParams.extend({ name }),
   responses: {
     200: {

@@ -44,7 +44,7 @@ export function limitParam(defaultLimit: number, max = MAX_LIMIT) {
     .meta({
       type: 'integer',
       minimum: 1,
-      description: `The maximum number of results; more than ${max} count as ${max}.`,
+      description: `The maximum number of results, up to ${max}.`,
     });
 }
 
@@ -73,7 +73,7 @@ export function sortParam(within: string) {
     .optional()
     .meta({
       default: 'name',
-      description: `The order within one ${within}: by name, or by weight, highest first, then by name. Without weights, both are equal.`,
+      description: `The order within one ${within}: by name, or by weight, highest first.`,
     });
 }
 

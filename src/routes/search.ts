@@ -28,22 +28,26 @@ import {
 export const MIN_LENGTH = 2;
 export const MAX_LENGTH = 100;
 
+/** A trimmed query. */
+export const queryText = trimmedText(MIN_LENGTH, MAX_LENGTH).meta({ id: 'Query' });
+
 export const searchParams = z.object({
-  q: trimmedText(MIN_LENGTH, MAX_LENGTH).meta({
+  q: queryText.meta({
     description: `Part of a name, ${MIN_LENGTH} to ${MAX_LENGTH} characters after trimming. Case is ignored.`,
     examples: ['redis'],
   }),
   limit: limitParam(250),
-  match: matchParam,
   sort: sortParam('rank'),
-  total: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .meta({ description: `Whether to count all matches, up to ${MAX_TOTAL}. Not with \`after\`.` }),
   snapshot: snapshotParam,
   after: z.string().optional().meta({
     description: 'The cursor in the `next` link of the previous page, for the same `q`, `match` and `sort`.',
   }),
+  // Behind the earlier ones: some generated clients pass parameters by position.
+  match: matchParam,
+  total: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .meta({ description: `Count all matches, up to ${MAX_TOTAL}. Not with \`after\`.` }),
 });
 
 const resultSchema = packageSchema.extend({ rank: z.int().min(0).max(2) }).meta({ id: 'SearchResult' });
@@ -52,9 +56,7 @@ export const searchOperation: Operation = {
   id: 'searchPackages',
   tag: 'Search',
   summary: 'Packages whose name contains the query',
-  description:
-    '`rank` is 0 if the name equals the query, 1 if it starts with it, 2 if it contains it. Results are ' +
-    'sorted by rank, then by weight if `sort` is `weight`, then in name order.',
+  description: 'Results are sorted by `rank`, then by weight if `sort` is `weight`, then in name order.',
   params: searchParams,
   responses: {
     200: {

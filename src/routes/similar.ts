@@ -24,8 +24,11 @@ export const MAX_NAME_LENGTH = 100;
 
 const MAX_RESULTS = 50;
 
+/** A trimmed name, or a part of one. */
+export const similarText = trimmedText(1, MAX_NAME_LENGTH).meta({ id: 'NameLike' });
+
 const similarParams = z.object({
-  name: trimmedText(1, MAX_NAME_LENGTH).meta({
+  name: similarText.meta({
     description: `A name, which need not exist, 1 to ${MAX_NAME_LENGTH} characters after trimming.`,
     examples: ['redis-redisaerch'],
   }),

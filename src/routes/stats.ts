@@ -40,8 +40,8 @@ export function statsOperation(slug: string): Operation {
             .optional()
             .meta({
               description:
-                'Which spellings are one name, and equal in searches: `lowercase` ignores case; `pypi` is PEP 503, ' +
-                'where a run of `-`, `_` and `.` is one `-`; to `crates`, `_` is `-`. Without it, names are exact.',
+                'How names are compared: by `lowercase`, case is ignored; by `crates`, `_` is also `-`; by `pypi` (PEP 503), so is a run ' +
+                'of `-`, `_` and `.`. Without it, names are exact.',
             }),
         }),
         example: {

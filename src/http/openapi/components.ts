@@ -11,21 +11,21 @@ export type ProblemMembers = Partial<Record<ProblemCode, { shape: z.ZodRawShape;
 const HEADERS = {
   [REQUEST_ID]:
     'Identifies the request in the logs. An id sent by the client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
-  'RateLimit-Policy': 'The rate limit and its name: `q` points in `w` seconds (IETF draft).',
+  'RateLimit-Policy': 'The rate limit and its name: `q` points in `w` seconds (IETF draft), if there is one.',
   RateLimit: '`r` points remain; the limit resets in `t` seconds. Most requests cost one point.',
   'Retry-After': 'Seconds until a retry may succeed.',
   'X-Snapshot': 'The id of the snapshot that served the response.',
   'X-Snapshot-Changes':
-    'How many packages differ from the previous snapshot: `added=123, removed=45, updated=6`. Absent if it was not compared with one.',
+    'How many packages differ from the previous snapshot, if it was compared: `added=123, removed=45, updated=6`.',
   'X-Results-Truncated': '`true` if more names match.',
   Link: 'Pages of the same snapshot, if they exist (RFC 8288): `next`, and for `/browse` also `first`, `prev` and `last`.',
-  'Content-Location': 'Where the package is by its listed name, if it was asked for by another spelling.',
+  'Content-Location': 'The package by its listed name, if that differs.',
   'Last-Modified': 'When the snapshot was taken.',
   'Content-Disposition': 'A file name with registry and snapshot.',
 };
 
 /** Parameters that are equal in all operations. */
-const SHARED_PARAMS = new Set(['secret', 'snapshot']);
+const SHARED_PARAMS = new Set(['secret', 'snapshot', 'match', 'like']);
 
 export type HeaderName = keyof typeof HEADERS;
 
@@ -82,24 +82,24 @@ export class OpenApiComponents {
   }
 
   /** Responses that report problems, by status. Several problems may share a status. */
-  problems(all: readonly ProblemCode[], limited: boolean): Json {
+  problems(all: readonly ProblemCode[]): Json {
     const statuses = new Set(all.map((code) => PROBLEMS[code].status));
     const described = Array.from(statuses, (status) => {
       const codes = all.filter((code) => PROBLEMS[code].status === status);
-      return [status, this.#problemResponse(status, codes, limited)];
+      return [status, this.#problemResponse(status, codes)];
     });
     return Object.fromEntries(described) as Json;
   }
 
-  #problemResponse(status: number, codes: readonly ProblemCode[], limited: boolean): Json {
-    const name = codes.map(pascalCase).join('Or') + (limited ? '' : 'Unlimited');
+  #problemResponse(status: number, codes: readonly ProblemCode[]): Json {
+    const name = codes.map(pascalCase).join('Or');
     const examples = codes.map((code) => {
       const value = { ...new Problem(code).body, ...this.members[code]?.example };
       return [code, this.#add('examples', code, { value })];
     });
     return this.#add('responses', name, {
       description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code].description}`).join('; '),
-      headers: this.headers(limited, [
+      headers: this.headers(true, [
         ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
         ...(codes.includes('unknown_package') ? (['X-Snapshot'] as const) : []),
       ]),
@@ -151,6 +151,8 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
         // Zod adds a maximum to every integer.
         if (zodSchema instanceof z.ZodNumber) delete part.maximum;
       }
+      // Keys of JSON are strings.
+      delete part.propertyNames;
       if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
     },
   });

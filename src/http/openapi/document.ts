@@ -122,6 +122,6 @@ function describe(
     summary,
     description,
     ...(params && { parameters: components.params(path, params) }),
-    responses: { ...components.problems(codes, limited), ...(Object.fromEntries(described) as Json) },
+    responses: { ...components.problems(codes), ...(Object.fromEntries(described) as Json) },
   };
 }

@@ -22,12 +22,12 @@ public final class Reader {
         List.of(
             snapshot.browsePackages(null, null, null),
             snapshot.browsePackages(3_000_000_000L, null, null),
-            search.searchPackages("alpha", null, null, null, null),
-            search.searchPackages("alpha", 2L, SortOrder.WEIGHT, null, null),
+            search.searchPackages("alpha", null, null, null, null, null, null),
+            search.searchPackages("alpha", 2L, SortOrder.WEIGHT, null, null, null, null),
             alpha,
             search.lookUpPackages(List.of("alpha", "none"), null),
             search.findSimilarPackages("alpah", null, null, null),
-            snapshot.listChanges(null, null, null, null),
+            snapshot.listChanges(null, null, null, null, null, null, null),
             service.getStats(),
             service.getHealth());
     System.out.println(JSON.getGson().toJson(pages));

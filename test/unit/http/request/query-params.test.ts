@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { memoizedParser, parseParams, parsePathParam } from '../../../../src/http/request/query-params.js';
 import { browseParams } from '../../../../src/routes/browse.js';
 import { rebuildParams } from '../../../../src/routes/start-rebuild.js';
-import { searchParams } from '../../../../src/routes/search.js';
+import { queryText, searchParams } from '../../../../src/routes/search.js';
 import { secretParams } from '../../../../src/http/auth/secret-auth.js';
 import { Problem } from '../../../../src/http/problems/problem.js';
 
@@ -22,10 +22,13 @@ function expectParsed(schema: Schema, results: Record<string, object>): void {
     expect(parseParams(schema, querystring), querystring).to.deep.equal(params);
 }
 
+/** Parameters of `/search` that are not given. */
+const DEFAULTS = { limit: 250, match: 'contains', total: 'false' };
+
 /** Expects that `/search` reads these queries from these percent-encoded texts. */
 function expectQueries(queries: Record<string, string>): void {
   for (const [text, q] of Object.entries(queries))
-    expectParsed(searchParams, { [`q=${text}`]: { q, limit: 250 } });
+    expectParsed(searchParams, { [`q=${text}`]: { ...DEFAULTS, q } });
 }
 
 const NOT_POSITIVE = 'must be a whole number from 1 in plain decimal digits';
@@ -84,8 +87,8 @@ describe('parseParams for /search', () => {
 
   it('has a default for limit, within the usual bounds', () => {
     expectParsed(searchParams, {
-      'q=lib': { q: 'lib', limit: 250 },
-      'q=lib&limit=9999': { q: 'lib', limit: 500 },
+      'q=lib': { ...DEFAULTS, q: 'lib' },
+      'q=lib&limit=9999': { ...DEFAULTS, q: 'lib', limit: 500 },
     });
     expectRefused(searchParams, 'q=lib&limit=0', `limit ${NOT_POSITIVE}`);
   });
@@ -156,7 +159,7 @@ describe('parseParams for bytes that are not UTF-8', () => {
     const q = '%EF%BF%BDab';
     for (const other of ['utm=100%', 'utm=%FF%FE', '%FF=1', '%', '%zz=%zz', 'utm=%EF%BF', '?q=%FF', '=%C3'])
       for (const querystring of [`q=${q}&${other}`, `${other.replace(/^\?/, 'x')}&q=${q}`])
-        expectParsed(searchParams, { [querystring]: { q: '\uFFFDab', limit: 250 } });
+        expectParsed(searchParams, { [querystring]: { ...DEFAULTS, q: '\uFFFDab' } });
   });
 
   it('accepts U+FFFD like any other character, even next to a % that encodes nothing', () => {
@@ -242,8 +245,7 @@ describe('parseParams for the secret endpoints', () => {
 
 describe('The pattern of q in the OpenAPI document', () => {
   it('matches exactly the values that the service accepts', () => {
-    const { properties } = z.toJSONSchema(searchParams, { io: 'input' });
-    const { pattern: source } = properties?.['q'] as { pattern: string };
+    const { pattern: source } = z.toJSONSchema(queryText, { io: 'input' }) as { pattern: string };
     const pattern = new RegExp(source, 'u');
     const spaces = [' ', '\t', '\n', '\u0085', '\u3000', '\u2009', '\ufeff', '\u200b', '\u001c'];
     const piece = fc.constantFrom(...spaces, 'a', 'é', '🚀', 'x'.repeat(48), '🚀'.repeat(49), '');
