@@ -6,8 +6,8 @@ import type { SkippedRows } from '../lists/bad-rows.js';
 
 /**
  * The absolute path of a file that is given relative to the caller's folder. npm runs commands in the project's folder,
- * and sets `INIT_CWD` to the caller's folder, which is the folder of the script if a script of another package runs the
- * command.
+ * and sets `INIT_CWD` to the caller's folder. If an npm script of another package starts the command, `INIT_CWD` belongs to
+ * that script, so it is ignored: paths are then relative to the current folder.
  */
 export function pathOf(file: string): string {
   const { INIT_CWD: calledIn = '.', npm_package_json: manifest = 'package.json' } = process.env;

@@ -16,7 +16,9 @@ export interface Hits {
   entries: string[];
   /** Number of exact names, which come first. */
   exact: number;
-  /** Number of all hits, if the search has `track_total_hits`; at least that if there are more. */
+  /**
+   * Number of all matches, if the search has `track_total_hits`. If more match than it counts to, this is a lower bound.
+   */
   total?: number | undefined;
 }
 
@@ -82,8 +84,9 @@ export function parseResponse(text: string, searches: number, index: string): Hi
 }
 
 /**
- * Replaces each entry by its number: base64 has no escapes. This makes parsing three times as fast; `JSON.parse` took
- * half of the service's time for an uncached search.
+ * Cuts out the entries before the text is parsed as JSON, and puts the number of each in its place. Base64 has no escapes,
+ * so the cut text is the entry. `JSON.parse` is three times as fast as with the entries: it took half of the service's
+ * time for an uncached search.
  */
 function cutOutEntries(text: string): { entries: string[]; rest: string } {
   const [start = '', ...parts] = text.split(BEFORE_ENTRY);

@@ -26,8 +26,9 @@ interface CheckOptions {
 }
 
 /**
- * Maximum number of repeated names, and of repeated numbers, beyond those that may be skipped. They are sorted by hash and not by
- * place, so that many must be known to report the first one of the list.
+ * Maximum number of different repeated hashes of names, and of repeated numbers, in addition to the rows that may be skipped. The first
+ * repeated row of the list is reported. Hashes and numbers are found in sorted order, not in the order of the list, so this row is only
+ * certain to be found if all of them are collected.
  */
 const MAX_REPEATED = 100_000;
 
@@ -48,7 +49,7 @@ export async function checkPackages(
   if (duplicates.size > 0) numbers.remove([...duplicates.values()]);
   const read = () => readKept(packages, { duplicates, weights, signal });
   let urlHost: string | undefined;
-  // With weights to the end: afterwards it is known which of them have a package.
+  // With weights, all packages are read, because joining them shows which weights have a package.
   for await (const [first] of read()) {
     if (first === undefined) continue;
     urlHost ??= new URL(first.url).host;
@@ -77,7 +78,7 @@ async function* readKept(
   }
 }
 
-/** What may repeat. */
+/** Hashes of names, and package numbers, that occur more than once. Different names may have the same hash. */
 interface Suspects {
   nameHashes: ReadonlySet<number>;
   numbers: ReadonlySet<number>;
@@ -95,7 +96,7 @@ async function findDuplicates(
 ): Promise<Map<number, number>> {
   const duplicates = new Map<number, number>();
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
-  /** Where they occur first; names by their canonical form. */
+  /** The first occurrence of each suspect name, by its canonical form; below, the place of each suspect number. */
   const firstOfName = new Map<string, { place: string; name: string }>();
   const placeOfNumber = new Map<number, string>();
   let index = -1;

@@ -17,7 +17,7 @@ const DEFAULT_VERSION = 'latest';
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** In a CSV, a stray quote makes a value of all lines up to the next one. */
+/** In a CSV, a stray quote joins all lines up to the next quote into one value, so a line break shows that a quote is stray. */
 const HAS_LINE_BREAK = /[\n\r]/;
 
 /** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
@@ -40,7 +40,7 @@ export class PackageCheck {
   /** The optional fields that some package has. */
   readonly optionalFields = new Set<OptionalField>();
 
-  /** The template, and its places for names. */
+  /** The URL template, split into its literal parts and its placeholders (`{name}` or `{+name}`). */
   readonly #template: readonly string[] | undefined;
 
   /** @param urlTemplate `https://…/{name}`, for packages without a URL. */
@@ -53,7 +53,7 @@ export class PackageCheck {
     return this.#isNumbered === true;
   }
 
-  /** @returns the package, or why it cannot be used. It counts as a position anyway. */
+  /** @returns the package, or the reason why it cannot be used. Every item has a position, even if it cannot be used. */
   read(item: Item): PackageEntry | string {
     this.#position++;
     if ('reason' in item) return item.reason;
@@ -100,7 +100,7 @@ export class PackageCheck {
     return given;
   }
 
-  /** The template is the address of a page: with an encoded name, it stays one. */
+  /** The URL made from the template. It is not parsed: the template is a valid URL, and an encoded name keeps it valid. */
   #fromTemplate(name: string): string {
     if (this.#template === undefined) {
       throw new BadRowError('url is empty, and PACKAGE_URL_TEMPLATE is not set');
@@ -176,7 +176,7 @@ export function textOf(value: unknown, column: string): string {
   return value;
 }
 
-/** JSON, to a depth of one: any depth could exceed the stack. */
+/** A value as JSON. Objects and arrays within it are abbreviated, because writing deep nesting could overflow the stack. */
 function describe(value: unknown): string {
   const member = (key: string, one: unknown) =>
     key !== '' && typeof one === 'object' && one !== null ? '…' : one;
@@ -188,14 +188,17 @@ function assertOneLine(text: string, column: string): void {
   throw new BadRowError(`${column} has a line break: there may be a stray quote in this line`);
 }
 
-/** A code unit has three bytes at most. */
+/** A UTF-16 code unit has at most three bytes in UTF-8, so the bytes of short texts need not be counted. */
 function assertLength(text: string, column: string, bytes: number): void {
   if (text.length * 3 > bytes && Buffer.byteLength(text) > bytes) {
     throw new BadRowError(`${column} is longer than ${bytes} bytes`);
   }
 }
 
-/** A number from `min` in digits without leading zeros, if it is exact. */
+/**
+ * A whole number that is written in digits without leading zeros.
+ * @throws {BadRowError} if it is below `min`, or too large for a number to be exact.
+ */
 function wholeNumber(text: string, column: string, min: number): number {
   const value = Number(text);
   if (/^(0|[1-9]\d*)$/.test(text) && Number.isSafeInteger(value) && value >= min) return value;

@@ -17,9 +17,9 @@ export interface Connections {
   reader: Client;
   /** Has the rights to rebuild. */
   client: Client;
-  /** With the same rights, for searching the new index. */
+  /** Also has the rights to rebuild. Searches the new index. */
   pool: SearchPool;
-  /** With the same rights and a longer timeout, for reading whole snapshots. */
+  /** Also has the rights to rebuild, and a longer timeout than `pool`. Reads whole snapshots. */
   exportPool: SearchPool;
   /** Undefined if it is not configured. */
   redis: Redis | undefined;

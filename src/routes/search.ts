@@ -137,7 +137,7 @@ export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   };
 }
 
-/** The parameters, and the entry that the cursor stands for. */
+/** The parameters. If `after` is given, `cursor` is its text, and `after` is the decoded cursor: the end of the previous page. */
 type SearchQuery = Omit<z.output<typeof searchParams>, 'after'> & {
   cursor?: string;
   after?: Cursor;
@@ -149,7 +149,7 @@ function totalMembers({ total }: SearchResults): string {
   return `"total":${Math.min(total, MAX_TOTAL)},"total_is_exact":${total <= MAX_TOTAL},`;
 }
 
-/** Binds cursors to the query and to how names match it. A query does not begin with a space. */
+/** The text that a cursor is bound to: the query and `match`. It is unambiguous, because no query begins with a space. */
 function cursorKey({ q, match }: Pick<SearchQuery, 'q' | 'match'>): string {
   return match === 'contains' ? q : ` ${match} ${q}`;
 }

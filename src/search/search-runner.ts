@@ -17,7 +17,7 @@ interface LoggedSearch {
   like?: string;
 }
 
-/** A search that takes longer than this is logged, in milliseconds: most take less than a hundredth of it. */
+/** Duration, in milliseconds, above which a search is logged as slow. Most searches take less than a hundredth of this time. */
 const SLOW_MS = 500;
 
 /** Pause between two warnings of too many open files, in milliseconds. */

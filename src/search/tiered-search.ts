@@ -14,7 +14,7 @@ export interface SearchResults {
   count: number;
   /** Whether more names match than were requested. */
   truncated: boolean;
-  /** Number of all matches, if it was requested: any number above `MAX_TOTAL` stands for more. */
+  /** Number of all matches, if it was requested. Above `MAX_TOTAL`, it is a lower bound. */
   total?: number;
 }
 
@@ -37,9 +37,10 @@ export interface TieredQuery {
 }
 
 /**
- * Searches one index. A first page requests all tiers that `match` needs together, unless names that start with the query are
- * likely to fill it. A later page begins with the tier of its cursor. If names that contain the query elsewhere match, were not
- * requested, and the others do not fill the page, they are requested, too.
+ * Searches one index. For a first page, all tiers that `match` needs are requested together; only the last tier (names that contain
+ * the query elsewhere) is left out if matches are not counted, and names that start with the query are likely to fill the page. A
+ * later page begins with the tier of its cursor. If the last tier was not requested, and the others do not fill the page, a second
+ * request gets it.
  * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
  */
 export async function searchTierByTier(
@@ -96,7 +97,10 @@ function combine(startsWith: readonly Hits[], elsewhere: Hits | undefined, limit
   return { groups, count: Math.min(found, limit), truncated: found > limit };
 }
 
-/** The cursor after the last entry of results that have one, in the order in which they were requested. */
+/**
+ * The cursor of the page after these results, which must not be empty.
+ * @param byWeight whether the results were requested by weight.
+ */
 export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor {
   const { entries, member } = groups.findLast((group) => group.entries.length > 0) as EntryGroup;
   const { name, weight } = decodeEntry(entries.at(-1) as string);

@@ -8,27 +8,28 @@ const SEPARATORS: Partial<Record<NameRule, RegExp>> = { pypi: /[-_.]+/g, crates:
 
 const IS_ASCII = /^\p{ASCII}*$/u;
 
-/** What unifies the separators in the analysis of an index, on both sides of a comparison. Undefined if the rule knows none. */
+/** The character filter that unifies separators when an index analyzes names and queries. Undefined if the rule knows no separators. */
 export function charFilterOf(rule: NameRule) {
   const pattern = SEPARATORS[rule]?.source;
   return pattern === undefined ? undefined : { type: 'pattern_replace' as const, pattern, replacement: '-' };
 }
 
-/** A name, or a part of one, with the separators that searches compare. Its case is left to the index. */
+/** A name, or a part of one, whose separators are unified, as searches compare them. Case is not changed: the index ignores it. */
 export function unifySeparators(rule: NameRule, text: string): string {
   const pattern = SEPARATORS[rule];
   return pattern === undefined ? text : text.replace(pattern, '-');
 }
 
 /**
- * The form of a name that all its spellings share: names with one canonical form are one package. The twin of the index's analysis,
- * except for letters that Unicode has added since the release of Elasticsearch's Java.
+ * The form of a name that all its spellings share: names with the same canonical form are one package. With `exact`, this is the name
+ * itself, although searches ignore case. With the other rules, it is what the analysis of the index makes of the name, except for
+ * letters that Unicode has added since the release of Elasticsearch's Java.
  */
 export function canonicalName(rule: NameRule, name: string): string {
   return rule === 'exact' ? name : lowerCase(unifySeparators(rule, name));
 }
 
-/** Lower case by code point, like Lucene: without context, so that a final sigma is any other, and `İ` is `i`. */
+/** Lower case of each code point by itself, as in Lucene: a final sigma becomes the same letter as any other, and `İ` becomes `i`. */
 export function lowerCase(text: string): string {
   return IS_ASCII.test(text) ? text.toLowerCase() : Array.from(text, lowerCaseOf).join('');
 }
@@ -38,7 +39,7 @@ function lowerCaseOf(codePoint: string): string {
   return first;
 }
 
-/** The parts of a text that are one character (code point) each where names are compared: a run of separators may be one. */
+/** The parts of a text that count as one character each when names are compared: a code point, or a run of separators. */
 export function comparedCharacters(rule: NameRule, text: string): string[] {
   const pattern = SEPARATORS[rule];
   return pattern === undefined

@@ -13,8 +13,8 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link that shows the
- * maximum of one request, or beyond that a button.
+ * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link that shows up to
+ * the maximum of one request; if that many are already shown, a button that loads more.
  * @param path of the request that returned the first matches.
  * @param rule by which the query matches them.
  */
@@ -48,7 +48,7 @@ export function renderMatches(
   return [...groups, ...(more && isFull ? [moreButton()] : []), links];
 }
 
-/** A link to the feed of new packages with certain names; none if the service has no feed, to which the page then has no link. */
+/** A link to the feed of new packages with certain names. Empty if the page has no `alternate` link: the service has no feeds. */
 function feedLink(names: { q: string } | { like: string }, text: string): HTMLElement[] {
   if (document.querySelector('link[rel="alternate"]') === null) return [];
   const href = `changes.atom?${new URLSearchParams(names).toString()}`;

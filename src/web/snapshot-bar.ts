@@ -135,7 +135,7 @@ export class SnapshotBar {
   }
 }
 
-/** A 503 has the same shape. Any other response, such as a proxy's, means that the service is unreachable. */
+/** The body of `/health`, which has the same members with status 200 and 503. Any other response, such as a proxy's, is `UNREACHABLE`. */
 async function askHealth(): Promise<Health> {
   try {
     const body = await withDeadline<unknown>(CHECK_MS, undefined, async (signal) => {

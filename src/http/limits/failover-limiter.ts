@@ -36,7 +36,7 @@ export interface RateLimiterDeps {
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
-  /** Local windows begin empty: Redis may still count earlier commands. */
+  /** Windows that count while Redis is unavailable. They begin empty, as Redis may still count commands that timed out. */
   readonly #local: LocalWindows;
   readonly #shared: RedisWindows | undefined;
   /** Clients without points, until their windows end. */
@@ -71,7 +71,7 @@ export class FailoverLimiter {
     const now = performance.now();
     let state: RateLimitState | undefined;
     if (shared !== undefined && now >= this.#localUntil) {
-      // While Redis is down, only one check waits for it, until a command succeeds.
+      // After a failure, one check at a time tries Redis. Others are counted locally until a command succeeds.
       if (this.#localUntil > 0) this.#localUntil = now + RETRY_PAUSE_MS;
       try {
         state = await shared.take(client, points);

@@ -18,7 +18,7 @@ export class LocalWindows {
     });
   }
 
-  /** Adds points of a client if they fit. 0 points fit if any are left. */
+  /** Adds points of a client if they fit into the limit. A check of 0 points passes if the client has points left. */
   async take(client: string, points: number): Promise<RateLimitState> {
     this.#clients.set(client, true);
     try {

@@ -6,9 +6,10 @@ import type { RateLimitPolicy, RateLimitState } from './windows.js';
 export const REDIS_TIMEOUT_MS = 50;
 
 /**
- * For each key, adds points as many times as they fit, at most `count` times. 0 points fit if any are left. A counter
- * that is missing, not a number or without a time to live gets a new window. Returns for each key how often the points
- * fitted, the points used before, and the milliseconds left.
+ * Executes the equal checks of each key: adds the points of a check as many times as they fit into the limit, at most
+ * `count` times. A check of 0 points passes if the client has points left. A counter that is missing, not a number or
+ * without a time to live gets a new window. Returns for each key the number of checks that passed, the points used
+ * before, and the milliseconds until the window ends.
  */
 const TAKE_POINTS = `
 local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -51,8 +52,8 @@ export class RedisWindows {
   ) {}
 
   /**
-   * Adds points of a client if they fit. 0 points fit if any are left. One command per check would take two thirds of
-   * the processor time of a cached response.
+   * Adds points of a client if they fit into the limit. A check of 0 points passes if the client has points left. Checks
+   * share commands: a command for each check would take two thirds as much processor time as a cached response.
    * @throws {RedisTimeoutError}
    * @throws {Error} of Redis, or of ioredis if there is no connection.
    */
@@ -69,7 +70,8 @@ export class RedisWindows {
 
   #newBatch() {
     const checks = new Map<string, EqualChecks>();
-    // Checks without points come last: a correct secret must not pass because it is executed before wrong ones.
+    // Checks of 0 points (correct secrets) come last: a correct secret must not pass only because its check precedes the
+    // checks of wrong secrets that arrived at the same time.
     const inOrder = () => [...checks.values()].sort((one, other) => other.points - one.points);
     // Two iterations: the first one often reads only a few of the requests that are arriving.
     const collected = nextIteration().then(() => nextIteration());
@@ -85,7 +87,8 @@ export class RedisWindows {
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<never>((_resolve, reject) => {
       const expire = () => reject(new RedisTimeoutError('Redis did not respond in time'));
-      // First reads arrived data: this process may have been suspended or too busy to read a response in time.
+      // Data that has arrived is read before the timeout expires: the response may have been in time, but this process
+      // was suspended or too busy to read it.
       timer = setTimeout(() => setImmediate(expire), this.timeoutMs);
     });
     const replies = (await Promise.race([command, timeout]).finally(() => clearTimeout(timer))) as number[];

@@ -4,8 +4,8 @@ import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limite
 import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 
 /**
- * Points of a request: a number, or what its query makes of it: one for every `perNames` names, rounded up; or one,
- * and `withLike` if it has the parameter `like`.
+ * Points of a request: a number, or the result of `of` for its query string. With `perNames`: one point for every `perNames`
+ * names, rounded up. With `withLike`: that many points if the parameter `like` is given, otherwise one.
  */
 export type Cost = number | { perNames?: number; withLike?: number; of: (querystring: string) => number };
 
@@ -22,7 +22,7 @@ export class RateLimit {
 
   /**
    * Counts a request. A request with a valid bypass token is free.
-   * @param cost is reduced to the whole limit.
+   * @param cost of the request. A cost above the whole limit is reduced to the limit.
    * @throws {Problem} 429 if the points of the request do not fit into the client's limit; then they are not counted.
    */
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {

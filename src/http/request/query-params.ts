@@ -5,7 +5,7 @@ import { Problem } from '../problems/problem.js';
 const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-/** Maximum number of parameters, more than any endpoint accepts: the largest number is 100 names. */
+/** Maximum number of parameters. No endpoint accepts as many: `/lookup` accepts most, with 100 names. */
 const MAX_PARAMETERS = 128;
 
 /** Percent-encoded ASCII. */
@@ -19,7 +19,7 @@ function nameOf(pair: string): string {
   return name.replace(ASCII_ESCAPE, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }
 
-/** Decodes percent-encoded UTF-8. A `%` that encodes nothing is literal. @returns undefined for other bytes. */
+/** Decodes percent-encoded UTF-8. A `%` without two hex digits is literal. @returns undefined if the bytes are not UTF-8. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replace(/%(?![\da-f]{2})/gi, '%25'));

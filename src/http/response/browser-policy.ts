@@ -87,12 +87,12 @@ const PREFLIGHT: ResponseHeaders = {
 };
 
 /**
- * Responds to preflight requests: scripts of any origin may send any header, such as those that tracers add to every
- * request. No header gives a page additional rights: without credentials, there are no cookies.
+ * Responds to preflight requests. Scripts of any origin may send any header, such as those that tracers add to every
+ * request. This is safe: no header gives a page additional rights, and browsers send no cookies without credentials.
  * @returns undefined for other requests.
  */
 export function preflight(ctx: Context): HttpResponse | undefined {
-  // Caches keep errors of unknown paths and preflight responses apart by origin.
+  // Makes caches store preflight responses, and errors of unknown paths, separately for each origin.
   ctx.state.headerFields.push('Vary', 'Origin');
   if (ctx.method !== 'OPTIONS' || !ctx.get('Access-Control-Request-Method')) return undefined;
   const wanted = ctx.get('Access-Control-Request-Headers');

@@ -18,7 +18,7 @@ export interface JsonMember {
 /** The kinds of objects and arrays, by their paths. */
 export type Containers = Map<string, 'array' | 'object'>;
 
-/** JSON is a tenth of its size in gzip. */
+/** Headers of a request for JSON. Compressed with gzip, a list is a tenth of its size. */
 export const JSON_HEADERS = { Accept: 'application/json', 'Accept-Encoding': 'gzip' };
 
 /** Maximum nesting: the time of the parser grows with its square. */
@@ -43,7 +43,7 @@ export async function* readJson(
   if (beginning.startsWith('<')) throw new DatasetError('expected JSON, but this is an HTML or XML page');
   const parser = new JSONParser({ paths: paths.map((path) => `$.${path}`), keepStack: false });
   let found: JsonMember[] = [];
-  /** What has the last value, and its path. */
+  /** The object or array that has the last value; `parent` is its path. */
   let container: unknown;
   let parent = '';
   parser.onValue = ({ value, key, stack }) => {
@@ -91,14 +91,14 @@ export async function* readJson(
   if (containers.get('') === undefined) throw new DatasetError('expected a JSON object or array');
 }
 
-/** Finds out what the containers of values are: the parser does not tell those that are empty. */
+/** Records whether each container of values is an array or an object. The parser does not report empty containers. */
 class ContainerWatcher {
   /** Position of the last token, in bytes, and of the last one that is not within a value. */
   offset = 0;
   shallowOffset = 0;
   readonly #parents: ReadonlySet<string>;
   readonly #maxDepth: number;
-  /** The last text at each depth: the name of the member whose value begins. */
+  /** The last string at each depth. When a value begins, this is the name of its member. */
   readonly #names: unknown[] = [];
   #depth = 0;
 

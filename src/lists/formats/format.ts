@@ -18,7 +18,7 @@ export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   isLossy?: boolean;
 }
 
-/** An item in the place of a package that is not a package. */
+/** An item of the list that is not a package, although a package is expected in its place. */
 export interface BadItem {
   at: Place;
   reason: string;

@@ -1,4 +1,4 @@
-/** Of a version: a number, or a word, which is lower than any number. */
+/** A part of a version: a number or a word. A word sorts before any number. */
 type Part = bigint | string;
 
 /**
@@ -19,7 +19,10 @@ function debianParts(version: string): Part[][] {
   return [version.slice(0, Math.max(colon, 0)), rest.slice(0, hyphen), rest.slice(hyphen + 1)].map(rankRuns);
 }
 
-/** The rank of each character up to a digit, 0 for the end of this text, the number after it or 0, and so on. */
+/**
+ * Splits a text into runs of other characters and runs of digits, in turns. A run of other characters becomes the rank of each
+ * character, then 0 for its end. A run of digits becomes its number; without digits, it is 0.
+ */
 function rankRuns(text: string): Part[] {
   return [...text.matchAll(/(\D*)(\d*)/g)].flatMap(([, characters = '', digits = '']) => [
     ...Array.from(characters, rankOf),
@@ -47,7 +50,7 @@ export function compareGemVersions(a: string, b: string): number {
   return compareParts(gemParts(a), gemParts(b));
 }
 
-/** Numbers and words, without the zeros that end the numbers before the first word, or the version: they make no difference. */
+/** The numbers and words of a version, without zeros before the first word and at the end: these zeros make no difference. */
 function gemParts(version: string): Part[] {
   const parts = (version.match(/\d+|[a-z]+/gi) ?? []).map((part) => (/^\d/.test(part) ? BigInt(part) : part));
   const firstWord = parts.findIndex((part) => typeof part === 'string');

@@ -9,7 +9,7 @@ import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildOptions } from '../pipeline.js';
 import type { SeenDataset } from '../../lists/download.js';
 
-/** `npm run rebuild`, bundled into one file by `scripts/build.sh`, which starts twice as fast. */
+/** The program of `npm run rebuild`. `scripts/build.sh` bundles it into one file, because one file starts twice as fast as many. */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 
 /** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
