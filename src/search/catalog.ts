@@ -25,6 +25,9 @@ const SIMILAR_CONCURRENCY = 1;
 /** Maximum number of additions of one snapshot that are read at a time. */
 const MAX_CANDIDATES = 1000;
 
+/** Maximum number of such reads of one request: a snapshot may have added many packages that were removed later. */
+const MAX_FURTHER_READS = 10;
+
 /** The groups of entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
 
@@ -102,7 +105,8 @@ export class Catalog {
 
   /**
    * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by descending
-   * number. Omits packages that were removed later, and packages whose changes were deleted.
+   * number. Omits packages that were removed later, and packages whose changes were deleted. Ends after 10,000 additions
+   * beyond the first ones of each snapshot.
    * @param filter of which names; all without it.
    * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
@@ -114,10 +118,12 @@ export class Catalog {
   ): Promise<Addition[]> {
     const found = new Map<string, Addition>();
     const only = filterBy(snapshot.meta.name_rule, filter);
+    let furtherReads = 0;
     // The chain begins at the last snapshot, whose additions are unknown.
     for (const id of this.#chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
       let below: number | undefined;
       do {
+        if (below !== undefined && ++furtherReads > MAX_FURTHER_READS) return [...found.values()];
         // Most additions still exist. If many do not, larger pages find the rest sooner.
         const size = below === undefined ? limit : MAX_CANDIDATES;
         const records = await this.#newestRecords(id, { size, below, filter: only }, requestId);
