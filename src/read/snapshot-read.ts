@@ -60,7 +60,9 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   query: Query,
   source: Source,
 ): HttpResponse | Promise<HttpResponse> {
-  const request = read.key(query, source);
+  // Earlier releases compare exactly, whatever the rule of a snapshot: their responses have other tags.
+  const { name_rule: rule } = source.meta;
+  const request = `${rule === 'exact' ? '' : `${rule} `}${read.key(query, source)}`;
   const key = `${source.index} ${request}`;
   const cached = cache.get(key);
   const condition = req.headers['if-none-match'];

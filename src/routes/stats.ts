@@ -71,7 +71,7 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
     const { total, source, taken_at, has_weights, name_rule } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
-    const etag = etagOf(index, `stats ${note}`);
+    const etag = etagOf(index, `stats ${name_rule === 'exact' ? '' : `${name_rule} `}${note}`);
     const headers = {
       'Cache-Control': 'no-cache',
       ETag: etag,
