@@ -94,7 +94,8 @@ function feedOf(
   const address = addressOf(filter);
   const feed = new Feed({
     id: uuidUrn(filter === undefined ? slug : `${slug} ${address}`),
-    title: legalXml(`New packages of ${source}${describe(filter)}`),
+    // The library takes `&amp;` for an escaped ampersand.
+    title: legalXml(`New packages of ${source}${describe(filter)}`).replaceAll('&amp;', '&amp;amp;'),
     author: { name: source },
     updated: dateOf(newest),
     generator: 'package-registry-search',
@@ -135,7 +136,7 @@ function legalXml(text: string): string {
 
 /** Titles of the feed are HTML. */
 function escapeHtml(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;');
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
 /** A name-based UUID of version 8 (RFC 9562): the first bits of a SHA-256. */

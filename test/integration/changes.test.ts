@@ -315,7 +315,7 @@ describe('/changes.atom', function () {
     await suite.publish([...packages, ...one]);
     const before = await feed();
     // The parser does not decode the HTML of titles.
-    const decoded = (title = '') => title.replace(/&lt;/g, '<').replace(/&amp;/g, '&');
+    const decoded = (title = '') => title.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&amp;/g, '&');
     expect(before.items.map(({ title }) => decoded(title))).to.deep.equal(
       one.map(({ name, version }) => `${name.replace(/[\u0001\uFFFE]/g, '\uFFFD')} ${version}`).reverse(),
     );
