@@ -1,7 +1,7 @@
 import { IndexClosedError, IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Snapshot } from './snapshot.js';
 import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
-import { isChangesOf, snapshotIdOf } from './index-names.js';
+import { builtAt, isChangesOf, snapshotIdOf } from './index-names.js';
 
 /** Time until missing changes are requested again, in milliseconds: an operator may restore or open their index. */
 const MISSING_MS = 60_000;
@@ -97,9 +97,10 @@ export class Chains {
     const { ancestors = [] } = snapshot.meta.lineage ?? {};
     if (this.idsOf(snapshot).includes(since)) return 'not_filterable';
     if (ancestors.includes(since)) return 'changes_deleted';
-    // Ids sort by time. A chain that is not full still contains all ancestors.
+    // Ids begin with a time in seconds. A chain that is not full still contains all ancestors.
     const isFull = ancestors.length === this.snapshots.changesRetention;
-    return isFull && since < (ancestors.at(-1) ?? '') ? 'expired' : 'not_in_chain';
+    const oldest = builtAt(ancestors.at(-1) ?? '') ?? '';
+    return isFull && (builtAt(since) ?? '') <= oldest ? 'expired' : 'not_in_chain';
   }
 
   /** @returns undefined if `since` is not in the chain. */
