@@ -10,10 +10,12 @@ import { SIMILAR_COST, similarText } from './similar.js';
 /** The parameters that select names from a list of changes. */
 export const nameFilterShape = {
   q: queryText.optional().meta({
+    component: 'filter',
     description: 'Only names that `/search` finds for it.',
   }),
   match: matchParam,
   like: similarText.optional().meta({
+    component: 'like',
     description: `Only names that \`/similar\` finds for it. Costs ${SIMILAR_COST} points; not with \`q\`.`,
   }),
 };

@@ -53,6 +53,7 @@ export const snapshotId = z.string().regex(SNAPSHOT_ID, 'must be an id from the 
 
 /** The query parameter `snapshot`. */
 export const snapshotParam = snapshotId.optional().meta({
+  component: 'snapshot',
   description: 'The id (`X-Snapshot`) of the current or previous snapshot. Default: the current one.',
 });
 
@@ -77,12 +78,21 @@ export function sortParam(within: string) {
     });
 }
 
+/** A query parameter that is `false` by default. */
+export const flagParam = z
+  .enum(['true', 'false'], 'must be true or false')
+  .meta({ id: 'Flag' })
+  .default('false');
+
 /** The query parameter `match`. */
 export const matchParam = z
   .enum(MATCHES, `must be ${MATCHES.join(', ').replace(/,(?= \w+$)/, ' or')}`)
   .meta({ id: 'Match' })
   .default('contains')
-  .meta({ description: 'Whether names contain `q`, start with it (`prefix`), or equal it (`exact`).' });
+  .meta({
+    component: 'match',
+    description: 'Whether names contain `q`, start with it (`prefix`), or equal it (`exact`).',
+  });
 
 /** Problems of every endpoint that reads a snapshot. */
 export const READ_PROBLEMS = [

@@ -13,6 +13,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { unifySeparators } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import {
+  flagParam,
   limitParam,
   matchParam,
   MAX_LIMIT,
@@ -44,10 +45,7 @@ export const searchParams = z.object({
   }),
   // Behind the earlier ones: some generated clients pass parameters by position.
   match: matchParam,
-  total: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .meta({ description: `Count all matches, up to ${MAX_TOTAL}. Not with \`after\`.` }),
+  total: flagParam.meta({ description: `Count all matches, up to ${MAX_TOTAL}. Not with \`after\`.` }),
 });
 
 const resultSchema = packageSchema.extend({ rank: z.int().min(0).max(2) }).meta({ id: 'SearchResult' });

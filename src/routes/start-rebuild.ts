@@ -9,12 +9,10 @@ import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-er
 import type { RebuildService, StartResponse } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
+import { flagParam } from './schemas.js';
 
 export const rebuildParams = secretParams.extend({
-  force: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .meta({ description: 'Accepts a snapshot that is much smaller than the current one.' }),
+  force: flagParam.meta({ description: 'Accepts a snapshot that is much smaller than the current one.' }),
 });
 
 const progressMembers = {

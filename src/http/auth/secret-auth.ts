@@ -11,6 +11,7 @@ import { trimWhiteSpace } from '../../util/unicode.js';
 /** The query parameters of every endpoint that has a secret. */
 export const secretParams = z.object({
   secret: z.string().optional().meta({
+    component: 'secret',
     format: 'password',
     description:
       'The secret; 403 if it is wrong or missing. Better sent as `Authorization: Bearer`: logs of proxies contain URLs.',

@@ -10,7 +10,7 @@ export type ProblemMembers = Partial<Record<ProblemCode, { shape: z.ZodRawShape;
 /** All headers that the document describes. */
 const HEADERS = {
   [REQUEST_ID]:
-    'Identifies the request in the logs. An id sent by the client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
+    'Identifies the request in logs. The id of a client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
   'RateLimit-Policy': 'The rate limit and its name: `q` points in `w` seconds (IETF draft), if there is one.',
   RateLimit: '`r` points remain; the limit resets in `t` seconds. Most requests cost one point.',
   'Retry-After': 'Seconds until a retry may succeed.',
@@ -23,9 +23,6 @@ const HEADERS = {
   'Last-Modified': 'When the snapshot was taken.',
   'Content-Disposition': 'A file name with registry and snapshot.',
 };
-
-/** Parameters that are equal in all operations. */
-const SHARED_PARAMS = new Set(['secret', 'snapshot', 'match', 'like']);
 
 export type HeaderName = keyof typeof HEADERS;
 
@@ -56,17 +53,17 @@ export class OpenApiComponents {
     return (properties as { schema: Json }).schema;
   }
 
-  /** Path and query parameters. */
+  /** Path and query parameters. A schema with a `component` (`meta`) is that of a parameter which several operations share. */
   params(path: string, params: z.ZodObject): Json[] {
     const { properties, required = [] } = this.schema(params, 'input') as {
       properties: Record<string, Json>;
       required?: string[];
     };
-    return Object.entries(properties).map(([name, { description, ...schema }]) => {
+    return Object.entries(properties).map(([name, { description, component: shared, ...schema }]) => {
       const where = path.includes(`{${name}}`) ? 'path' : 'query';
       const isRequired = required.includes(name) && { required: true };
       const param = { name, in: where, ...isRequired, description, schema };
-      return SHARED_PARAMS.has(name) ? this.#add('parameters', name, param) : param;
+      return typeof shared === 'string' ? this.#add('parameters', shared, param) : param;
     });
   }
 
