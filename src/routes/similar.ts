@@ -20,7 +20,7 @@ import {
 export const SIMILAR_COST = 3;
 
 /** Maximum length of a trimmed name, in code points. */
-export const MAX_NAME_LENGTH = 100;
+const MAX_NAME_LENGTH = 100;
 
 const MAX_RESULTS = 50;
 

@@ -9,8 +9,7 @@ export type ProblemMembers = Partial<Record<ProblemCode, { shape: z.ZodRawShape;
 
 /** All headers that the document describes. */
 const HEADERS = {
-  [REQUEST_ID]:
-    'Identifies the request in logs. The id of a client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
+  [REQUEST_ID]: 'Identifies the request in logs. The id of a client (1 to 64 of `A-Za-z0-9_.:-`) is kept.',
   'RateLimit-Policy': 'The rate limit and its name: `q` points in `w` seconds (IETF draft), if there is one.',
   RateLimit: '`r` points remain; the limit resets in `t` seconds. Most requests cost one point.',
   'Retry-After': 'Seconds until a retry may succeed.',
