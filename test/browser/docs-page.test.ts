@@ -65,7 +65,7 @@ describe('The API documentation page', function () {
     const shown = await page.locator('pre').first().textContent();
     await first.click();
     const path = page.url().slice(suite.service.url.length);
-    expect(shown).to.include(`"query": "${new URLSearchParams(path.split('?')[1]).get('q')}"`);
+    expect(shown).to.include(`"query":"${new URLSearchParams(path.split('?')[1]).get('q')}"`);
     expect(await suite.service.get(path)).to.include({ status: 200 });
   });
 
