@@ -1,6 +1,6 @@
 import { codePoints } from '../util/unicode.js';
 
-/** Separators, which people confuse or forget. Neither this file nor mappings/packages.json compares them. */
+/** Separators, which people confuse or forget. Distances ignore them, as `fold` in mappings/names.json does. */
 const SEPARATORS = /[-_. ]/g;
 
 /**

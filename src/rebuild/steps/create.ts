@@ -8,7 +8,7 @@ import { retry, type RetryOptions } from '../retry.js';
 import { charFilterOf, type NameRule } from '../../util/name-rule.js';
 import { PROJECT_FOLDER } from '../../util/project-folder.js';
 
-/** The content of an index: the names of the files in `mappings/`. */
+/** The content of an index, each with a file in `mappings/`. */
 type Content = 'packages' | 'changes';
 
 interface NewIndex {
@@ -19,15 +19,18 @@ interface NewIndex {
   nameRule?: NameRule;
 }
 
-/** The part of the settings that the rule for names changes. */
-interface Analysis {
-  char_filter?: Record<string, object>;
-  normalizer: Record<string, { char_filter: string[] }>;
-  analyzer?: Record<string, { char_filter: string[] }>;
+/** `mappings/names.json`: how the indices of both contents store and compare names. */
+interface Names {
+  analysis: estypes.IndicesIndexSettingsAnalysis & {
+    char_filter: Record<string, object>;
+    normalizer: Record<string, { char_filter: string[] }>;
+    analyzer: Record<string, { char_filter: string[] }>;
+  };
+  name: estypes.MappingProperty;
 }
 
 /**
- * Creates an index from the file in `mappings/` and the fields of packages, without replicas and refresh during the load.
+ * Creates an index from the files in `mappings/` and the fields of packages, without replicas and refresh during the load.
  * Warns if an index template adds a lifecycle policy, which may delete the index while it is served. The setting cannot be overridden,
  * because not every Elasticsearch knows it.
  * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
@@ -39,18 +42,16 @@ export async function createIndex(
   { index, shards, meta, nameRule = meta?.name_rule ?? 'exact' }: NewIndex,
   options: RetryOptions,
 ): Promise<void> {
-  const file = new URL(`mappings/${content}.json`, PROJECT_FOLDER);
-  const { settings, mappings } = JSON.parse(await readFile(file, 'utf8')) as {
-    settings: estypes.IndicesIndexSettings & { analysis: Analysis };
-    mappings: estypes.MappingTypeMapping;
-  };
-  addNameRule(settings.analysis, nameRule);
+  const { settings, mappings } =
+    await readMappings<Required<Pick<estypes.IndicesCreateRequest, 'settings' | 'mappings'>>>(content);
+  const names = await readMappings<Names>('names');
+  addNameRule(names.analysis, nameRule);
   const request = {
     index,
-    settings: { ...settings, number_of_shards: shards },
+    settings: { ...settings, analysis: names.analysis, number_of_shards: shards },
     mappings: {
       ...mappings,
-      properties: { ...fieldMappings(content), ...mappings.properties },
+      properties: { ...fieldMappings(content), name: names.name, ...mappings.properties },
       ...(meta === undefined ? {} : { _meta: meta }),
     },
     aliases: { [loadingAliasOf(index)]: {} },
@@ -84,11 +85,15 @@ export async function createIndex(
   }
 }
 
+async function readMappings<T>(file: string): Promise<T> {
+  return JSON.parse(await readFile(new URL(`mappings/${file}.json`, PROJECT_FOLDER), 'utf8')) as T;
+}
+
 /** Adds the char filter of a rule to all analyzers and normalizers of names without one: `fold` has its own. */
-function addNameRule(analysis: Analysis, rule: NameRule): void {
+function addNameRule(analysis: Names['analysis'], rule: NameRule): void {
   const separators = charFilterOf(rule);
   if (separators === undefined) return;
-  analysis.char_filter = { ...analysis.char_filter, name_rule: separators };
+  analysis.char_filter['name_rule'] = separators;
   for (const { char_filter: filters } of Object.values({ ...analysis.normalizer, ...analysis.analyzer })) {
     if (filters.length === 0) filters.push('name_rule');
   }

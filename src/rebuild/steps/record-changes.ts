@@ -94,7 +94,7 @@ export async function recordChanges(
       await closeLoad(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      // Of all that follow an index without the fields of mappings/changes.json that filters need.
+      // Of all that follow an index without the fields that filters need.
       const filterable = Math.min((served.meta.lineage?.filterable ?? 0) + 1, ancestors.length);
       await recordChain(client, created, { ancestors, filterable, ...counts }, step);
       return changes;
