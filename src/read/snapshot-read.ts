@@ -60,15 +60,13 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   query: Query,
   source: Source,
 ): HttpResponse | Promise<HttpResponse> {
-  // Earlier releases compare exactly, whatever the rule of a snapshot: their responses have other tags.
-  const { name_rule: rule } = source.meta;
-  const request = `${rule === 'exact' ? '' : `${rule} `}${read.key(query, source)}`;
+  const request = read.key(query, source);
   const key = `${source.index} ${request}`;
   const cached = cache.get(key);
   const condition = req.headers['if-none-match'];
   // The tag decides, without a search: only a 200 has this tag.
   if (condition !== undefined && condition !== '*') {
-    const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source.index, request);
+    const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
     if (matches(condition, tag)) {
       cache.counts.not_modified++;
       return notModified(validators(source, tag));
@@ -77,13 +75,13 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   const search = async () => {
     const { status, headers, body } = await read.search(query, source, state.requestId);
     // A problem has a different tag, because a 304 must refer to a 200.
-    const tag = etagOf(source.index, status === 200 ? request : `${status} ${request}`);
+    const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
     return { status, headers: { ...headers, ...validators(source, tag) }, body };
   };
   const inForm = (response: BodyResponse) => {
     // `*` matches any 200.
     if (condition === '*' && response.status === 200)
-      return notModified(validators(source, etagOf(source.index, request)));
+      return notModified(validators(source, etagOf(source, request)));
     const encoding = encodingFor(req.headers['accept-encoding']);
     return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
   };

@@ -12,7 +12,6 @@ import { datasetHeader, datasetRows, type DatasetColumns } from '../lists/datase
 import type { Catalog } from '../search/catalog.js';
 import type { SnapshotExports, WritePage } from '../search/export.js';
 import type { PackageEntry } from '../snapshot/package-document.js';
-import {} from '../snapshot/package-fields.js';
 import { optionalFields, type Snapshot } from '../snapshot/snapshot.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
@@ -61,7 +60,7 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
   return async ({ req, querystring, state }) => {
     const { format = 'csv', snapshot: id } = parse(querystring);
     const respondFrom = async (snapshot: Snapshot) => {
-      const headers = validators(snapshot, etagOf(snapshot.index, `export ${format}`));
+      const headers = validators(snapshot, etagOf(snapshot, `export ${format}`));
       if (matches(req.headers['if-none-match'], headers.ETag)) return notModified(headers);
       const { meta } = snapshot;
       const columns = { isNumbered: meta.has_package_no, optional: optionalFields(meta) };

@@ -67,11 +67,12 @@ function totalOf(slug: string): string {
  */
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {
-    const { index, id, meta } = snapshots.served();
+    const served = snapshots.served();
+    const { id, meta } = served;
     const { total, source, taken_at, has_weights, name_rule } = meta;
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
-    const etag = etagOf(index, `stats ${name_rule === 'exact' ? '' : `${name_rule} `}${note}`);
+    const etag = etagOf(served, `stats ${note}`);
     const headers = {
       'Cache-Control': 'no-cache',
       ETag: etag,

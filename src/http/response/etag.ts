@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 
 /**
  * Version of the response format. Increment it with every change of the body or headers for an equal request to the
@@ -10,11 +11,17 @@ export const FORMAT_VERSION = 5;
 /**
  * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same
  * format. Weak, because it covers all encodings.
- * @param index the name of its index, which begins with the registry's slug: two registries never share a tag.
+ * @param snapshot its index, whose name begins with the registry's slug: two registries never share a tag. Its name rule,
+ * because releases without name rules respond to the same request by `exact`.
  * @param request the normalised request.
  */
-export function etagOf(index: string, request: string, format = FORMAT_VERSION): string {
-  return `W/"${hash('sha1', `${format} ${index} ${request}`, 'base64url')}"`;
+export function etagOf(
+  { index, meta: { name_rule: rule } }: { index: string; meta: Pick<SnapshotMeta, 'name_rule'> },
+  request: string,
+  format = FORMAT_VERSION,
+): string {
+  const ruled = rule === 'exact' ? request : `${rule} ${request}`;
+  return `W/"${hash('sha1', `${format} ${index} ${ruled}`, 'base64url')}"`;
 }
 
 /** The tag of a response that is the same for all snapshots. */
