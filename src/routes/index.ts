@@ -194,8 +194,7 @@ function ofPage(handler: Handler): Handler {
 function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];
-    if (typeof cost === 'number') return [path, { points: cost }];
-    return [path, { points: 1, per_names: cost.perNames, with_like: cost.withLike }];
+    return [path, typeof cost === 'number' ? { points: cost } : { points: 1, ...cost.shown }];
   });
   return Object.fromEntries(costs) as ShownCosts;
 }

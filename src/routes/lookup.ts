@@ -57,7 +57,7 @@ export const lookupOperation: Operation = {
 
 /** A request that is rejected with 400 costs one point. */
 export const LOOKUP_COST = {
-  perNames: NAMES_PER_POINT,
+  shown: { per_names: NAMES_PER_POINT },
   of(querystring: string) {
     try {
       const { name: names } = parseParams(lookupParams, querystring);

@@ -40,7 +40,7 @@ const parse = memoizedParser(z.object(nameFilterShape));
 
 /** A request that is rejected with 400 costs one point. */
 export const NAME_FILTER_COST = {
-  withLike: SIMILAR_COST,
+  shown: { with_like: SIMILAR_COST },
   of(querystring: string) {
     try {
       return 'like' in (nameFilterOf(parse(querystring)) ?? {}) ? SIMILAR_COST : 1;

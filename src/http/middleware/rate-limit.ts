@@ -3,11 +3,8 @@ import type { Context } from '../request/request-context.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
 import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 
-/**
- * Points of a request: a number, or the result of `of` for its query string. With `perNames`: one point for every `perNames`
- * names, rounded up. With `withLike`: that many points if the parameter `like` is given, otherwise one.
- */
-export type Cost = number | { perNames?: number; withLike?: number; of: (querystring: string) => number };
+/** Points of a request: a number, or the result of `of` for its query string, which `/debug-ip` shows as `shown`. */
+export type Cost = number | { shown: object; of: (querystring: string) => number };
 
 /** A limit on the requests of each client; with 0 points, there is no limit. */
 export class RateLimit {
