@@ -80,7 +80,9 @@ export const searchOperation: Operation = {
 
 /** Whether a trimmed query is too short by the name rule of a snapshot. */
 export function isTooShort(q: string, { meta }: Snapshot): boolean {
-  return codePoints(unifySeparators(meta.name_rule, q)).length < MIN_LENGTH;
+  const compared = unifySeparators(meta.name_rule, q);
+  // A character has two code units at most.
+  return compared.length < 2 * MIN_LENGTH && codePoints(compared).length < MIN_LENGTH;
 }
 
 /** @throws {Problem} 400 if a trimmed query is too short by the name rule of a snapshot. */
