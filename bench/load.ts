@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { SingleBar } from 'cli-progress';
-import { writeDataset } from '../test/fixtures/generated-dataset.js';
+import { generatedPackages, writePackages } from '../test/fixtures/generated-dataset.js';
 import { createReadClient } from '../src/elasticsearch/elasticsearch.js';
+import type { PackageEntry } from '../src/snapshot/package-document.js';
 import { findIndex, isReadable } from '../src/snapshot/snapshot.js';
 import { readNameSample, type NameSample } from '../src/search/name-sample.js';
 import { elasticsearchTime } from './engines.js';
@@ -45,6 +46,8 @@ interface LoadOptions {
   /** Keeps the dataset file, for a rebuild. */
   keep?: boolean;
   slug?: string;
+  /** As many packages as are loaded, instead of generated ones. */
+  packages?: AsyncIterable<PackageEntry>;
 }
 
 /** Starts a service that can rebuild from a file, and has metrics. @param env selects a registry that was loaded. */
@@ -60,10 +63,10 @@ export function startRebuildable(path: string, env: Record<string, string>): Pro
 /** Loads `size` generated names with a new service. */
 export async function load(
   size: number,
-  { env, folder, keep = false, slug = slugOf(size) }: LoadOptions,
+  { env, folder, keep = false, slug = slugOf(size), packages = generatedPackages(size) }: LoadOptions,
 ): Promise<Loaded> {
   const path = join(folder, `names-${size}.csv`);
-  await writeDataset(path, size);
+  await writePackages(path, packages);
   const bar = new SingleBar({
     format: `  ${size.toLocaleString('en').padStart(10)} names {bar} {percentage}% {phase}`,
   });
