@@ -14,10 +14,10 @@ export default {
     'src/http/limits/local-windows.ts',
     'src/lists/csv.ts',
     'src/lists/package-check.ts',
-    'src/lists/check.ts',
+    'src/lists/checked-packages.ts',
     'src/lists/number-list.ts',
     'src/rebuild/alias-actions.ts',
-    'src/rebuild/obsolete-indices.ts',
+    'src/rebuild/steps/obsolete-indices.ts',
     'src/rebuild/process/lease.ts',
   ],
   // Each test file in a process: Stryker's runner for mocha cannot load mocha 12.
@@ -28,8 +28,8 @@ export default {
       'test/unit/snapshot/name-order.test.ts',
       'test/unit/elasticsearch/msearch-response.test.ts',
       'test/unit/http/{limits/local-windows,request/query-params,response/etag}.test.ts',
-      'test/unit/lists/{check,csv,download,package-check,number-list,weights}.test.ts',
-      'test/unit/rebuild/{alias-actions,obsolete-indices,process/lease}.test.ts',
+      'test/unit/lists/{checked-packages,csv,download,package-check,number-list,weights}.test.ts',
+      'test/unit/rebuild/{alias-actions,steps/obsolete-indices,process/lease}.test.ts',
       'test/unit/properties.test.ts',
     ],
     nodeArgs: [

@@ -9,7 +9,7 @@ import { OPTIONAL_FIELDS, type PackageEntry } from '../snapshot/package-fields.j
 import type { DatasetConfig } from '../config/config.js';
 import { createLogger } from '../util/log.js';
 import { canonicalName, type NameRule } from '../util/name-rule.js';
-import { checkPackages } from './check.js';
+import { checkPackages } from './checked-packages.js';
 import { downloadDataset, type DownloadedDataset } from './download.js';
 import { BadRows, type SkippedRows } from './bad-rows.js';
 import { datasetHeader, datasetRows } from './dataset-csv.js';

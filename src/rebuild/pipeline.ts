@@ -11,10 +11,10 @@ import {
 } from '../snapshot/snapshot.js';
 import type { Logger } from '../util/log.js';
 import { builtFrom, isSameInput } from './built-from.js';
-import { leftovers, obsolete } from './obsolete-indices.js';
+import { leftovers, obsolete } from './steps/obsolete-indices.js';
 import { flip } from './steps/flip.js';
 import { discardIndex, listIndices, prune } from './steps/prune.js';
-import { checkPackages, type CheckedPackages } from '../lists/check.js';
+import { checkPackages, type CheckedPackages } from '../lists/checked-packages.js';
 import { BadRows } from '../lists/bad-rows.js';
 import { DatasetError } from '../lists/dataset-error.js';
 import { downloadInputs, type SeenDataset, type SeenDocument } from '../lists/download.js';
@@ -27,7 +27,7 @@ import type { Built } from './process/outcome.js';
 import type { Progress } from './process/progress.js';
 import { recordChanges } from './steps/record-changes.js';
 import { assertNotShrunk, verify } from './steps/verify.js';
-import { assertWeightsKept } from './steps/weights-kept.js';
+import { assertWeightsKept } from './steps/losses.js';
 
 export interface RebuildDeps {
   client: Client;

@@ -4,7 +4,7 @@ import { component } from '../http/openapi/components.js';
 import type { IncomingHttpHeaders } from 'node:http';
 import { addressOf } from '../http/middleware/client-address.js';
 import { BYPASS_SECONDS } from '../http/auth/bypass-token.js';
-import type { RateLimit } from '../http/middleware/rate-limit.js';
+import type { RateLimit } from '../http/limits/rate-limit.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 

@@ -11,7 +11,7 @@ import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
 import type { RateLimitPolicy } from '../http/limits/windows.js';
 import { isOpen, preflight } from '../http/response/browser-policy.js';
 import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../read/snapshot-read.js';
-import { RateLimit, type Cost } from '../http/middleware/rate-limit.js';
+import { RateLimit, type Cost } from '../http/limits/rate-limit.js';
 import { openApiDocument, type DescribedEndpoint, type Operation } from '../http/openapi/document.js';
 import type { Context, Handler, RequestState } from '../http/request/request-context.js';
 import { publicUrlReader } from '../http/request/public-url.js';

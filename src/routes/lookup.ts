@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
-import type { Cost } from '../http/middleware/rate-limit.js';
+import type { Cost } from '../http/limits/rate-limit.js';
 import { parseParams } from '../http/request/query-params.js';
 import { jsonResponse } from '../http/response/response.js';
 import type { SnapshotRead } from '../read/snapshot-read.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Cost } from '../http/middleware/rate-limit.js';
+import type { Cost } from '../http/limits/rate-limit.js';
 import { invalidParameter, memoizedParser } from '../http/request/query-params.js';
 import type { NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';

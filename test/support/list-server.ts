@@ -4,7 +4,7 @@ import { defaultNameRule, type DatasetFormat } from '../../src/config/dataset-fo
 import type { JsonPaths } from '../../src/config/json-paths.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
 import { BadRows } from '../../src/lists/bad-rows.js';
-import { checkPackages } from '../../src/lists/check.js';
+import { checkPackages } from '../../src/lists/checked-packages.js';
 import { downloadDataset, type DownloadedDataset } from '../../src/lists/download.js';
 import type { NameRule } from '../../src/util/name-rule.js';
 import { datasetServer, type DatasetServer } from './dataset-server.js';

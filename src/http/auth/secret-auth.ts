@@ -4,7 +4,7 @@ import { Problem } from '../problems/problem.js';
 import { invalidParameter, parseParams } from '../request/query-params.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
 import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
-import { rateLimited } from '../middleware/rate-limit.js';
+import { rateLimited } from '../limits/rate-limit.js';
 import type { Context } from '../request/request-context.js';
 import { trimWhiteSpace } from '../../util/unicode.js';
 

@@ -1,6 +1,6 @@
 import { parseJson } from '../../util/json-text.js';
 import { DatasetError } from '../dataset-error.js';
-import { CopyReader } from '../documents/copy-csv.js';
+import { CopyReader } from '../documents/postgres-csv.js';
 import type { Documents } from '../documents/documents.js';
 import { readTar, type FileReader } from '../documents/tar.js';
 import { Table } from '../table.js';

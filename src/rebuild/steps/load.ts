@@ -1,6 +1,6 @@
 import type { Client } from '@elastic/elasticsearch';
 import { encodeEntry, entryMembers, type PackageEntry } from '../../snapshot/package-document.js';
-import type { CheckedPackages } from '../../lists/check.js';
+import type { CheckedPackages } from '../../lists/checked-packages.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
 import { loadingAliasOf } from '../../snapshot/index-names.js';
 import { retry, RetryableError, type RetryOptions } from '../retry.js';

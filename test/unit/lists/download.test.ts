@@ -16,7 +16,7 @@ import { DatasetError } from '../../../src/lists/dataset-error.js';
 import type { DownloadedDataset } from '../../../src/lists/download.js';
 import { publicReason } from '../../../src/rebuild/process/failure-reason.js';
 import { BadRows } from '../../../src/lists/bad-rows.js';
-import { checkPackages } from '../../../src/lists/check.js';
+import { checkPackages } from '../../../src/lists/checked-packages.js';
 import { withAddresses } from '../../support/addresses.js';
 import { datasetServer, trickled, type DatasetServer } from '../../support/dataset-server.js';
 import { downloadList, type ListOptions } from '../../support/list-server.js';

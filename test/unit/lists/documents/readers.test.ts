@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { CopyReader } from '../../../../src/lists/documents/copy-csv.js';
+import { CopyReader } from '../../../../src/lists/documents/postgres-csv.js';
 import { readJson, type Containers, type JsonMember } from '../../../../src/lists/documents/json.js';
 import { readLines } from '../../../../src/lists/documents/lines.js';
 

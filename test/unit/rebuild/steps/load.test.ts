@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { CheckedPackages } from '../../../../src/lists/check.js';
+import type { CheckedPackages } from '../../../../src/lists/checked-packages.js';
 import { createLogger } from '../../../../src/util/log.js';
 import type { PackageEntry } from '../../../../src/snapshot/package-document.js';
 import { bulkLoad } from '../../../../src/rebuild/steps/load.js';

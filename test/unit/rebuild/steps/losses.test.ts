@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import type { SearchPool } from '../../../../src/elasticsearch/search-pool.js';
 import { BadRows } from '../../../../src/lists/bad-rows.js';
 import { Weights } from '../../../../src/lists/weights.js';
-import { assertWeightsKept } from '../../../../src/rebuild/steps/weights-kept.js';
+import { assertWeightsKept } from '../../../../src/rebuild/steps/losses.js';
 import { encodeEntry, entryMembers } from '../../../../src/snapshot/package-document.js';
 import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
 import { streamOf } from '../../../support/batches.js';

@@ -6,7 +6,7 @@ import { BadRows } from '../../../src/lists/bad-rows.js';
 import { Documents } from '../../../src/lists/documents/documents.js';
 import { line, type Item } from '../../../src/lists/formats/format.js';
 import { PackageFile } from '../../../src/lists/package-file.js';
-import { checkPackages } from '../../../src/lists/check.js';
+import { checkPackages } from '../../../src/lists/checked-packages.js';
 import { NAME_RULES, type NameRule } from '../../../src/util/name-rule.js';
 import { streamOf } from '../../support/batches.js';
 import { integer, pick, seededRandom } from '../../fixtures/random.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { leftovers, obsolete } from '../../../src/rebuild/obsolete-indices.js';
-import { changesIndexOf, loadingAliasOf } from '../../../src/snapshot/index-names.js';
-import type { FoundIndex } from '../../../src/snapshot/snapshot.js';
+import { leftovers, obsolete } from '../../../../src/rebuild/steps/obsolete-indices.js';
+import { changesIndexOf, loadingAliasOf } from '../../../../src/snapshot/index-names.js';
+import type { FoundIndex } from '../../../../src/snapshot/snapshot.js';
 
 const ALIAS = 'registry-packages';
 /** Ids of snapshots, the newest first. */

@@ -1,5 +1,5 @@
-import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../snapshot/index-names.js';
-import type { FoundIndex } from '../snapshot/snapshot.js';
+import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
+import type { FoundIndex } from '../../snapshot/snapshot.js';
 
 /** The indices that are kept, and how many indices of changes. */
 export interface Kept {
