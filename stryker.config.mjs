@@ -8,7 +8,7 @@ export default {
     'src/search/cursor.ts',
     'src/search/similarity.ts',
     'src/snapshot/name-order.ts',
-    'src/elasticsearch/msearch-response.ts',
+    'src/elasticsearch/msearch.ts',
     'src/http/request/query-params.ts',
     'src/http/response/etag.ts',
     'src/http/limits/local-windows.ts',
@@ -26,7 +26,7 @@ export default {
     testFiles: [
       'test/unit/search/{by-weight,cursor,queries,similarity,tier-predictor,tiered-search}.test.ts',
       'test/unit/snapshot/name-order.test.ts',
-      'test/unit/elasticsearch/msearch-response.test.ts',
+      'test/unit/elasticsearch/{msearch,msearch-response}.test.ts',
       'test/unit/http/{limits/local-windows,request/query-params,response/etag}.test.ts',
       'test/unit/lists/{checked-packages,csv,download,package-check,number-list,weights}.test.ts',
       'test/unit/rebuild/{alias-actions,steps/obsolete-indices,process/lease}.test.ts',

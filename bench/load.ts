@@ -7,7 +7,7 @@ import { generatedPackages, writePackages } from '../test/fixtures/generated-dat
 import { createReadClient } from '../src/elasticsearch/elasticsearch.js';
 import type { PackageEntry } from '../src/snapshot/package-document.js';
 import { findIndex, isReadable } from '../src/snapshot/snapshot.js';
-import { readNameSample, type NameSample } from '../src/search/name-sample.js';
+import { readNameSample, type NameSample } from '../src/search/tier-predictor.js';
 import { elasticsearchTime } from './engines.js';
 import { ServerProcess } from './processes.js';
 

@@ -1,11 +1,21 @@
-import Koa from 'koa';
+import Koa, { type Middleware } from 'koa';
 import type { Config } from './config/config.js';
 import { accessLog, type OnResponse } from './http/middleware/access-log.js';
 import { clientIpReader } from './http/middleware/client-address.js';
-import { respond, uncaughtErrorHandler } from './http/middleware/errors.js';
-import type { RequestState } from './http/request/request-context.js';
+import {
+  RequestState,
+  requestIdOf,
+  type Context,
+  type Handler,
+  type RequestServices,
+} from './http/request/request-context.js';
 import type { Logger } from './util/log.js';
 import { createRouter, exactRoutes, unmatched, type RouteDeps } from './routes/index.js';
+import { toProblem } from './http/middleware/error-to-problem.js';
+import { Problem } from './http/problems/problem.js';
+import { problemResponse, sendProblem } from './http/response/problem-response.js';
+import type { HttpResponse } from './http/response/response.js';
+import { send } from './http/response/send.js';
 
 export interface AppDeps extends RouteDeps {
   config: Config;
@@ -26,4 +36,55 @@ export function createApp({ config, log, stopping, onResponse, ...deps }: AppDep
   app.use(unmatched);
   app.context.onerror = uncaughtErrorHandler(log);
   return app;
+}
+
+/**
+ * Sends the response of the request's handler or, if there is none, of the next middleware. An error becomes
+ * `application/problem+json` (RFC 9457). An error that maps to no problem is a defect: it is logged in full, and the
+ * response is a 500 `internal` without details.
+ */
+export function respond(
+  handlerOf: (ctx: Context) => Handler | undefined,
+  services: RequestServices,
+  log: Logger,
+): Middleware<RequestState> {
+  return async (ctx, next) => {
+    ctx.state = new RequestState(ctx.req, services);
+    let response: HttpResponse;
+    try {
+      const handler = handlerOf(ctx);
+      response = await (handler === undefined ? (next() as Promise<HttpResponse>) : handler(ctx));
+    } catch (error) {
+      const problem = toProblem(error);
+      if (problem.status >= 500) logProblem(log, problem, ctx);
+      response = problemResponse(problem);
+    }
+    send(ctx, response);
+  };
+}
+
+function logProblem(log: Logger, { code, cause, message }: Problem, { path, state }: Context): void {
+  const level = code === 'internal' ? 'error' : 'debug';
+  log[level]({ request_id: state.requestId, path, code, err: cause }, message);
+}
+
+/**
+ * Creates the handler of errors that no middleware has caught, such as errors while a response is sent. Koa's default
+ * handler responds in plain text.
+ */
+export function uncaughtErrorHandler(log: Logger) {
+  return function (this: Context, error: unknown): void {
+    // Koa calls it after each response, too.
+    if (error === null || error === undefined) return;
+    const { req, res, state } = this;
+    if (res.headersSent || !this.writable) {
+      log.debug({ err: error }, 'connection lost while sending the response');
+      if (!res.writableEnded) res.destroy();
+      return;
+    }
+    const requestId = (state as Partial<RequestState>).requestId ?? requestIdOf(req);
+    log.error({ request_id: requestId, err: error }, 'unexpected error while sending the response');
+    for (const name of res.getHeaderNames()) res.removeHeader(name);
+    sendProblem(res, new Problem('internal'), requestId);
+  };
 }

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseResponse } from '../../src/elasticsearch/msearch-response.js';
-import { msearchRequest, type SearchBody } from '../../src/elasticsearch/msearch.js';
+import { parseResponse, msearchRequest, type SearchBody } from '../../src/elasticsearch/msearch.js';
 import { searchTierByTier } from '../../src/search/tiered-search.js';
 import { writeResponseBody } from '../../src/snapshot/package-document.js';
 import { bytesOf, elasticsearchTime } from '../engines.js';

@@ -27,8 +27,9 @@ export class ConfigError extends Error {
 const BUNDLED_DATASET = new URL('data/debian-bookworm.csv.gz', PROJECT_FOLDER).href;
 
 /**
- * Default limit of client connections. An unread connection takes up to 80 KB of requests and four responses, an idle
- * one 10 KB. A thousand connections fit into a container of 512 MB and the usual open-file limits.
+ * Default limit of client connections. If its client does not read, a connection takes up to 80 KB (requests and four
+ * responses); an idle one takes 10 KB. A thousand connections fit into a container of 512 MB and the usual open-file
+ * limits.
  */
 const DEFAULT_MAX_CONNECTIONS = 1000;
 
@@ -52,9 +53,9 @@ const MAX_SECRET_LENGTH = 1024;
 const SECRET_MUST = `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, without control characters, and without white space at its ends`;
 
 /**
- * A secret that clients send in a query string. A line end usually comes from a file or a manifest, and U+FFFD stands
- * for bytes that are not UTF-8. Secrets that begin with `change-me` are rejected, because they are in the example
- * files.
+ * A secret that clients send in a header or a query string. Rejects line ends, which usually come from a file or a
+ * manifest, and U+FFFD, which stands for bytes that are not UTF-8. Secrets that begin with `change-me` are rejected,
+ * because they are in the example files.
  */
 const secret = z
   .string()
@@ -63,10 +64,10 @@ const secret = z
   .refine((text) => trimWhiteSpace(text) === text, SECRET_MUST)
   .regex(
     /^(?!change[-_ ]?me).{8}/isu,
-    'must be a secret of your own of at least 8 characters, not beginning with change-me: openssl rand -hex 32 makes one',
+    'must be your own secret, at least 8 characters, not beginning with change-me: openssl rand -hex 32 makes one',
   );
 
-/** The registry of the bundled sample. */
+/** Default of `REGISTRY_SLUG`: the registry of the bundled dataset. */
 export const DEFAULT_SLUG = 'registry';
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
@@ -74,7 +75,7 @@ const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-al
 /** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
-/** The members of a document of weights that have the name and the weight. */
+/** The columns or members with the name and the weight, in the document of weights. */
 const weightsColumns = z
   .string()
   .transform((text) => text.split(',').map((column) => column.trim()))
@@ -112,7 +113,10 @@ const settings = datasetSettings.extend({
   WEIGHTS_COLUMNS: weightsColumns.default({ name: 'name', weight: 'weight' }),
   REGISTRY_SLUG: z
     .string()
-    .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be 1 to 40 of a-z, 0-9, _ and -, beginning with a letter')
+    .regex(
+      /^[a-z][a-z0-9_-]{0,39}$/,
+      'must be 1 to 40 characters of a-z, 0-9, _ and -, beginning with a letter',
+    )
     .refine(
       (text) => !OF_DATA_STREAMS.test(text),
       'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
@@ -149,7 +153,7 @@ const settings = datasetSettings.extend({
 /** The names of all variables of the service. */
 export const VARIABLES = Object.keys(settings.shape);
 
-/** A rule about several variables is checked even if others are malformed. */
+/** Reports a rule about several variables by one name. The rule is checked even if other variables are malformed. */
 function ofVariable(name: string, error: string) {
   return { path: [name], error, when: () => true };
 }
@@ -245,10 +249,10 @@ function datasetConfig(value: DatasetSettings) {
     format: value.DATASET_FORMAT,
     authorization: value.DATASET_AUTHORIZATION,
     jsonPaths: value.DATASET_JSON ?? { items: [] },
-    /** Whether it is the bundled dataset, which no other registry may serve. */
+    /** Whether it is the bundled dataset, which only the registry `DEFAULT_SLUG` may serve. */
     isSample: value.DATASET_URL === undefined,
     packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
-    /** Which names are one, in the list and in the snapshot made from it. */
+    /** The rule by which two spellings are the same name, in the list and in its snapshot. */
     nameRule: value.NAME_RULE ?? defaultNameRule(value.DATASET_FORMAT),
     maxBadRows: value.DATASET_MAX_BAD_ROWS,
     downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,
@@ -273,7 +277,7 @@ const keysVariables = settings.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: tr
 });
 
 /**
- * Reads the configuration of `npm run keys`, with the administrator, who may create API keys.
+ * Reads the configuration of `npm run keys`, with an administrator's credentials for creating API keys.
  * @throws {ConfigError} like `readConfig`.
  */
 export function readKeysConfig(env: Environment) {

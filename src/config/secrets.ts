@@ -30,7 +30,7 @@ export function secretsIn(env: Environment): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
   const lists = Object.entries(URL_LISTS).map(([name, separator]) => (env[name] ?? '').split(separator));
   const urls = [...texts(URLS), ...lists.flat()];
-  // Without its scheme, such as Basic, whose credentials have the form of a key.
+  // The credentials without their scheme: with `Basic`, they have the form of an API key.
   const [, credentials = ''] = /^\S+ (.*)$/s.exec(env['DATASET_AUTHORIZATION'] ?? '') ?? [];
   const secrets = [...[...texts(SECRETS), credentials].flatMap(keyForms), ...urls.flatMap(urlSecrets)];
   return [...new Set(secrets)].filter((secret) => secret !== '');
@@ -43,7 +43,7 @@ function keyForms(key: string): string[] {
   return [...forms(key), secret];
 }
 
-/** Uses patterns instead of `URL`, which rejects malformed ones. */
+/** Uses patterns, because `URL` rejects malformed addresses. */
 function urlSecrets(text: string): string[] {
   const [, userInfo = ''] = /:\/\/([^/?#]*)@/.exec(text) ?? [];
   const [, query = ''] = /\?([^#]*)/.exec(text.trim()) ?? [];
@@ -54,12 +54,14 @@ function urlSecrets(text: string): string[] {
   return [...credentials, ...forms(query), ...values.flatMap(forms)];
 }
 
-/** The value in an `Authorization` header. */
+/** The credentials in an `Authorization: Basic` header. */
 function basic(user: string, password: string): string {
   return Buffer.from(`${decoded(user)}:${decoded(password)}`).toString('base64');
 }
 
-/** The text as written, percent-decoded, and encoded by `encodeURIComponent`, as in a form and by `URL`. */
+/**
+ * The text as written, percent-decoded, and encoded in three ways: by `encodeURIComponent`, as in a form, and by `URL`.
+ */
 function forms(text: string): string[] {
   if (text === '') return [];
   const plain = decoded(text);

@@ -3,8 +3,8 @@ import getPort, { portNumbers } from 'get-port';
 const ATTEMPTS = 3;
 
 /**
- * Range of free ports, below the ephemeral ports of common systems. While a service restarts, an outgoing connection
- * could take its ephemeral port, and a client of the service could even connect to itself.
+ * Range in which free ports are searched for, below the ephemeral ports of common systems. An outgoing connection could
+ * take an ephemeral port while its service restarts; a client could even connect to itself.
  */
 const FIRST = 20_000;
 const LAST = 32_767;

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import lockfile from 'proper-lockfile';
 import { SetupError, type Log } from './service.js';
 
-/** A killed process stops renewing its lock. In milliseconds. */
+/** Age at which a lock counts as that of a killed process, in milliseconds: a running one renews its lock. */
 const STALE_MS = 10_000;
 
 /**

@@ -62,7 +62,7 @@ export function makeFolder(path: string, owner: Identity | undefined): string {
   return path;
 }
 
-/** Creates a folder that every user may read, whatever the umask. An earlier version may have created it without that. */
+/** Creates a folder that every user may read, whatever the umask. An earlier version may have created it unreadable. */
 export function makeReadableFolder(path: string): void {
   mkdirSync(path, { recursive: true });
   chmodSync(path, 0o755);

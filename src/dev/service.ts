@@ -2,7 +2,7 @@ import type { Paths } from './paths.js';
 
 /** A real Elasticsearch or Redis that this process started. */
 export interface Service {
-  /** Its name and origin, for messages. */
+  /** Its name and where its program comes from, for messages. */
   description: string;
   url: string;
   /** Stops it gracefully and frees its resources. */
@@ -19,7 +19,7 @@ export interface Service {
   restart(): Promise<void>;
 }
 
-/** Something is missing. The message is one line for the terminal. */
+/** The setup failed, for a reason that the user can correct. The message is for the terminal. */
 export class SetupError extends Error {
   override readonly name = 'SetupError';
 }
@@ -30,7 +30,7 @@ export type Log = (line: string) => void;
 /** Options for the start of a service. */
 export interface StartOptions {
   paths: Paths;
-  /** Folder of its data, configuration and log. */
+  /** Folder of the service's data, configuration and log. */
   folder: string;
   /** Port to use if it is free. */
   usualPort?: number | undefined;

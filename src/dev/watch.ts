@@ -14,10 +14,11 @@ const START = fileURLToPath(new URL('start.js', import.meta.url));
 const POLL_MS = 300;
 
 /**
- * `npm run dev`: runs the service in a child process, on engines that are running already. When a source changes, it builds
- * the project and restarts that process. If the build fails, it prints the compiler's messages, and the old process keeps serving.
+ * `npm run dev`: runs the service in a child process, on engines that are running already. When a source changes, it
+ * builds the project and restarts that process. If the build fails, it prints the compiler's messages, and the old
+ * process keeps serving.
  * @param env with the addresses of the engines.
- * @param signal ends it, and the process.
+ * @param signal ends the watch and the child process.
  */
 export async function serveAndWatch(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<never> {
   const command = [process.execPath, ...process.execArgv, START];

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
-import { RETRYABLE_STATUSES } from './elasticsearch-errors.js';
+import { UNAVAILABLE_STATUSES } from './elasticsearch-errors.js';
 
 /** Timeout of asking for a key, in milliseconds: a scrape of the metrics waits for it. */
 const TIMEOUT_MS = 1000;
@@ -53,7 +53,7 @@ export async function validKeys(
       return found.flatMap(({ api_keys: keys }) => keys);
     } catch (error) {
       const status = error instanceof errors.ResponseError ? error.statusCode : undefined;
-      if (status === undefined || !RETRYABLE_STATUSES.includes(status)) throw error;
+      if (status === undefined || !UNAVAILABLE_STATUSES.includes(status)) throw error;
       if (performance.now() - began >= timeoutMs) {
         const reason = `Elasticsearch cannot list API keys: it responded with ${status} for ${timeoutMs / 1000} seconds`;
         throw new Error(reason, { cause: error });

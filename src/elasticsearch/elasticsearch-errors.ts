@@ -11,8 +11,11 @@ export class SearchRefusedError extends Error {
   override readonly name = 'SearchRefusedError';
 }
 
-/** A node starts or has no master, or a proxy cannot reach it. Not 429: retries do not help a busy node. */
-export const RETRYABLE_STATUSES = [502, 503, 504];
+/**
+ * Statuses of a server that is unavailable: a node that is starting or has no master, or that a proxy cannot reach. Not
+ * 429: a busy node responds.
+ */
+export const UNAVAILABLE_STATUSES = [502, 503, 504];
 
 /** This node did not respond in time, or is not ready. Another node may serve the same request. */
 export class NodeUnavailableError extends ElasticsearchUnavailableError {}
@@ -48,9 +51,9 @@ export function isRetryable(status: number): boolean {
 const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
 
 /**
- * Whether a response comes from Elasticsearch, not from a proxy. Its responses have a header, except for some errors,
- * for example of a read-only cluster. A missing-index error ends the service of a snapshot, so it is trusted only with
- * the header.
+ * Whether a response comes from Elasticsearch, not from a proxy. Elasticsearch sends a header, except with some errors,
+ * for example of a read-only cluster. After a missing-index error, a snapshot is no longer served, so this error is
+ * trusted only with the header.
  */
 export function isFromElasticsearch(
   status: number,
@@ -60,12 +63,12 @@ export function isFromElasticsearch(
   return headers['x-elastic-product'] === 'Elasticsearch' || (status >= 400 && DESCRIBED_ERROR.test(body));
 }
 
-/** The reason in such a response: the key was not compared, so it may be valid. */
+/** Elasticsearch's reason if it could not look up an API key, which may therefore be valid. */
 const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
 
 /**
- * Whether Elasticsearch could not look up the API key of a request. While its security index has no active shard, as in the
- * seconds after a node has started, 9.4 rejects every key with 401. Later versions respond with 503.
+ * Whether Elasticsearch could not look up the API key of a request. While its security index has no active shard, as in
+ * the seconds after a node has started, 9.4 rejects every key with 401. Later versions respond with 503.
  */
 export function isKeyLookupFailure(status: number, body: string): boolean {
   return status === 401 && KEY_LOOKUP_FAILURE.test(body);

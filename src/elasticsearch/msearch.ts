@@ -1,5 +1,12 @@
 import type { SearchPool } from './search-pool.js';
-import { parseResponse, type Hits } from './msearch-response.js';
+import {
+  ElasticsearchUnavailableError,
+  IndexClosedError,
+  IndexGoneError,
+  NodeUnavailableError,
+  SearchRefusedError,
+  ShardUnavailableError,
+} from './elasticsearch-errors.js';
 
 /** The body of one search. */
 export type SearchBody = Record<string, unknown>;
@@ -60,4 +67,118 @@ export async function runSearches(
 ): Promise<Hits[]> {
   const { path, body } = msearchRequest(indices, bodies, concurrency);
   return pool.post(path, body, opaqueId, (text) => parseResponse(text, bodies.length, String(indices)));
+}
+
+/** Name of the clause that matches names equal to the query: it separates rank 0 from rank 1. */
+export const EXACT = 'exact';
+
+/** The hits of one search. */
+export interface Hits {
+  /** In base64, as stored in the index (`encodeEntry`). */
+  entries: string[];
+  /** Number of exact names, which come first. */
+  exact: number;
+  /**
+   * Number of all matches, if the search has `track_total_hits`. If more match than it counts to, this is a lower bound.
+   */
+  total?: number | undefined;
+}
+
+interface SearchError {
+  type: string;
+  reason: string;
+}
+
+interface SearchResponse {
+  status: number;
+  error?: SearchError & { root_cause?: SearchError[]; index?: string };
+  timed_out?: boolean;
+  _shards?: { failed: number };
+  hits?: { hits?: Hit[]; total?: { value: number } };
+}
+
+/** A hit, with its entry, or with the number of an entry that was cut out. */
+interface Hit {
+  fields: number | { entry: [base64: string] };
+  matched_queries?: string[];
+}
+
+/** The text before and after the entry of a hit, as Elasticsearch writes it. */
+const BEFORE_ENTRY = '"fields":{"entry":["';
+const AFTER_ENTRY = '"]}';
+
+/** Status of a search that a busy node has not begun. */
+const TOO_MANY = 429;
+
+/**
+ * The hits of each search in a response.
+ * @throws {NodeUnavailableError} if the response is not complete.
+ * @throws {IndexGoneError} if there is no such index.
+ * @throws {ShardUnavailableError} if a shard failed or timed out. The node may not have noticed yet that another node
+ * is gone, or it was suspended during the search.
+ * @throws {ElasticsearchUnavailableError} for other temporary failures, {SearchRefusedError}.
+ */
+export function parseResponse(text: string, searches: number, index: string): Hits[] {
+  const { entries, rest } = cutOutEntries(text);
+  return responsesIn(rest, searches).map(({ status, error, timed_out, _shards, hits }) => {
+    if (error?.type === 'index_not_found_exception') throw new IndexGoneError(error.index ?? index);
+    if (error?.type === 'index_closed_exception') throw new IndexClosedError(error.index ?? index);
+    if (error !== undefined) {
+      const { type, reason } = error.root_cause?.[0] ?? error;
+      const description = `Elasticsearch could not search: ${type}`;
+      const details = { cause: new Error(reason) };
+      if (status >= 500) throw new ShardUnavailableError(description, details);
+      if (status === TOO_MANY) throw new ElasticsearchUnavailableError(description, details);
+      throw new SearchRefusedError(description, details);
+    }
+    if (timed_out !== false || _shards?.failed !== 0) {
+      throw new ShardUnavailableError('a shard failed or timed out');
+    }
+    const found = hits?.hits ?? [];
+    return {
+      entries: found.map(({ fields }) =>
+        typeof fields === 'number' ? (entries[fields] as string) : fields.entry[0],
+      ),
+      exact: found.filter((hit) => hit.matched_queries?.includes(EXACT)).length,
+      ...(hits?.total !== undefined && { total: hits.total.value }),
+    };
+  });
+}
+
+/**
+ * Cuts out the entries before the text is parsed as JSON, and puts the number of each in its place. Base64 has no escapes,
+ * so the cut text is the entry. `JSON.parse` is three times as fast as with the entries: it took half of the service's
+ * time for an uncached search.
+ */
+function cutOutEntries(text: string): { entries: string[]; rest: string } {
+  const [start = '', ...parts] = text.split(BEFORE_ENTRY);
+  const entries: string[] = [];
+  let rest = start;
+  for (const part of parts) {
+    const end = part.indexOf(AFTER_ENTRY);
+    if (end === -1) throw incomplete();
+    rest += `"fields":${entries.length}${part.slice(end + AFTER_ENTRY.length)}`;
+    entries.push(part.slice(0, end));
+  }
+  return { entries, rest };
+}
+
+/** A proxy may have truncated or compressed a response. */
+function incomplete(): NodeUnavailableError {
+  return new NodeUnavailableError('the response of Elasticsearch is not complete');
+}
+
+/** @throws {NodeUnavailableError} unless there is a response for each search. */
+function responsesIn(text: string, searches: number): SearchResponse[] {
+  const { responses } = parse(text) ?? {};
+  if (responses?.length === searches) return responses;
+  throw incomplete();
+}
+
+function parse(text: string): { responses?: SearchResponse[] } | null {
+  try {
+    return JSON.parse(text) as { responses?: SearchResponse[] } | null;
+  } catch {
+    return null;
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * Initial and maximum number of retries: twice the searches in flight on three nodes. If all nodes are slow, they are
- * soon spent.
+ * Initial and maximum number of retries: twice the searches in flight on three nodes. If all nodes are slow, the
+ * retries are soon spent.
  */
 const CAPACITY = 96;
 

@@ -5,7 +5,7 @@ import {
   ElasticsearchUnavailableError,
   isRetryable,
   NodeUnavailableError,
-  RETRYABLE_STATUSES,
+  UNAVAILABLE_STATUSES,
   SearchRefusedError,
   ShardUnavailableError,
 } from './elasticsearch-errors.js';
@@ -224,7 +224,7 @@ export class SearchPool {
         const description = `Elasticsearch responded with ${status}`;
         const details = { cause: new Error(text.slice(0, MAX_DETAILS)) };
         // Elasticsearch answers a search with 200 or an error: another status below 400 comes from a proxy.
-        if (status < 400 || RETRYABLE_STATUSES.includes(status))
+        if (status < 400 || UNAVAILABLE_STATUSES.includes(status))
           throw new NodeUnavailableError(description, details);
         if (isRetryable(status)) throw new ElasticsearchUnavailableError(description, details);
         throw new SearchRefusedError(description, details);

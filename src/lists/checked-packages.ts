@@ -26,9 +26,9 @@ interface CheckOptions {
 }
 
 /**
- * Maximum number of different repeated hashes of names, and of repeated numbers, in addition to the rows that may be skipped. The first
- * repeated row of the list is reported. Hashes and numbers are found in sorted order, not in the order of the list, so this row is only
- * certain to be found if all of them are collected.
+ * Maximum number of name hashes, and of package numbers, that are collected as repeated, beyond the rows that may be
+ * skipped. The first repeated row of the list is reported. They are collected in sorted order, not in the order of the
+ * list, so that row is found for certain only if all are collected.
  */
 const MAX_REPEATED = 100_000;
 

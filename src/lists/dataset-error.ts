@@ -3,8 +3,8 @@ import { truncateReason } from '../util/reason-text.js';
 import { redactAddresses } from './redact-addresses.js';
 
 /**
- * The dataset cannot be downloaded or is invalid. The message is for the operator. It names the line and the reason,
- * and has at most `MAX_REASON_LENGTH` characters.
+ * The dataset cannot be downloaded or is invalid. The message is for the operator. It has the reason, names the place
+ * if there is one, and has at most `MAX_REASON_LENGTH` characters.
  */
 export class DatasetError extends Error {
   override readonly name = 'DatasetError';
@@ -26,7 +26,9 @@ export class UnavailableError extends DatasetError {
   }
 }
 
-/** The reason of a failed transfer. Node's message for a connection that closes during the response is only "aborted". */
+/**
+ * The reason of a failed transfer. Node's message for a connection that closes during the response is only "aborted".
+ */
 export function describeFailure(error: Error): string {
   const { message } = error;
   const reason =

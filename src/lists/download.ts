@@ -18,15 +18,15 @@ export const DOWNLOAD_LIMITS = {
   windowMs: 30_000,
 };
 
-/** What a server said of a document. */
+/** How an unchanged document is recognised. */
 export interface SeenDocument {
-  /** SHA-256 in hexadecimal. */
+  /** SHA-256 of the packages, or of the text of the weights, in hexadecimal. */
   digest: string;
   /** Undefined if the origin sends none. */
   validators?: Validators | undefined;
 }
 
-/** The same of a dataset, and of the document of its weights. */
+/** How an unchanged dataset and its unchanged document of weights are recognised. */
 export interface SeenDataset extends SeenDocument {
   weights?: SeenDocument | undefined;
 }
@@ -36,8 +36,8 @@ export interface DownloadedDataset extends SeenDocument {
   /** SHA-256 of the only document as it was sent; undefined if there were several. */
   documentDigest: string | undefined;
   /**
-   * When it was taken: the first plausible date of `Last-Modified`, the gzip header, the modification time of a local file, and
-   * `Date`; the time of the download if there is none.
+   * When it was taken: the first plausible date of `Last-Modified`, the text, the gzip header, and the file's
+   * modification time or `Date`; otherwise the time of the download.
    */
   takenAt: Date;
   packages: PackageFile;
@@ -64,15 +64,15 @@ interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS>, Pick<Document
 }
 
 interface InputOptions extends Omit<DownloadOptions, 'known'> {
-  /** What the newest snapshot was built from, if nothing needs to be built from the same again. */
+  /** What the newest snapshot was built from; undefined if a snapshot must be built even from unchanged documents. */
   known?: SeenDataset | undefined;
-  /** Called if both are the known ones although one of them had to be downloaded. */
+  /** Called if dataset and weights are unchanged, but at least one of them had to be downloaded. */
   onSeen?: ((seen: SeenDataset) => void) | undefined;
 }
 
 /**
  * Downloads the dataset and its weights.
- * @returns undefined if both are the known ones.
+ * @returns undefined if both are unchanged.
  */
 export async function downloadInputs(
   { dataset, weights }: Pick<Config, 'dataset' | 'weights'>,
@@ -137,7 +137,7 @@ export async function downloadDataset(
   }
 }
 
-/** The same for the document of weights, which are held outside the heap. */
+/** Reads the document of weights while it is transferred, and holds the weights outside the heap. */
 async function downloadWeights(
   { dataset, weights: { url, columns } }: Pick<Config, 'dataset' | 'weights'>,
   signal: AbortSignal,
@@ -157,8 +157,8 @@ async function downloadWeights(
 }
 
 /**
- * Downloads documents with their bounds. The authorization is only for the origin of the dataset.
- * @returns undefined if the only one is the known one. @throws {DatasetError} with the reason.
+ * Downloads documents within the limits. The authorization is only for the origin of the dataset.
+ * @returns undefined if the only document is unchanged. @throws {DatasetError} with the reason.
  */
 async function download<T extends { digest: string }>(
   urls: readonly [string, ...string[]],

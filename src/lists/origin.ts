@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { DatasetError, UnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
-import { RETRYABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
+import { UNAVAILABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
 import { secondsOf } from '../util/retry-after.js';
 import { quote } from '../util/reason-text.js';
 import type { Transfer } from './transfer-limits.js';
@@ -18,7 +18,7 @@ import type { Transfer } from './transfer-limits.js';
 const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress', 'dcb', 'dcz'];
 
 /** Statuses of servers that are overloaded or restarting. */
-const TEMPORARY_STATUSES = [408, 429, 500, ...RETRYABLE_STATUSES];
+const TEMPORARY_STATUSES = [408, 429, 500, ...UNAVAILABLE_STATUSES];
 
 /** Validators of a downloaded dataset, for conditional requests. */
 export interface Validators {

@@ -1,7 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
 import { NotElasticsearchError } from '../elasticsearch/elasticsearch.js';
-import { ElasticsearchUnavailableError, RETRYABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
+import {
+  ElasticsearchUnavailableError,
+  UNAVAILABLE_STATUSES,
+} from '../elasticsearch/elasticsearch-errors.js';
 import type { Logger } from '../util/log.js';
 
 /**
@@ -22,7 +25,7 @@ const POLL_GROWTH = 1.5;
 const LOG_MS = 60_000;
 
 /** Statuses that mean that a node is overloaded, starting or unavailable. */
-const REBUILD_RETRYABLE_STATUSES = [429, ...RETRYABLE_STATUSES];
+const RETRYABLE_STATUSES = [429, ...UNAVAILABLE_STATUSES];
 
 /** The same request may succeed later. */
 export class RetryableError extends Error {
@@ -46,8 +49,7 @@ export interface RetryOptions {
 
 /** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
 export function isRetryable(error: unknown): error is Error {
-  if (error instanceof errors.ResponseError)
-    return REBUILD_RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
+  if (error instanceof errors.ResponseError) return RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
   return (
     error instanceof RetryableError ||
     error instanceof ElasticsearchUnavailableError ||

@@ -1,6 +1,7 @@
 import type { Client } from '@elastic/elasticsearch';
 import { findIndex, isReadable } from '../snapshot/snapshot.js';
-import { swapWithPrevious } from './steps/flip.js';
+import { swapActions } from './alias-actions.js';
+import { moveAlias } from './steps/flip.js';
 import { previousAliasOf } from '../snapshot/index-names.js';
 import { LockLostError } from './process/lock.js';
 import type { RetryOptions } from './retry.js';
@@ -12,7 +13,9 @@ const STALL_MS = 60_000;
  * Serves the previous snapshot; a second call reverses it. The caller must hold the lock.
  * @param options with a signal that aborts when the lock is lost.
  * @returns the index that is served now.
- * @throws {Error} if there is no previous snapshot, this version cannot read it, or it is closed.
+ * @throws {FlipError}
+ * @throws {Error} if there is no previous snapshot, this version cannot read it, it is closed, or another process
+ * changed what is served.
  */
 export async function rollBack(client: Client, alias: string, options: RetryOptions): Promise<string> {
   const current = await findIndex(client, alias);
@@ -26,6 +29,7 @@ export async function rollBack(client: Client, alias: string, options: RetryOpti
   }
   if (previous.closed) throw new Error(`${previous.index} is closed: open it first`);
   if (options.signal.aborted) throw new LockLostError();
-  await swapWithPrevious(client, alias, current.index, previous.index, { stallMs: STALL_MS, ...options });
+  const actions = swapActions(alias, current.index, previous.index);
+  await moveAlias(client, alias, previous.index, actions, { stallMs: STALL_MS, ...options });
   return previous.index;
 }

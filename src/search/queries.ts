@@ -3,8 +3,7 @@ import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { NameFilter } from './name-filter.js';
 import { comparedLength, maxDistance } from './similarity.js';
-import type { SearchBody } from '../elasticsearch/msearch.js';
-import { EXACT } from '../elasticsearch/msearch-response.js';
+import { EXACT, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
   EXPORT_TIMEOUT,

@@ -1,5 +1,4 @@
-import type { SearchBody } from '../elasticsearch/msearch.js';
-import type { Hits } from '../elasticsearch/msearch-response.js';
+import type { SearchBody, Hits } from '../elasticsearch/msearch.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
 import type { Match } from './name-filter.js';

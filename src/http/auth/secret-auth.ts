@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../problems/problem.js';
 import { invalidParameter, parseParams } from '../request/query-params.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
+import type { RateLimitPolicy, RateLimitState } from '../limits/local-windows.js';
 import { rateLimited } from '../limits/rate-limit.js';
 import type { Context } from '../request/request-context.js';
 import { trimWhiteSpace } from '../../util/unicode.js';
@@ -26,12 +26,12 @@ const WRONG_SECRETS: RateLimitPolicy = {
   isLockout: true,
 };
 
-/** Checks the secrets of all endpoints. Wrong secrets count towards one limit. */
+/** Checks the secrets of all endpoints. Rejected requests, except cross-site ones, count towards one limit. */
 export class SecretAuth {
-  readonly #wrong: FailoverLimiter;
+  readonly #wrongSecrets: FailoverLimiter;
 
   constructor(store: RateLimiterDeps) {
-    this.#wrong = new FailoverLimiter(WRONG_SECRETS, store);
+    this.#wrongSecrets = new FailoverLimiter(WRONG_SECRETS, store);
   }
 
   /**
@@ -39,8 +39,8 @@ export class SecretAuth {
    * @returns the parameters.
    * @throws {Problem} 400 for invalid parameters, or if the secret is given twice; 403 for a wrong, missing or
    * unconfigured secret; 429 after too many such requests from one address, even for the right secret and with a bypass
-   * token. A browser's request for a page of another site also gets 403, but is not counted: otherwise such a page
-   * could lock out its visitors.
+   * token. A request caused by a page of another site also gets 403, but is not counted: otherwise such a page could
+   * lock out its visitors.
    */
   async authorize<Schema extends typeof secretParams>(
     ctx: Context,
@@ -50,19 +50,19 @@ export class SecretAuth {
     if (isCrossSite(ctx)) throw new Problem('forbidden');
     const client = ctx.state.address.key;
     // Checked before anything is parsed.
-    const exhausted = this.#wrong.exhausted(client);
+    const exhausted = this.#wrongSecrets.exhausted(client);
     if (exhausted !== undefined) this.#assertAllowed(exhausted);
     const checking = Promise.resolve().then(() => check(ctx, schema, configured));
     const [checked] = await Promise.allSettled([checking]);
-    // Correct secrets use the same command and add no points. Redis executes all checks of an address one after the
-    // other, so concurrent guesses cannot exceed the limit.
-    this.#assertAllowed(await this.#wrong.take(client, checked.status === 'fulfilled' ? 0 : 1));
+    // Correct secrets are counted by the same command, with 0 points. Redis executes all checks of an address one after
+    // the other, so concurrent guesses cannot exceed the limit.
+    this.#assertAllowed(await this.#wrongSecrets.take(client, checked.status === 'fulfilled' ? 0 : 1));
     if (checked.status === 'rejected') throw checked.reason;
     return checked.value;
   }
 
   #assertAllowed(window: RateLimitState): void {
-    this.#wrong.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
+    this.#wrongSecrets.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
     if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
   }
 }

@@ -2,9 +2,8 @@ import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { describeRedisError } from '../../redis/redis.js';
 import type { Logger } from '../../util/log.js';
-import { LocalWindows } from './local-windows.js';
+import { LocalWindows, type RateLimitPolicy, type RateLimitState } from './local-windows.js';
 import { RedisTimeoutError, RedisWindows } from './redis-windows.js';
-import type { RateLimitPolicy, RateLimitState } from './windows.js';
 
 /** After a timeout, checks are counted locally for this time, in milliseconds; then one command tries Redis again. */
 export const RETRY_PAUSE_MS = 1000;

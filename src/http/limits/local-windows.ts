@@ -1,6 +1,25 @@
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import type { RateLimitPolicy, RateLimitState } from './windows.js';
+
+/** Points of each client in a fixed window of time, which begins with the client's first request. */
+export interface RateLimitPolicy {
+  /** Names the policy in headers, metrics and Redis keys. */
+  name: string;
+  points: number;
+  windowSeconds: number;
+  /** Whether a client that used up its points while Redis was down stays blocked when Redis is back. */
+  isLockout?: true;
+}
+
+/** The window of one client after a check. */
+export interface RateLimitState {
+  /** Whether the points of the check fitted into the limit; if not, none were added. */
+  allowed: boolean;
+  /** Points used in this window. */
+  used: number;
+  /** Until the window ends. */
+  msLeft: number;
+}
 
 /** Maximum number of clients; each takes 760 bytes. Beyond it, the least recently seen clients begin a new window. */
 const MAX_CLIENTS = 20_000;

@@ -1,7 +1,7 @@
 import { Problem, retryAfter } from '../problems/problem.js';
 import type { Context } from '../request/request-context.js';
 import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from './windows.js';
+import type { RateLimitPolicy, RateLimitState } from './local-windows.js';
 
 /** Points of a request: a number, or the result of `of` for its query string, which `/debug-ip` shows as `shown`. */
 export type Cost = number | { shown: object; of: (querystring: string) => number };

@@ -1,15 +1,15 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { RateLimitPolicy, RateLimitState } from './windows.js';
+import type { RateLimitPolicy, RateLimitState } from './local-windows.js';
 
 /** Timeout of one command, in milliseconds. */
 export const REDIS_TIMEOUT_MS = 50;
 
 /**
- * Executes the equal checks of each key: adds the points of a check as many times as they fit into the limit, at most
- * `count` times. A check of 0 points passes if the client has points left. A counter that is missing, not a number or
- * without a time to live gets a new window. Returns for each key the number of checks that passed, the points used
- * before, and the milliseconds until the window ends.
+ * For each key, adds the points of a check as often as they fit into the limit, at most `count` times. A check of 0
+ * points passes if the client has points left. A counter that is missing, not a number or without a time to live gets a
+ * new window. Returns for each key the number of checks that passed, the points used before, and the milliseconds until
+ * the window ends.
  */
 const TAKE_POINTS = `
 local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -52,8 +52,8 @@ export class RedisWindows {
   ) {}
 
   /**
-   * Adds points of a client if they fit into the limit. A check of 0 points passes if the client has points left. Checks
-   * share commands: a command for each check would take two thirds as much processor time as a cached response.
+   * Adds points of a client if they fit into the limit. A check of 0 points passes if the client has points left.
+   * Checks share commands: a command for each check would take two thirds as much processor time as a cached response.
    * @throws {RedisTimeoutError}
    * @throws {Error} of Redis, or of ioredis if there is no connection.
    */
@@ -70,8 +70,8 @@ export class RedisWindows {
 
   #newBatch() {
     const checks = new Map<string, EqualChecks>();
-    // Checks of 0 points (correct secrets) come last: a correct secret must not pass only because its check precedes the
-    // checks of wrong secrets that arrived at the same time.
+    // Checks of 0 points (correct secrets) come last: a correct secret must not pass only because its check precedes
+    // the checks of wrong secrets that arrived at the same time.
     const inOrder = () => [...checks.values()].sort((one, other) => other.points - one.points);
     // Two iterations: the first one often reads only a few of the requests that are arriving.
     const collected = nextIteration().then(() => nextIteration());

@@ -13,7 +13,7 @@ const IPV6_SUBSCRIBER_BITS = 64;
 /** The address of a closed connection. */
 const UNKNOWN = '0.0.0.0';
 
-/** Maximum number of remembered clients, and length of their addresses: together 10 MB. */
+/** Maximum number of remembered clients, and maximum length of their addresses. They take up to 10 MB. */
 const MAX_KNOWN = 20_000;
 const MAX_KNOWN_LENGTH = 128;
 

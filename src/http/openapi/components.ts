@@ -52,7 +52,7 @@ export class OpenApiComponents {
     return (properties as { schema: Json }).schema;
   }
 
-  /** Path and query parameters. A schema with a `component` (`meta`) is that of a parameter which several operations share. */
+  /** Path and query parameters. With `component` in its `meta`, a parameter is shared by several operations. */
   params(path: string, params: z.ZodObject): Json[] {
     const { properties, required = [] } = this.schema(params, 'input') as {
       properties: Record<string, Json>;
@@ -66,7 +66,7 @@ export class OpenApiComponents {
     });
   }
 
-  /** Headers of a response. @param limited whether its requests have a rate limit. */
+  /** Headers of a response. @param limited whether the endpoint has a rate limit. */
   headers(limited: boolean, special: readonly HeaderName[] = []): Json {
     const limits = limited ? (['RateLimit-Policy', 'RateLimit'] as const) : [];
     const names: HeaderName[] = [REQUEST_ID, ...limits, ...special];
@@ -139,7 +139,8 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const described = z.toJSONSchema(schema, {
     io,
     override: ({ zodSchema, jsonSchema: part }) => {
-      // Redundant beside a format. A numeric query parameter is described as a number, not as the string that is parsed.
+      // A pattern is redundant beside a format. A numeric query parameter is described as a number, not as the string
+      // that is parsed.
       if (part.type === 'integer' || part.format !== undefined) delete part.pattern;
       if (part.type === 'integer' && (part.maximum ?? Infinity) > MAX_INT32) {
         // Without a format, generated clients use 32 bits.

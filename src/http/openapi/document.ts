@@ -12,7 +12,7 @@ export interface ResponseDescription {
   example: unknown;
   /** Other content types of the same schema, and their examples. */
   otherTypes?: Record<string, unknown>;
-  /** Its special headers. */
+  /** Headers in addition to those of every response. */
   headers?: readonly HeaderName[];
 }
 

@@ -5,7 +5,7 @@ import { Problem } from '../problems/problem.js';
 const NOT_ASCII = /[^\0-\x7F]/;
 const NOT_UTF8 = 'must be UTF-8, percent-encoded';
 
-/** Maximum number of parameters. No endpoint accepts as many: `/lookup` accepts most, with 100 names. */
+/** Maximum number of parameters. No endpoint accepts as many; `/lookup` accepts the most: 100 names. */
 const MAX_PARAMETERS = 128;
 
 /** Percent-encoded ASCII. */
@@ -19,7 +19,10 @@ function nameOf(pair: string): string {
   return name.replace(ASCII_ESCAPE, (_match, hex: string) => String.fromCharCode(parseInt(hex, 16)));
 }
 
-/** Decodes percent-encoded UTF-8. A `%` without two hex digits is literal. @returns undefined if the bytes are not UTF-8. */
+/**
+ * Decodes percent-encoded UTF-8. A `%` without two hex digits is literal. @returns undefined if the bytes are not
+ * UTF-8.
+ */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replace(/%(?![\da-f]{2})/gi, '%25'));
@@ -37,7 +40,7 @@ function assertUtf8(pairs: readonly string[]): void {
   for (const pair of pairs) {
     if (decode(pair) !== undefined) continue;
     const all = pairs.filter((other) => nameOf(other) === nameOf(pair));
-    throw invalidParameter(oneOf(nameOf(pair), all.indexOf(pair), all.length), NOT_UTF8);
+    throw invalidParameter(labelOf(nameOf(pair), all.indexOf(pair), all.length), NOT_UTF8);
   }
 }
 
@@ -49,8 +52,8 @@ export function invalidParameter(name: string, must: string): Problem {
 /**
  * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain. Only arrays
  * may be repeated.
- * @throws {Problem} 400 with the name of the first parameter (in an array: the value) that is repeated, not UTF-8, or
- * rejected by the schema.
+ * @throws {Problem} 400 naming a parameter (in an array: the value) that is not UTF-8, repeated, or rejected by the
+ * schema, checked in this order.
  */
 export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
@@ -73,11 +76,11 @@ export function parseParams<Schema extends z.ZodObject>(
   if (parsed.success) return parsed.data;
   const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
   const [name, index] = path as [string, number?];
-  throw invalidParameter(oneOf(name, index, given.getAll(name).length), message);
+  throw invalidParameter(labelOf(name, index, given.getAll(name).length), message);
 }
 
 /** The name of a parameter; if it has several values, also the position of the value, such as "name 38 of 100". */
-function oneOf(name: string, index: number | undefined, count: number): string {
+function labelOf(name: string, index: number | undefined, count: number): string {
   return index === undefined || count === 1 ? name : `${name} ${index + 1} of ${count}`;
 }
 
@@ -101,9 +104,9 @@ const MAX_MEMOIZED = 5000;
 const MAX_MEMOIZED_LENGTH = 256;
 
 /**
- * Memoizes `parseParams`: popular requests repeat the same query string. Without it, a 304 takes 15 % more processor time, and
- * a cached response 7 %.
- * @returns frozen parameters.
+ * Memoizes `parseParams`: popular requests repeat the same query string. Without it, a 304 takes 15 % more processor
+ * time, and a cached response 7 %.
+ * @returns a parser whose results are frozen.
  */
 export function memoizedParser<Schema extends z.ZodObject>(
   schema: Schema,

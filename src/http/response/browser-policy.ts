@@ -3,7 +3,7 @@ import { fieldsOf, type HeaderFields, type HttpResponse, type ResponseHeaders } 
 
 /**
  * Security headers of every response. Not `Strict-Transport-Security`: only the proxy that terminates TLS knows whether
- * a host and its siblings need it.
+ * a host and its subdomains use only TLS.
  */
 const SECURITY = {
   'Referrer-Policy': 'no-referrer',
@@ -70,7 +70,7 @@ const FIELDS = {
 };
 
 /**
- * The headers of all responses at a path, which restrict browsers.
+ * The security and CORS headers of the responses at a path.
  * @param status a 304 lacks the security headers, because the stored response has them.
  */
 export function policyFields(path: string, status: number, isPage = false): HeaderFields {
@@ -88,7 +88,8 @@ const PREFLIGHT: ResponseHeaders = {
 
 /**
  * Responds to preflight requests. Scripts of any origin may send any header, such as those that tracers add to every
- * request. This is safe: no header gives a page additional rights, and browsers send no cookies without credentials.
+ * request. This is safe: no header gives a page additional rights, and without `Access-Control-Allow-Credentials` no
+ * cookies are sent.
  * @returns undefined for other requests.
  */
 export function preflight(ctx: Context): HttpResponse | undefined {

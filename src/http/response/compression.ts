@@ -15,12 +15,12 @@ const LEVELS: Record<Effort, Record<Encoding, number>> = {
   best: { br: constants.BROTLI_MAX_QUALITY, gzip: constants.Z_BEST_COMPRESSION },
 };
 
-const brotli = promisify(brotliCompress);
-const zip = promisify(gzip);
+const brotliAsync = promisify(brotliCompress);
+const gzipAsync = promisify(gzip);
 
 const COMPRESSORS: Record<Encoding, (body: Buffer, level: number) => Promise<Buffer>> = {
-  br: (body, level) => brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: level } }),
-  gzip: (body, level) => zip(body, { level }),
+  br: (body, level) => brotliAsync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: level } }),
+  gzip: (body, level) => gzipAsync(body, { level }),
 };
 
 /**

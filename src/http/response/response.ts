@@ -6,7 +6,7 @@ export type ResponseHeaders = Readonly<Record<string, string>>;
 /** Names and values of headers in turn: `writeHead` takes them as they are. */
 export type HeaderFields = readonly string[];
 
-/** A response, without the headers that `send` adds to all of them. Many requests may share it. */
+/** A response, without the headers that `send` adds to every response. Many requests may share it. */
 export interface HttpResponse {
   status: number;
   headers: ResponseHeaders;

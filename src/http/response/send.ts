@@ -4,9 +4,9 @@ import type { Context } from '../request/request-context.js';
 import { fieldsOf, type HttpResponse } from './response.js';
 
 /**
- * Sends a response with the additional headers of its request and the headers of all responses. Responses are sent in
- * batches, after arrived requests were read: this takes less processor time, and shortens the slowest responses under
- * load. Koa sets headers one by one, which takes half of its time for a cached response.
+ * Sends a response with its own headers, those collected in the request's state, and the browser policy. Responses are
+ * sent in batches, after all requests that have arrived are read: this takes less processor time, and speeds up the
+ * slowest responses under load. Koa sets headers one by one, which takes half of its time for a cached response.
  */
 export function send(ctx: Context, response: HttpResponse): void {
   ctx.respond = false;
@@ -19,7 +19,7 @@ export function send(ctx: Context, response: HttpResponse): void {
 /** A larger batch would delay responses without lowering their cost. */
 const MAX_BATCH = 8;
 
-/** Responses that are sent at the end of this iteration of the event loop. */
+/** Responses that are sent at the end of this iteration of the event loop, or when the batch is full. */
 let batch: { ctx: Context; response: HttpResponse }[] = [];
 
 function writeBatch(): void {

@@ -5,12 +5,11 @@ export const SERVER_TIMEOUTS = {
   request: 15_000,
   /**
    * A connection is closed if neither side makes progress for this time. The kernel accepts more of a response once a
-   * third of its buffer is free (on Linux 1.4 MB of 4 MB). A client that reads 60 KB/s takes 18 to 28 s for each such
-   * part.
+   * third of its buffer is free (on Linux 1.4 MB of 4 MB). A client that reads 60 KB/s frees a third in 18 to 28 s.
    */
   inactive: 40_000,
   /**
-   * Idle timeout. It is longer than that of common proxies, so no connection is closed while a proxy sends a request.
+   * Idle timeout. Common proxies have a shorter one, so no connection is closed while a proxy sends a request.
    */
   keepAlive: 75_000,
   /** Time for a client to close its side after its last response. Until then, its input is discarded. */

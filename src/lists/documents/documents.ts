@@ -10,14 +10,14 @@ import { chunksOf, limitByFreeSpace, openTemporaryFile } from '../temporary-file
 import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
 
-/** How often a document is asked for. With the pauses between, a server has 7 s to restart. */
+/** Maximum number of requests for a document. With the pauses between, a server has 7 s to restart. */
 const ATTEMPTS = 4;
 /** Pause before the second attempt, in milliseconds; it doubles. */
 const PAUSE_MS = 1000;
-/** An origin that asks for a longer pause, in seconds, is not waited for: the next refresh asks again. */
+/** Maximum pause that an origin may ask for, in seconds. After a longer one, only the next refresh asks again. */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
-/** The only document is the known one, by its validators. */
+/** The only document has not changed, according to its validators. */
 export class UnchangedError extends Error {
   override readonly name = 'UnchangedError';
 }
@@ -33,7 +33,7 @@ export interface DocumentsOptions extends Omit<HttpOptions, 'headers'> {
   reservedBytes: number;
   /** Pause before the second attempt, in milliseconds. */
   pauseMs?: number | undefined;
-  /** What they are, for messages about a file; by default the dataset. */
+  /** Name of the documents, for messages about a local file; by default `the dataset`. */
   what?: string | undefined;
 }
 
@@ -69,7 +69,7 @@ export class Document {
     return firstPlausibleDate(lastModified, this.statedDate, this.#gzipDate, date);
   }
 
-  /** SHA-256 of its bytes as they are sent, in hexadecimal, after they were read. */
+  /** SHA-256 of its bytes as they are sent, in hexadecimal. Complete once the document is read. */
   get digest(): string {
     return this.#hash.copy().digest('hex');
   }
@@ -147,8 +147,8 @@ export class Documents {
 
   /**
    * Reads a document, and again if its transfer is interrupted.
-   * @param read must not yield again what it has yielded before, unless that makes no difference.
-   * @returns what it returns.
+   * @param read must not repeat items that it has yielded before, unless repeated items make no difference.
+   * @returns the result of `read`.
    */
   reread<T, R>(read: () => AsyncGenerator<T, R>): AsyncGenerator<T, R> {
     return this.#retry(InterruptedError, read);
@@ -178,7 +178,7 @@ export class Documents {
 
   /**
    * Resolves an address in a document, and adds the user and password of the configured one.
-   * @throws {DatasetError} if it leads to another origin, or out of the folder of a file.
+   * @throws {DatasetError} if it leads to another origin or, from a local file, out of its folder.
    */
   resolve(reference: string, { url: base }: Document): string {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);
@@ -187,14 +187,18 @@ export class Documents {
     if (configured.protocol === 'file:') {
       // Clients of /rebuild see the message, so the address is only in the cause, for the log.
       if (!url.href.startsWith(new URL('.', base).href))
-        throw new DatasetError('an address in it leads out of the folder', { cause: new Error(url.href) });
+        throw new DatasetError('an address in the document leads out of its folder', {
+          cause: new Error(url.href),
+        });
       return url.href;
     }
-    // `blob:` has the origin of the address in it.
+    // `url.origin` of `blob:https://host/…` would be `https://host`.
     const origin = /^https?:$/.test(url.protocol) ? url.origin : url.protocol;
     const origins = [...new Set([configured.origin, new URL(base).origin])];
     if (!origins.includes(origin))
-      throw new DatasetError(`an address in it leads to ${origin} instead of ${origins.join(' or ')}`);
+      throw new DatasetError(
+        `an address in the document leads to ${origin} instead of ${origins.join(' or ')}`,
+      );
     if (url.origin === configured.origin && url.username === '') {
       url.username = configured.username;
       url.password = configured.password;
@@ -202,7 +206,7 @@ export class Documents {
     return url.href;
   }
 
-  /** Ends the transfer of the last document. What is yielded from now on is the whole list. */
+  /** Ends the transfer of the last document. Errors from now on concern the whole list, not one document. */
   close(): void {
     this.#place = '';
     this.#document?.origin.body.destroy();
@@ -257,7 +261,7 @@ async function* limited(
   what: keyof Sizes = 'textBytes',
 ): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    // Also if nothing has to be waited for.
+    // Needed for sources that never wait, which do not notice the signal.
     transfer.signal.throwIfAborted();
     sizes[what] += chunk.length;
     if (sizes[what] > maxBytes) throw tooLarge(maxBytes);

@@ -11,7 +11,7 @@ export interface JsonMember {
   /** Its name in the object, or its index in the array. */
   key: string | number;
   value: unknown;
-  /** Set if the document has bytes that are not UTF-8; U+FFFD stands for them. */
+  /** Set if U+FFFD may stand for bytes of the document, up to here, that are not UTF-8. */
   isLossy?: boolean;
 }
 

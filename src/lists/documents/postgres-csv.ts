@@ -8,16 +8,16 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const LF = 0x0a;
 
-/** Maximum size of the header's columns, and of each value that is read, in bytes. */
+/** Maximum size of each column name, and of each value that is read, in bytes. */
 const MAX_VALUE_BYTES = 2 ** 16;
 
-/** The values of a record; `at` is its number, from 1, the header. NULL is empty. */
+/** The values of a record; `at` is its number (the header is number 1). NULL is empty. */
 type CopyRecord = { at: number; values: string[] } | BadItem;
 
 /**
- * Reads some columns of a CSV as PostgreSQL writes it (`COPY … WITH (FORMAT csv, HEADER)`,
- * https://www.postgresql.org/docs/current/sql-copy.html): with a header, and records of any length, whose other columns, such as
- * whole readmes, are skipped without copying them. `csv.ts` holds a record, and has a limit for it.
+ * Reads some columns of a CSV with a header, written by PostgreSQL (`COPY … WITH (FORMAT csv, HEADER)`,
+ * https://www.postgresql.org/docs/current/sql-copy.html). Other columns, such as readmes, may have any length: they are
+ * not copied. `csv.ts` holds whole records in memory, so it limits their length.
  */
 export class CopyReader implements FileReader {
   /** Number of records, with the header. */
@@ -26,15 +26,19 @@ export class CopyReader implements FileReader {
   #width: number | undefined;
   /** For each column of the file, its index in a record that is returned. */
   #indexes: (number | undefined)[] = [];
-  /** The record that is being read, and which of its fields. */
+  /** The record that is being read, and the index of its current field. */
   #record: string[] = [];
   #field = 0;
-  /** That field so far, if it is wanted: a character stands for each byte. */
+  /** The bytes of the current field so far, as Latin-1; empty if its column is not wanted. */
   #value = '';
   #isQuoted = false;
   #isInvalid = false;
-  /** Whether the last byte was a quote that ended a quoted text. Another one makes both a quote in the text. */
+  /**
+   * Whether the last byte was a quote that ended a quoted text. If the next byte is a quote, too, the two stand for one
+   * quote in the text.
+   */
   #isAfterQuote = false;
+  #lastByte: number | undefined = LF;
 
   /**
    * @param name of the file, for messages.
@@ -57,13 +61,13 @@ export class CopyReader implements FileReader {
       this.#see(chunk[end] as number);
       start = end + 1;
     }
+    this.#lastByte = chunk.at(-1) ?? this.#lastByte;
   }
 
-  /** @throws {DatasetError} if the file ends within a record. */
+  /** @throws {DatasetError} if the file is empty, or ends within a record. */
   end(): void {
     if (this.#count === 0) this.#fail('expected a header');
-    if (this.#isQuoted || this.#field > 0 || this.#value !== '')
-      this.#fail(`record ${this.#count + 1}: cut off`);
+    if (this.#isQuoted || this.#lastByte !== LF) this.#fail(`record ${this.#count + 1}: cut off`);
   }
 
   #add(text: Buffer): void {
@@ -71,7 +75,7 @@ export class CopyReader implements FileReader {
     if (this.#width !== undefined && this.#indexes[this.#field] === undefined) return;
     this.#value += text.toString('latin1');
     if (this.#value.length > MAX_VALUE_BYTES)
-      this.#fail(`record ${this.#count + 1}: longer than ${MAX_VALUE_BYTES} bytes`);
+      this.#fail(`record ${this.#count + 1}: a value is longer than ${MAX_VALUE_BYTES} bytes`);
   }
 
   #see(byte: number): void {

@@ -9,7 +9,7 @@ export interface FileReader {
 
 /**
  * Reads some files of a tar archive, and yields after each chunk.
- * @param readerOf a file, by its name; undefined if it is not wanted.
+ * @param readerOf returns the reader of a file, by the file's name; undefined if the file is not wanted.
  * @throws {DatasetError} if the archive is damaged or cut off.
  */
 export async function* readTar(
@@ -21,7 +21,7 @@ export async function* readTar(
   const { Parser } = await import('tar');
   const parser = new Parser({ strict: true });
   parser.on('error', (error: Error) => (fault ??= error));
-  // Blocks of zeros, which the parser would go through again with each further one.
+  // Only blocks of zeros follow. With each further chunk, the parser would go through all of them again.
   parser.on('eof', () => (archive.isOver = true));
   parser.on('entry', (entry: ReadEntry) => {
     const reader = readerOf(entry.path);

@@ -21,7 +21,7 @@ export const debian: Format = {
   place: line,
   replaces: (later, earlier) => compareDebianVersions(later, earlier) > 0,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
-    /** An index of a component without packages is empty. */
+    /** Whether any document has a stanza: the index of a component without packages is empty. */
     let hasStanzas = false;
     for (const [i, url] of documents.urls.entries()) {
       const document = await documents.open(url, documents.urls.length === 1 ? '' : `file ${i + 1}`);

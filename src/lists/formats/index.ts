@@ -10,7 +10,7 @@ import { pypi } from './pypi.js';
 import { rubygems } from './rubygems.js';
 
 /**
- * The formats of lists, by the values of `DATASET_FORMAT`. Libraries that only formats need are loaded when a list is
- * read.
+ * The formats of lists, by the values of `DATASET_FORMAT`. Large libraries that only formats need are loaded when a
+ * list is read.
  */
 export const FORMATS = { csv, jsonl, lines, json, pypi, npm, crates, rubygems, packagist, debian };

@@ -1,6 +1,6 @@
 import { errors, type Client } from '@elastic/elasticsearch';
 import { withDeadline } from '../../util/deadline.js';
-import { flipActions, swapActions, whileServed, type Action, type Flip } from '../alias-actions.js';
+import { flipActions, whileServed, type Action, type Flip } from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 
 /** It is unknown whether a flip took effect, or the flip made the alias ambiguous. */
@@ -24,20 +24,10 @@ export async function flip(client: Client, alias: string, what: Flip, options: R
 }
 
 /**
- * Serves the previous snapshot again; the current one becomes the previous. Has no effect if either changed.
+ * Moves the alias of a registry to an index. Has no effect if another process changed what the actions require.
  * @throws {FlipError} {Error} as `flip` does.
  */
-export async function swapWithPrevious(
-  client: Client,
-  alias: string,
-  current: string,
-  previous: string,
-  options: RetryOptions,
-): Promise<void> {
-  await moveAlias(client, alias, previous, swapActions(alias, current, previous), options);
-}
-
-async function moveAlias(
+export async function moveAlias(
   client: Client,
   alias: string,
   to: string,

@@ -18,6 +18,15 @@ const OPAQUE_ID = 'weights';
 
 const WEIGHED = { filter: [{ range: { weight: { gt: 0 } } }] };
 
+/** @throws {DatasetError} if the new snapshot is smaller than the previous one by more than `maxPercent`. */
+export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
+  if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
+  throw new DatasetError(
+    `the snapshot has ${total} packages, the previous one ${previous}: smaller by more than ${maxPercent} %` +
+      ' (REBUILD_MAX_SHRINK_PERCENT); accept it with force=true or --force',
+  );
+}
+
 /**
  * Compares the weights of the served snapshot with the joined new weights. If the served snapshot cannot be read, this
  * is logged, and any weights are accepted: the new snapshot may solve the problem.

@@ -7,7 +7,6 @@ import { browseIndex } from '../../search/catalog.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
 import { runSearches, type SearchBody } from '../../elasticsearch/msearch.js';
 import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
-import { DatasetError } from '../../lists/dataset-error.js';
 import { countDocuments } from './merge.js';
 import { retry, type RetryOptions } from '../retry.js';
 
@@ -16,15 +15,6 @@ const SAMPLES = 10;
 
 /** Identifies these searches in Elasticsearch's tasks and slow logs. */
 const OPAQUE_ID = 'verify';
-
-/** @throws {DatasetError} if the new snapshot is smaller than the previous one by more than `maxPercent`. */
-export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
-  if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
-  throw new DatasetError(
-    `the snapshot has ${total} packages, the previous one ${previous}: smaller by more than ${maxPercent} %` +
-      ' (REBUILD_MAX_SHRINK_PERCENT); accept it with force=true or --force',
-  );
-}
 
 /**
  * Checks that replicas can read the `_meta` of the new index, that the count is correct, and that sample packages are

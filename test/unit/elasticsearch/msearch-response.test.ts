@@ -7,7 +7,7 @@ import {
   SearchRefusedError,
   ShardUnavailableError,
 } from '../../../src/elasticsearch/elasticsearch-errors.js';
-import { parseResponse } from '../../../src/elasticsearch/msearch-response.js';
+import { parseResponse } from '../../../src/elasticsearch/msearch.js';
 
 const hit = (entry: string, ...clauses: string[]) => ({
   fields: { entry: [entry] },

@@ -2,7 +2,7 @@ import type { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Snapshot } from '../../../src/snapshot/snapshot.js';
-import { NameSample, readNameSample } from '../../../src/search/name-sample.js';
+import { NameSample, readNameSample } from '../../../src/search/tier-predictor.js';
 
 describe('NameSample', () => {
   it('counts exactly if it has all names', () => {

@@ -2,8 +2,7 @@ import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createLogger } from '../../../src/util/log.js';
 import type { Snapshot } from '../../../src/snapshot/snapshot.js';
-import { NameSample } from '../../../src/search/name-sample.js';
-import { SAMPLE_RETRY_MS, TierPredictor } from '../../../src/search/tier-predictor.js';
+import { NameSample, SAMPLE_RETRY_MS, TierPredictor } from '../../../src/search/tier-predictor.js';
 
 const snapshot = (index: string) => ({ index }) as Snapshot;
 const [FIRST, SECOND, THIRD] = [snapshot('a-1'), snapshot('a-2'), snapshot('a-3')] as const;

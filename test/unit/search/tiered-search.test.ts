@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { encodeEntry, entryMembers } from '../../../src/snapshot/package-document.js';
 import { cursorAfter, searchTierByTier, type TieredQuery } from '../../../src/search/tiered-search.js';
 import type { Cursor } from '../../../src/search/cursor.js';
-import type { Hits } from '../../../src/elasticsearch/msearch-response.js';
-import type { SearchBody } from '../../../src/elasticsearch/msearch.js';
+import type { Hits, SearchBody } from '../../../src/elasticsearch/msearch.js';
 import { exactNames, searchTiers, searchTiersByWeight } from '../../../src/search/queries.js';
 
 const LIMIT = 3;

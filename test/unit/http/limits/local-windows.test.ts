@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { LocalWindows } from '../../../../src/http/limits/local-windows.js';
-import type { RateLimitPolicy } from '../../../../src/http/limits/windows.js';
+import { LocalWindows, type RateLimitPolicy } from '../../../../src/http/limits/local-windows.js';
 
 // The same on Redis: test/integration/limits.test.ts.
 describe('LocalWindows', () => {

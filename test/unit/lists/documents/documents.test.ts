@@ -113,7 +113,7 @@ describe('The documents of a list', () => {
       expect(await convert('packagist', url('packages.json'))).to.deep.equal([{ name: 'a/a' }]);
       expect(await dateOf('json', [url('packages.json')])).to.equal(NEW);
       expect(await convert('packagist', url('evil.json'))).to.match(
-        /^an address in it leads out of the folder$/,
+        /^an address in the document leads out of its folder$/,
       );
       expect(await convert('npm', url('_all_docs'))).to.deep.equal([{ name: 'a' }, { name: 'b' }]);
       expect(await convert('lines', url('missing'))).to.equal('there is no file at the path of the dataset');

@@ -58,6 +58,11 @@ describe('The format crates', () => {
       'crates.csv: record 3: cut off',
     ],
     [
+      'with a record that is cut off in a column that is not read',
+      { 'd/data/crates.csv': 'description,id,name\n,1,a\na pack' },
+      'crates.csv: record 3: cut off',
+    ],
+    [
       'with a table that is empty',
       { 'd/data/crate_downloads.csv': '' },
       'crate_downloads.csv: expected a header',
@@ -70,7 +75,7 @@ describe('The format crates', () => {
     [
       'with a name of 100 KB',
       { 'd/data/crates.csv': `id,name\n1,${'x'.repeat(100_000)}\n` },
-      'crates.csv: record 2: longer than 65536 bytes',
+      'crates.csv: record 2: a value is longer than 65536 bytes',
     ],
   ] as [string, Record<string, string>, string][]) {
     it(`rejects a dump ${what}`, async () => {

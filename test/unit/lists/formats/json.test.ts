@@ -135,7 +135,9 @@ describe('The format json', () => {
       );
       const expected = place.replace('HOST', new URL(server.url).host);
       const outcome = await convert('json', `${server.origin}/list?token=hush`, { paths: next });
-      expect(outcome).to.equal(`page 1: an address in it leads to ${expected} instead of ${server.origin}`);
+      expect(outcome).to.equal(
+        `page 1: an address in the document leads to ${expected} instead of ${server.origin}`,
+      );
       expect(server.requests).to.have.length(1);
     }
   });

@@ -78,7 +78,7 @@ describe('The format packagist', () => {
     [
       'an address of another origin',
       { includes: { 'http://127.0.0.2:1/x': {} } },
-      'an address in it leads to http://127.0.0.2:1 instead of ORIGIN',
+      'an address in the document leads to http://127.0.0.2:1 instead of ORIGIN',
     ],
     [
       'a file that is missing',
@@ -100,7 +100,7 @@ describe('The format packagist', () => {
     [
       'a list that is a file',
       { list: 'file:///etc/hostname' },
-      'an address in it leads to file: instead of ORIGIN',
+      'an address in the document leads to file: instead of ORIGIN',
     ],
     ['a list without names', { list: '/repo/packages.json' }, 'list: expected names in `packageNames`'],
   ] as const) {

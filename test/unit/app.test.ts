@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import Koa from 'koa';
 import { pino } from 'pino';
-import { HttpServer } from '../../../../src/http/server/http-server.js';
-import { respond, uncaughtErrorHandler } from '../../../../src/http/middleware/errors.js';
-import { BypassTokens } from '../../../../src/http/auth/bypass-token.js';
-import { clientIpReader } from '../../../../src/http/middleware/client-address.js';
-import type { RequestState } from '../../../../src/http/request/request-context.js';
-import { expectProblem } from '../../../support/expect-problem.js';
-import { getRequest, RawConnection } from '../../../support/raw-connection.js';
-import { request } from '../../../support/service.js';
+import { HttpServer } from '../../src/http/server/http-server.js';
+import { respond, uncaughtErrorHandler } from '../../src/app.js';
+import { BypassTokens } from '../../src/http/auth/bypass-token.js';
+import { clientIpReader } from '../../src/http/middleware/client-address.js';
+import type { RequestState } from '../../src/http/request/request-context.js';
+import { expectProblem } from '../support/expect-problem.js';
+import { getRequest, RawConnection } from '../support/raw-connection.js';
+import { request } from '../support/service.js';
 
 const log = pino({ level: 'silent' });
 const services = {
