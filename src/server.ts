@@ -2,9 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { SnapshotExports } from './search/export.js';
 import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
+import { createSearchLimiters } from './search/search-runner.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
-import { CONNECTIONS_PER_NODE, SearchPool } from './elasticsearch/search-pool.js';
+import { SearchPool } from './elasticsearch/search-pool.js';
 import { lacksPrivilege } from './elasticsearch/lacks-privilege.js';
 import { readConfig, type Config } from './config/config.js';
 import { aliasOf, changesIndexOf } from './snapshot/index-names.js';
@@ -23,18 +24,6 @@ import type { ProgressReport } from './rebuild/process/progress.js';
 import type { RebuildService } from './rebuild/process/rebuild-service.js';
 import { Registry } from './registry/registry.js';
 import { reportWrongVersion } from './elasticsearch/connection-check.js';
-
-/** Maximum number of queued searches: about half a second of work. */
-const MAX_WAITING_SEARCHES = 256;
-
-/**
- * Maximum number of look-alike searches in flight per node and replica. The slowest take as long as dozens of searches,
- * and a node runs only one and a half searches per processor.
- */
-const SIMILAR_PER_NODE = 1;
-
-/** Maximum number of queued look-alike searches: about half a second of work. */
-const MAX_WAITING_SIMILAR = 32;
 
 /** Maximum number of exports at a time: each occupies one processor of Elasticsearch if its client reads fast. */
 const MAX_EXPORTS = 2;
@@ -158,16 +147,7 @@ function createServers(
     { nodes, apiKey },
     { onSearch: metrics?.observeSearch, timeoutMs: EXPORT_TIMEOUT_MS },
   );
-  const limiters = {
-    search: new ConcurrencyLimiter({
-      running: CONNECTIONS_PER_NODE * nodes.length,
-      waiting: MAX_WAITING_SEARCHES,
-    }),
-    similar: new ConcurrencyLimiter({
-      running: SIMILAR_PER_NODE * nodes.length,
-      waiting: MAX_WAITING_SIMILAR,
-    }),
-  };
+  const limiters = createSearchLimiters(nodes.length);
   const exports = new SnapshotExports(
     exportPool,
     new ConcurrencyLimiter({ running: MAX_EXPORTS, waiting: 0 }),

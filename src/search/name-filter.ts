@@ -1,9 +1,5 @@
 import { unifySeparators, type NameRule } from '../util/name-rule.js';
-
-/** How names match a query: those that contain it, that start with it, or that equal it. */
-export const MATCHES = ['contains', 'prefix', 'exact'] as const;
-
-export type Match = (typeof MATCHES)[number];
+import type { Match } from './tiered-search.js';
 
 /** Names that match a query as in a search, or names within the distance of look-alikes of another one, itself left out. */
 export type NameFilter = { q: string; match: Match } | { like: string };

@@ -1,7 +1,8 @@
 import { SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Logger } from '../util/log.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
-import type { ConcurrencyLimiter } from './concurrency-limiter.js';
+import { CONNECTIONS_PER_NODE } from '../elasticsearch/search-pool.js';
+import { ConcurrencyLimiter } from './concurrency-limiter.js';
 
 /** Logged fields of a slow search. */
 interface LoggedSearch {
@@ -23,10 +24,30 @@ const SLOW_MS = 500;
 /** Pause between two warnings of too many open files, in milliseconds. */
 const OPEN_FILES_MS = 60_000;
 
+/** Maximum number of queued searches: about half a second of work. */
+const MAX_WAITING_SEARCHES = 256;
+
+/**
+ * Maximum number of look-alike searches in flight per node and replica. The slowest take as long as dozens of searches,
+ * and a node runs only one and a half searches per processor.
+ */
+const SIMILAR_PER_NODE = 1;
+
+/** Maximum number of queued look-alike searches: about half a second of work. */
+const MAX_WAITING_SIMILAR = 32;
+
 /** Concurrency limits of a replica. Look-alikes cost much more than searches and must not displace them. */
 export interface SearchLimiters {
   search: ConcurrencyLimiter;
   similar: ConcurrencyLimiter;
+}
+
+/** @param nodes number of Elasticsearch nodes. */
+export function createSearchLimiters(nodes: number): SearchLimiters {
+  return {
+    search: new ConcurrencyLimiter({ running: CONNECTIONS_PER_NODE * nodes, waiting: MAX_WAITING_SEARCHES }),
+    similar: new ConcurrencyLimiter({ running: SIMILAR_PER_NODE * nodes, waiting: MAX_WAITING_SIMILAR }),
+  };
 }
 
 /**

@@ -1,8 +1,12 @@
 import type { SearchBody, Hits } from '../elasticsearch/msearch.js';
 import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
-import type { Match } from './name-filter.js';
 import { exactNames, searchTiers, searchTiersByWeight } from './queries.js';
+
+/** How names match a query: those that contain it, that start with it, or that equal it. */
+export const MATCHES = ['contains', 'prefix', 'exact'] as const;
+
+export type Match = (typeof MATCHES)[number];
 
 /** The matches of a query are counted up to this number. */
 export const MAX_TOTAL = 10_000;
