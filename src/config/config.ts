@@ -10,7 +10,7 @@ import {
   redisUrl,
   urlTemplate,
 } from './addresses.js';
-import { DATASET_FORMATS, defaultNameRule, isConverted } from './dataset-format.js';
+import { DATASET_FORMATS, defaultNameRule, isConverted, lacksUrls } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
 import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
@@ -175,7 +175,7 @@ function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
     )
     .refine(
       ({ DATASET_FORMAT, PACKAGE_URL_TEMPLATE }) =>
-        !isConverted(DATASET_FORMAT) || DATASET_FORMAT === 'jsonl' || PACKAGE_URL_TEMPLATE !== undefined,
+        !lacksUrls(DATASET_FORMAT) || PACKAGE_URL_TEMPLATE !== undefined,
       ofVariable('PACKAGE_URL_TEMPLATE', 'must be set with this DATASET_FORMAT, whose packages have no url'),
     );
 }

@@ -12,6 +12,8 @@ export interface ListExample {
   /** What it shows. */
   what: string;
   paths?: JsonPaths;
+  /** Whether a cut between two packages cannot be noticed; `line`: only at the end of a line. */
+  isOpenEnded?: true | 'line';
   /** The first document. */
   document: Buffer;
   /** The answer of a server that has the list; `document` at `/list`. */
@@ -86,6 +88,7 @@ function linesExample(): ListExample {
   );
   return {
     format: 'lines',
+    isOpenEnded: 'line',
     what: 'names with and without versions, blank lines',
     ...only(Buffer.from(`\uFEFF${lines.join('\r\n')}\nlast\n`)),
     expected: (document) => {
@@ -111,6 +114,7 @@ function jsonlExample(): ListExample {
   const lines = objects.map((object) => JSON.stringify(object) + pick(random, ['\n', '\r\n', '\n\n']));
   return {
     format: 'jsonl',
+    isOpenEnded: true,
     what: 'numbers, weights and a missing last line end',
     ...only(Buffer.from(lines.join('').trimEnd())),
     expected: (document) =>
@@ -229,6 +233,7 @@ function pypiHtmlExample(): ListExample {
   ];
   return {
     format: 'pypi',
+    isOpenEnded: true,
     what: 'HTML, with other links',
     ...only(Buffer.from(`\n ${page.join('\n')}\n`)),
     expected: (document) => {
@@ -290,6 +295,7 @@ function rubygemsExample(): ListExample {
   const only1 = ['gone 1.0.0 x', 'gone -1.0.0 x'];
   return {
     format: 'rubygems',
+    isOpenEnded: 'line',
     what: 'repeated, withdrawn and platform versions',
     ...only(Buffer.from(['created_at: 2024-04-01T00:00:05Z', '---', ...lines, ...only1, ''].join('\n'))),
     expected: (document) => {
@@ -327,6 +333,7 @@ function debianExample(encode: (text: string) => Buffer): ListExample {
   );
   return {
     format: 'debian',
+    isOpenEnded: 'line',
     what: 'stanzas of several versions',
     ...only(encode(stanzas.join('\n'))),
     expected: (document) => {

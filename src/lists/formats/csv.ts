@@ -31,6 +31,7 @@ const INVISIBLE = /[\s\p{Cc}\p{Cf}]/gu;
 /** A CSV (RFC 4180) with a header. Columns are matched by name, in any order; others are ignored. */
 export const csv: Format = {
   place: line,
+  hasUrls: true,
   async *read(documents: Documents, { packageUrlTemplate }: ReadOptions): AsyncGenerator<Item[]> {
     const document = await documents.open();
     const { start, chunks } = await peek(document.text());

@@ -39,6 +39,8 @@ export interface Format {
    * @throws {DatasetError} if the list is not complete or not in this format. The caller adds the name of the document.
    */
   read: (documents: Documents, options: ReadOptions) => AsyncIterable<readonly Item[]>;
+  /** Whether packages can have a URL. Otherwise, `PACKAGE_URL_TEMPLATE` must be set. */
+  hasUrls?: true;
   /** How its registry compares names, unless `exact`. */
   nameRule?: NameRule;
   /**

@@ -12,6 +12,7 @@ import { isObject, line, type BadItem, type Format, type Item, type ListedPackag
  */
 export const jsonl: Format = {
   place: line,
+  hasUrls: true,
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();
     for await (const rows of readObjects(document.text())) {
