@@ -32,7 +32,7 @@ async function serve(
   const config = readConfig(env);
   let isListening = false;
   const onError = ({ code, message }: NodeJS.ErrnoException) => {
-    // From then on, it is better to serve without a log. EAGAIN: the reader of a pipe is slow.
+    // Once the service listens, it is better to serve without a log. EAGAIN: the reader of the pipe is slow.
     if (isListening || code === 'EAGAIN') return;
     console.error(`the log cannot be written to standard output: ${message}`);
     process.exit(1);

@@ -8,11 +8,10 @@ import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-co
 import { createRedactor } from '../util/redact.js';
 import { endOnStopSignal, ignoreUserSignals, onStopSignal } from '../util/signals.js';
 
-/** Exit codes. */
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** Without this check, a command without the variables of its server would create another registry. */
+/** The error of a command without the variables of its server: otherwise, it would create another registry. */
 const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
 /**
@@ -82,7 +81,7 @@ export function runCommand(
   return exitWith(env, async () => {
     const config = readConfig(env);
     const secrets = secretsIn(env);
-    // The command itself prints failures in one line.
+    // `exitWith` prints failures in one line, so by default the log does not repeat them.
     const level = config.logLevel === 'info' ? 'fatal' : config.logLevel;
     const log = createLogger(level, process.stdout.isTTY, { secrets });
     if (config.redisUrl === undefined) {

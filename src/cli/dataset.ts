@@ -11,8 +11,9 @@ import { ProgressBar } from './progress-bar.js';
 import { onStopSignal } from '../util/signals.js';
 
 /**
- * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without Elasticsearch.
- * Exit codes: 0 done, 1 failed, 2 misused, 130 stopped. Nothing is written unless the whole list is valid.
+ * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without
+ * Elasticsearch. Exit codes: 0 done, 1 failed, 2 misused, 130 stopped. Nothing is written if the list is incomplete, or
+ * has more than `DATASET_MAX_BAD_ROWS` invalid rows.
  */
 
 const USAGE = `usage: npm run dataset -- --output FILE.csv.gz [--format FORMAT] [--url FILE_OR_URL …] [--template TEMPLATE]
@@ -30,7 +31,7 @@ interface Options {
   date: Date | undefined;
 }
 
-/** The environment includes the arguments that replace variables. */
+/** In the returned environment, arguments replace variables. */
 function parseArguments(): { env: NodeJS.ProcessEnv; options: Options } {
   const { values } = parseArgs({
     options: {

@@ -17,7 +17,7 @@ const SHOWN = 500;
  */
 const SERVING = ['available', 'degraded'];
 
-/** The part of the response that requires no rights. */
+/** The part of the response of `/api/status` that requires no privileges. */
 const statusText = jsonText.pipe(
   z.object({ status: z.object({ overall: z.object({ level: z.string() }) }) }),
 );
@@ -88,7 +88,7 @@ export class Kibana {
   }
 
   /**
-   * Imports saved objects and replaces those with the same ids.
+   * Imports saved objects. Existing objects with the same ids are replaced.
    * @param ndjson one object per line, as Kibana exports them.
    * @returns the number of objects.
    * @throws {Error} naming each rejected object and the reason.
@@ -125,7 +125,7 @@ export class Kibana {
     return status === 200 && SERVING.includes(level) ? undefined : `Kibana at ${this.#url} is ${level}`;
   }
 
-  /** Sends a GET, or a POST with a form. @throws {Error} without a response. */
+  /** Sends a GET, or a POST with a form. @throws {Error} if Kibana does not respond. */
   async #ask(path: string, timeoutMs: number, form?: FormData): Promise<{ status: number; body: string }> {
     try {
       return await withDeadline(timeoutMs, undefined, async (signal) => {
@@ -144,7 +144,9 @@ export class Kibana {
   }
 }
 
-/** The reason is in the cause of the error from `fetch`; only its code if several addresses were tried. */
+/**
+ * The reason of a failed `fetch`: the message of its cause. If several addresses were tried, the cause has only a code.
+ */
 function reasonOf({ message, cause }: Error): string {
   if (!(cause instanceof Error)) return message;
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message);

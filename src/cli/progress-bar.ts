@@ -49,7 +49,7 @@ export class ProgressBar {
     this.#bar = undefined;
   }
 
-  /** Ends the bar for good. */
+  /** Ends the bar and ignores later reports. */
   close(): void {
     this.#isClosed = true;
     this.end();

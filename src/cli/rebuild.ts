@@ -15,15 +15,15 @@ import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 
 /**
- * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it, as `/rebuild` does, which runs this
- * program. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running.
+ * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it, as `/rebuild` does, which
+ * runs this program. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running, 130 stopped.
  */
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
 interface Arguments {
   env: NodeJS.ProcessEnv;
-  /** Whether the arguments name a different dataset than the variables. */
+  /** Whether `--dataset` is given. */
   isOther: boolean;
   options: StartOptions;
 }
@@ -53,15 +53,15 @@ function parseArguments(): Arguments {
 }
 
 /**
- * In a terminal, variables of the server may be missing. A set variable is intended, even if it is empty. Another
- * format or dataset may not need the other variables.
+ * A terminal may lack variables of the server. A variable that is set, even to nothing, is intended. With another
+ * `DATASET_FORMAT`, no variable is required.
  * @throws {ConfigError} with the names of variables that the served snapshot was built with and that are not set.
  */
 function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.ProcessEnv): void {
   const { built_from: from, is_sample: isSample } = snapshots.current?.meta ?? {};
   const differing = from === undefined ? [] : differingVariables(config, from);
   if (env['DATASET_FORMAT'] !== undefined && differing.includes('DATASET_FORMAT')) return;
-  // The address of the sample is a path in the clone that built it.
+  // The address of the sample is a path in the clone that built the snapshot.
   const unset = differing.filter(
     (name) => env[name] === undefined && (name !== 'DATASET_URL' || isSample !== true),
   );

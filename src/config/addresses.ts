@@ -62,7 +62,7 @@ export const urlTemplate = z
   )
   .regex(/^https?:\/\/[^/?#{]+[/?#].*\{\+?name\}/, 'must contain {name} or {+name} after the host');
 
-/** Links may have no credentials. */
+/** Links must not have credentials. */
 export const publicUrl = plainUrl();
 
 /** `fetch` rejects a URL with credentials. */

@@ -7,17 +7,20 @@ export type DatasetFormat = keyof typeof FORMATS;
 /** Values of `DATASET_FORMAT`. */
 export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...DatasetFormat[]];
 
-/** Whether lists in a format are not datasets of this service. @param format may be any value of the variable. */
+/**
+ * Whether lists in a format must be converted to datasets.
+ * @param format may be an invalid value of `DATASET_FORMAT`.
+ */
 export function isConverted(format: DatasetFormat): boolean {
   return format !== 'csv' && DATASET_FORMATS.includes(format);
 }
 
-/** Whether packages in a format have no URL. @param format may be any value of the variable. */
+/** Whether packages in a format cannot have a URL. @param format may be an invalid value of `DATASET_FORMAT`. */
 export function lacksUrls(format: DatasetFormat): boolean {
   return DATASET_FORMATS.includes(format) && !('hasUrls' in FORMATS[format]);
 }
 
-/** `NAME_RULE` of the registries that have lists in a format. */
+/** The default of `NAME_RULE` for a format. */
 export function defaultNameRule(format: DatasetFormat): NameRule {
   const { nameRule }: Format = FORMATS[format];
   return nameRule ?? 'exact';

@@ -5,16 +5,16 @@ import { OPTIONAL_FIELDS, type OptionalField } from '../snapshot/package-fields.
 export interface JsonPaths extends Partial<Record<OptionalField, readonly string[] | undefined>> {
   /** Path of the array or map; empty for the document itself. */
   items: readonly string[];
-  /** Path in an item. If undefined, the name is the item if it is a string, and its key in a map. */
+  /** Path in an item. If undefined, the name is the key of an item in a map, or the item itself in an array. */
   name?: readonly string[] | undefined;
   version?: readonly string[] | undefined;
-  /** Path in the document of the next page's address, or of a token that is sent as a query parameter. */
+  /** Where a document has the address of the next page, or a token that is sent as a query parameter. */
   next?: { path: readonly string[]; parameter?: string | undefined } | undefined;
 }
 
 const KEYS = ['items', 'name', 'version', ...OPTIONAL_FIELDS, 'next'] as const;
 
-/** `path`, or `parameter:path` for `next`: member names separated by dots. */
+/** `key=path`, or `next=parameter:path`. A path is member names separated by dots. */
 const PAIR = /^([a-z_]+)=(?:([^:=]+):)?([^.]+(?:\.[^.]+)*)$/;
 
 /** `DATASET_JSON`: `key=path` pairs, separated by spaces. */

@@ -23,7 +23,7 @@ export async function hasDocker(): Promise<boolean> {
 interface ElasticsearchContainerOptions extends Pick<StartOptions, 'usualPort' | 'env' | 'signal'> {
   /** Such as `1g`. */
   heap: string;
-  /** A named volume for the data; without one, it is deleted with the container. */
+  /** A named volume for the data. Without a volume, the data is deleted with the container. */
   volume?: string | undefined;
 }
 
@@ -78,7 +78,7 @@ class ServiceContainer extends GenericContainer {
     signal: AbortSignal,
   ): Promise<Service> {
     const { host } = (await getContainerRuntimeClient()).info.containerRuntime;
-    // Bound to loopback, because there is no password, unless Docker runs on another machine.
+    // Unless Docker runs on another machine, the port is bound to loopback, because the services have no password.
     const local = host === 'localhost' || host === LOOPBACK;
     // The container may have exited in the meantime.
     const kill = () => void this.#created?.kill().catch(() => undefined);

@@ -8,7 +8,7 @@ import { findIn, unpackOnce } from './maven.js';
 import { makeFolder, writeReadable, type Paths } from './paths.js';
 import { ManagedProcess } from './managed-process.js';
 
-/** The version of the artifact below and of the container. */
+/** The version of Elasticsearch in the artifact below and in the container. */
 export const ELASTICSEARCH_VERSION = '9.4.3';
 
 /** An application on Maven Central that contains Elasticsearch; only that part is unpacked. */
@@ -50,9 +50,9 @@ interface NodeOptions extends StartOptions {
   heap: string;
   /** Settings that extend or override the defaults of a single-node cluster. */
   settings?: Record<string, unknown>;
-  /** Headers of the requests that check whether it is ready. */
+  /** Headers of the requests that check whether the node is ready. */
   headers?: Record<string, string>;
-  /** Niceness of its processes until it is ready; 0 afterwards. Only for root. */
+  /** Niceness of the node's processes until the node is ready; 0 afterwards. Only for root. */
   startNiceness?: number;
 }
 
@@ -130,8 +130,8 @@ function launchEnvironment(
 }
 
 /**
- * Downloads Elasticsearch from Maven Central, unless it is there.
- * @returns its home, which has programs only.
+ * Downloads Elasticsearch from Maven Central, unless it was downloaded before.
+ * @returns the home folder of Elasticsearch, which has no data.
  */
 export async function assembleElasticsearch(
   { programs }: Paths,
@@ -158,7 +158,7 @@ export function writeBasicConfiguration(home: string, config: string): void {
   writeReadable(join(config, 'jvm.options'), jvmOptions(home));
 }
 
-/** The options of the distribution, without those that write files into its own folder. */
+/** The JVM options of the distribution, except options that write files into its folder. */
 function jvmOptions(home: string): string {
   return readFileSync(join(home, 'config', 'jvm.options'), 'utf8')
     .split('\n')

@@ -7,7 +7,7 @@ import type { Identity } from './paths.js';
 /** Time for a program to stop before it is killed, in milliseconds. */
 const STOP_MS = 30_000;
 
-/** Lines of its output in an error message. */
+/** Number of lines of the program's output in an error message. */
 const LAST_LINES = 5;
 
 /**
@@ -65,7 +65,7 @@ export class ManagedProcess {
     this.#exited.catch(() => undefined);
   }
 
-  /** Id of its process group; its program is a child of the process with this id. */
+  /** Id of the process group and of the supervisor, whose child is the program. */
   get group(): number | undefined {
     return this.#child.pid;
   }
@@ -96,17 +96,20 @@ export class ManagedProcess {
     return Promise.resolve();
   }
 
-  /** Sets the niceness of it and its children, all threads included. Only root may lower it. Linux only. */
+  /**
+   * Sets the niceness of the program and its children, including all threads. Only root may lower a niceness. Linux
+   * only.
+   */
   setNiceness(niceness: number): void {
-    // Twice, because a new thread inherits the niceness of its creator.
+    // Twice: a thread that is created during the first call may inherit the old niceness of its creator.
     for (let i = 0; i < 2; i++)
       execFileSync('renice', ['--priority', String(niceness), '--pgrp', String(this.group)]);
   }
 
   /**
    * Waits until `ready` resolves to true.
-   * @throws {ProcessError} with its output, if it ends early or takes longer than `timeoutMs`; the signal's
-   * reason, if it is aborted. The program has ended by then.
+   * @throws {ProcessError} with the program's output, if the program ends early or is not ready after `timeoutMs`.
+   * @throws the reason of `signal` if it aborts. In both cases, the program has ended.
    */
   async waitUntil(
     ready: () => Promise<boolean>,

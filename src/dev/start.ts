@@ -26,10 +26,10 @@ import { describeFileError, findPaths } from './paths.js';
  */
 
 const HEAP = '1g';
-/** Timeout for the begin of the first load. The load itself fails if it makes no progress. */
+/** Timeout for the start of the first load, in milliseconds. The load itself fails if it makes no progress. */
 const LOAD_START_TIMEOUT_MS = 15 * 60_000;
 
-/** Variables that Node and downloads read, beside the service's own. */
+/** Variables that Node and downloads read, besides the service's variables. */
 const READ_BY_OTHERS = [...PROXIES, 'NO_PROXY', 'no_proxy', 'NODE_EXTRA_CA_CERTS'];
 
 const print = (line: string) => console.log(line);
@@ -151,7 +151,7 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
   }
 }
 
-/** The set variables that select a different list than that of the served snapshot. */
+/** The variables in `env` that select another list than the served snapshot was built from. */
 function variablesOfAnotherList(
   { snapshots }: RunningServer,
   config: Config,
@@ -175,7 +175,7 @@ async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Prom
   if ('failure' in outcome) print(`It could not be loaded: ${outcome.failure.reason}`);
 }
 
-/** The line for commands in another terminal, with a remark on the omitted variables with secrets. */
+/** The `export` line for another terminal, and a comment that names the omitted variables with secrets. */
 function exportOf(env: NodeJS.ProcessEnv): string {
   const names = [...VARIABLES, ...READ_BY_OTHERS];
   const given = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
@@ -232,7 +232,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   });
   try {
     await start(env, stopping);
-    // The error of a write follows it.
+    // A failed write to standard output emits its error later.
     await setImmediate();
     isReady = true;
     if (!stopping.signal.aborted) await once(stopping.signal, 'abort');

@@ -2,22 +2,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { UNAVAILABLE_STATUSES } from './elasticsearch-errors.js';
 
-/** Timeout of asking for a key, in milliseconds: a scrape of the metrics waits for it. */
+/** Timeout of the request for an expiration date, in milliseconds: a scrape of the metrics waits for the response. */
 const TIMEOUT_MS = 1000;
 
-/** Timeout of the wait until Elasticsearch can list keys, in milliseconds. It takes seconds after its first start. */
+/** Maximum wait until Elasticsearch can list keys, in milliseconds. After its first start, this takes seconds. */
 const LISTING_TIMEOUT_MS = 60_000;
 /** Pause between two attempts to list keys, in milliseconds. */
 const LISTING_PAUSE_MS = 250;
 
-/** The id of an API key, which is `<id>:<secret>` in base64. */
+/** The id in an API key. The key is `<id>:<secret>` in base64. */
 export function idOfKey(apiKey: string): string {
   return Buffer.from(apiKey, 'base64').toString().split(':')[0] ?? '';
 }
 
 /**
- * When the API key of a client expires, in milliseconds since the epoch. A key may ask for itself without any privilege.
- * @returns undefined if it does not expire, or Elasticsearch does not say: it is down, has no security, or rejects the key.
+ * When the API key of a client expires, in milliseconds since the epoch. A key needs no privilege to read its own
+ * expiration date.
+ * @returns undefined if the key does not expire, or if Elasticsearch is down, has no security, or rejects the key.
  */
 export async function expirationOfKey(
   client: Client,
@@ -35,8 +36,8 @@ export async function expirationOfKey(
 }
 
 /**
- * Lists the valid keys with these names. Retries while Elasticsearch responds with 503, as it does after its first start until
- * its security index is ready.
+ * Lists the valid keys with these names. Retries while Elasticsearch responds with 502, 503 or 504. After its first
+ * start, it responds with 503 until its security index is ready.
  * @throws {Error} in one line after `timeoutMs`; other errors of the client at once.
  */
 export async function validKeys(

@@ -16,7 +16,7 @@ const ELASTICSEARCH_MAJOR = 9;
 
 const REDIS_TIMEOUT_MS = 3000;
 
-/** Pause before a server that did not respond is checked again, in milliseconds. */
+/** Pause between two checks, in milliseconds. */
 const CHECK_PAUSE_MS = 5000;
 
 /** Elasticsearch or Redis at a configured address is unusable. The message is one line for the operator. */
@@ -48,7 +48,7 @@ export async function reportWrongVersion(
 }
 
 /**
- * Checks the server at `ELASTICSEARCH_URL`, for commands: the service retries instead.
+ * Checks the server at `ELASTICSEARCH_URL` once.
  * @throws {ConnectionCheckError} unless it is an Elasticsearch 9 that accepts the credentials.
  */
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
@@ -66,7 +66,7 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
   }
 }
 
-/** Undefined if the key lacks only the right to this request, which nothing else needs. */
+/** The error to throw. Undefined if the key only lacks the privilege for this request, which no other request needs. */
 function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
   const { cause } = error as Error;
   if (cause instanceof NotElasticsearchError) {
@@ -108,7 +108,7 @@ export async function checkRedis(url: string, slug: string): Promise<void> {
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
-  // More specific than the error that `connect` rejects with.
+  // The first `error` event. It is more specific than the error that `connect` rejects with.
   let refusal: Error | undefined;
   redis.on('error', (error: Error) => (refusal ??= error));
   try {

@@ -27,7 +27,8 @@ const READ_TIMEOUTS_MS = [1500, 800, 600] as const;
 
 /**
  * Timeout of one request of a rebuild, in milliseconds: a silently dropped connection is replaced within a minute.
- * Longer operations (merging, copying) are started and then polled, and requests that wait for a shard are sent again.
+ * Longer operations (merging, copying) are started and then polled. If a request times out while it waits for a shard,
+ * it is sent again.
  */
 const REBUILD_TIMEOUT_MS = 50_000;
 
@@ -63,8 +64,8 @@ export function createAdministratorClient(
 }
 
 /**
- * Describes in one line that Elasticsearch rejects the credentials in a variable. Reveals neither the credentials nor
- * anything about the cluster. Undefined for other errors.
+ * Describes in one line that Elasticsearch rejects the credentials in a variable, or that they lack a privilege. The
+ * description contains neither the credentials nor names of nodes or indices. Undefined for other errors.
  */
 export function describeAuthError(error: unknown, variable: string): string | undefined {
   const response =
@@ -137,7 +138,8 @@ class ElasticsearchConnection extends UndiciConnection {
   override async request(params: ConnectionRequestParams, options: never): Promise<never>;
   override async request(params: ConnectionRequestParams, options: ConnectionRequestOptions) {
     const response = await super.request(params, options).catch((error: unknown) => {
-      // An AggregateError (host with several addresses) has an empty message, and the client keeps nothing else.
+      // The client keeps only the message of an error. The message of an AggregateError (host with several addresses)
+      // is empty.
       if ((error as Error).message !== '' || this.#failure === undefined) throw error;
       throw new errors.ConnectionError(messageOf(this.#failure));
     });
@@ -158,8 +160,8 @@ class TimeoutRetryingTransport extends SniffingTransport {
 }
 
 /**
- * Uses the nodes in turn. Avoids a failed node for a while, so that a retry reaches another one. The client's own pool
- * merely prefers others.
+ * Uses the nodes in turn. Avoids a failed node for a while, so that a retry reaches another node. The client's own pool
+ * may choose the failed node again.
  */
 class RoundRobinPool extends BaseConnectionPool {
   #first = 0;

@@ -7,16 +7,16 @@ import {
 } from './elasticsearch-errors.js';
 
 /**
- * Extra time after a timeout that fires late, in milliseconds. This process was then suspended or busy, and the
- * response may have arrived in time.
+ * A timer that fires later than this is extended once by the same time, in milliseconds. This process was suspended or
+ * busy, and the response may have arrived in time.
  */
 const LATE_TIMER_MS = 50;
 
 /**
- * Like undici's `request` with the body as text, but without streams and their promises: a sixth of the time.
+ * Like undici's `request` with the body as text, but without streams and their promises. It takes a sixth of the time.
  * @param extend called after `timeoutMs`; returns how many more milliseconds to wait, or 0.
- * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in this time, or if the node cannot
- * look up the API key.
+ * @throws {NodeUnavailableError} if no complete response of Elasticsearch arrives in time, or if the node cannot look
+ * up the API key.
  */
 export function exchange(
   pool: Pool,
@@ -52,7 +52,7 @@ export function exchange(
     pool.dispatch(request, {
       onRequestStart: (started) => {
         controller = started;
-        // The request was still waiting for a connection.
+        // The request timed out while it waited for a connection.
         if (expired !== undefined) controller.abort(expired);
       },
       onResponseStart: (_controller, statusCode, received) => {

@@ -29,8 +29,9 @@ const HEADER = { preference: '_local' };
 
 /**
  * The request that runs searches: its path and its newline-delimited body.
- * @param indices one, or several that are searched as one.
- * @param concurrency maximum number of concurrent searches, and of indices searched at a time; by default all.
+ * @param indices one index, or several that are searched together.
+ * @param concurrency maximum number of concurrent searches. With several indices, also of shards that a search reads at
+ * a time on a node. By default, Elasticsearch's own limits apply.
  */
 export function msearchRequest(
   indices: string | readonly string[],
@@ -52,11 +53,12 @@ export function msearchRequest(
 
 /**
  * Runs searches in one request and returns the hits of each.
- * @param indices one, or several that are searched as one.
+ * @param indices one index, or several that are searched together.
  * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
- * @param concurrency maximum number of concurrent searches, and of indices searched at a time; by default all.
+ * @param concurrency as for `msearchRequest`.
  * @throws {IndexGoneError} if there is no such index.
- * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, or a shard failed or timed out.
+ * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, a shard failed or timed out, or
+ * the index is closed. {SearchRefusedError}
  */
 export async function runSearches(
   pool: SearchPool,
@@ -76,10 +78,11 @@ export const EXACT = 'exact';
 export interface Hits {
   /** In base64, as stored in the index (`encodeEntry`). */
   entries: string[];
-  /** Number of exact names, which come first. */
+  /** Number of names that equal the query. They come first. */
   exact: number;
   /**
-   * Number of all matches, if the search has `track_total_hits`. If more match than it counts to, this is a lower bound.
+   * Number of all matches, if the search has `track_total_hits`. If more names match than its limit, this is a lower
+   * bound.
    */
   total?: number | undefined;
 }
@@ -97,7 +100,7 @@ interface SearchResponse {
   hits?: { hits?: Hit[]; total?: { value: number } };
 }
 
-/** A hit, with its entry, or with the number of an entry that was cut out. */
+/** A hit, with its entry, or with the position of its entry among those that `cutOutEntries` returned. */
 interface Hit {
   fields: number | { entry: [base64: string] };
   matched_queries?: string[];
@@ -107,16 +110,16 @@ interface Hit {
 const BEFORE_ENTRY = '"fields":{"entry":["';
 const AFTER_ENTRY = '"]}';
 
-/** Status of a search that a busy node has not begun. */
+/** Status of a search that an overloaded node rejected. */
 const TOO_MANY = 429;
 
 /**
  * The hits of each search in a response.
  * @throws {NodeUnavailableError} if the response is not complete.
  * @throws {IndexGoneError} if there is no such index.
- * @throws {ShardUnavailableError} if a shard failed or timed out. The node may not have noticed yet that another node
- * is gone, or it was suspended during the search.
- * @throws {ElasticsearchUnavailableError} for other temporary failures, {SearchRefusedError}.
+ * @throws {ShardUnavailableError} if a shard failed or timed out. The searched node may have been suspended, or may not
+ * have noticed yet that another node is gone.
+ * @throws {ElasticsearchUnavailableError} for other temporary failures. {SearchRefusedError} for permanent ones.
  */
 export function parseResponse(text: string, searches: number, index: string): Hits[] {
   const { entries, rest } = cutOutEntries(text);
@@ -146,9 +149,9 @@ export function parseResponse(text: string, searches: number, index: string): Hi
 }
 
 /**
- * Cuts out the entries before the text is parsed as JSON, and puts the number of each in its place. Base64 has no escapes,
- * so the cut text is the entry. `JSON.parse` is three times as fast as with the entries: it took half of the service's
- * time for an uncached search.
+ * Replaces each entry in the text with its position in `entries`, so that `JSON.parse` is three times as fast. With the
+ * entries, parsing took half of the service's time for an uncached search. Base64 has no escapes, so the cut text is
+ * the entry.
  */
 function cutOutEntries(text: string): { entries: string[]; rest: string } {
   const [start = '', ...parts] = text.split(BEFORE_ENTRY);

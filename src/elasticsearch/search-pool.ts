@@ -13,16 +13,16 @@ import { exchange } from './exchange.js';
 import { RetryBudget } from './retry-budget.js';
 
 /**
- * Open connections per node, which limits the searches that one replica has in flight there. Elasticsearch
- * runs 1.5 searches per processor; more would only wait inside it while their timeout is running.
+ * Maximum number of connections per node, and therefore of searches that one replica has in flight there. Elasticsearch
+ * runs 1.5 searches per processor. Further searches would only wait in its queue while their timeout is running.
  */
 export const CONNECTIONS_PER_NODE = 16;
 
 /**
  * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
- * seconds. If a node hangs, a node without a copy of the index may forward the search to it, so two attempts can fail.
- * The third node then has a copy. It gets the most time, because all nodes may just be slow. The last attempt gets all
- * remaining time; so does one that cannot be retried.
+ * seconds. If a node hangs, two attempts can fail: a node without a copy of the index may forward the search to the
+ * hanging node. The third node then has a copy. The third attempt gets the most time, because all nodes may just be
+ * slow. The last attempt gets all remaining time. Any attempt gets it while the retry budget is empty.
  */
 export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
 
@@ -38,7 +38,7 @@ const CONNECT_TIMEOUT_MS = 1500;
 /** Characters of an unexpected response that are logged. */
 const MAX_DETAILS = 500;
 
-/** Backoff of a node that failed, in milliseconds, if there is another one. */
+/** Time for which a failed node is avoided, in milliseconds, if there is another node. */
 export const NODE_BACKOFF_MS = 3000;
 
 /** Outcome of a search: a response, a temporary failure, or a permanent rejection. */
@@ -140,8 +140,8 @@ export class SearchPool {
 
   /**
    * Posts newline-delimited JSON. Retries on at most two other nodes if the connection failed, or if the node was
-   * unavailable or too slow. Retries of slow nodes are limited by a budget. A single node gets a second attempt if the
-   * connection failed.
+   * unavailable or too slow. Retries after a timeout are limited by a budget. A single node gets a second attempt if
+   * the connection failed.
    * @param opaqueId names the request in Elasticsearch's tasks and slow logs.
    * @param read reads the body of the response; if it throws a `ShardUnavailableError`, another node is tried.
    * @returns the result of `read`.
@@ -183,8 +183,8 @@ export class SearchPool {
   }
 
   /**
-   * The untried node with the fewest searches in flight; an avoided node only if there is no other. A node that has
-   * just started takes a hundred times as long, so it gets few searches at a time.
+   * The untried node with the fewest searches in flight; an avoided node only if there is no other. In a node that has
+   * just started, a search takes a hundred times as long, so the node gets few searches at a time.
    */
   #next(tried: readonly Node[]): Node {
     this.#first = (this.#first + 1) % this.#nodes.length;

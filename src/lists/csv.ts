@@ -26,9 +26,9 @@ const NOT_CLOSED_SOON = `a quote is opened and not closed within ${MAX_RECORD_LI
 const CUT_OFF = 'the last record does not end with a line end, so the file may be cut off';
 
 /**
- * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad
- * quoting or invalid UTF-8 is yielded with the reason, and reading continues with the next line.
- * @throws {DatasetError} for a line that is longer than any row can be, or that only spreadsheets read.
+ * Reads RFC 4180 CSV in UTF-8, in batches of records; the header row is the first record. A record with bad quoting or
+ * invalid UTF-8 is yielded with the reason, and reading continues with the next line.
+ * @throws {DatasetError} for a line that is longer than `MAX_LINE_BYTES`, or for a first line such as `sep=,`.
  */
 export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<CsvRecord[]> {
   const reader = new RecordReader();
@@ -37,7 +37,7 @@ export async function* readCsv(source: AsyncIterable<Buffer>): AsyncGenerator<Cs
   yield reader.end();
 }
 
-/** Joins lines to records, and rejects those whose errors csv-stream's parser does not detect. */
+/** Joins lines to records, and rejects records with errors that csv-stream's parser does not detect. */
 class RecordReader {
   readonly #fields: string[] = [];
   readonly #parser = new Parser({ columns: [], enclosedChar: '"', escapeChar: '"' });
@@ -79,7 +79,7 @@ class RecordReader {
     else this.#readQuoted(line);
   }
 
-  /** Splits a line without quotes at its commas, five times as fast as the parser. Most lines are such. */
+  /** Splits a line without quotes at its commas, five times as fast as the parser. Most lines have no quotes. */
   #readUnquoted(line: string): void {
     const record = withoutReturn(line);
     if (record.includes('\r')) this.#refuse(this.#line, 'a carriage return outside quotes');
@@ -87,12 +87,12 @@ class RecordReader {
   }
 
   #readQuoted(line: string): void {
-    // The quote stands for the one of an earlier line, so that each line is checked once.
+    // The added quote stands for the open quote of an earlier line, so that each line is checked once.
     const text = this.#open === '' ? line : `"${line}`;
     this.#open += `${line}\n`;
     if (COMPLETE.test(text)) {
-      // The parser strips a carriage return at the end of a line, even within a quoted field. The empty field
-      // after the last comma prevents that.
+      // The parser strips a carriage return at the end of a line, even within a quoted field. The added comma and its
+      // empty field prevent this.
       this.#parser.parse(`${withoutReturn(this.#open.slice(0, -1))},\n`);
       this.#open = '';
       this.#fields.pop();
@@ -105,9 +105,8 @@ class RecordReader {
   }
 
   /**
-   * Reports the open record as invalid by its first line, and reads its other lines again, each as the start
-   * of a record. This takes linear time: only the last line can open a quote, as all others have an even
-   * number of quotes.
+   * Reports the open record as invalid at its first line, and reads its other lines again, as new records. This takes
+   * linear time: only the last line can open a quote, as all others have an even number of quotes.
    */
   #giveUpOpen(reason: string): void {
     const others = this.#open.split('\n').slice(1, -1);
@@ -117,7 +116,7 @@ class RecordReader {
     for (const line of others) this.#read(line);
   }
 
-  /** Gives up the open record, whose quote can no longer be closed, and those that its lines open. */
+  /** Gives up the open record, because its quote can no longer be closed, and the records that its other lines open. */
   #closeOpen(): void {
     while (this.#open !== '') this.#giveUpOpen(NEVER_CLOSED);
   }

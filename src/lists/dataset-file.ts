@@ -93,8 +93,8 @@ export async function readNumbers(
 }
 
 /**
- * Numbers packages. Packages in `earlier` keep their numbers. The others get the numbers after its largest one, in the
- * byte order of their names.
+ * Numbers packages. Packages in `earlier` keep their numbers. The others get the numbers after the largest number in
+ * `earlier`, in the byte order of their names.
  * @param packages is modified.
  * @param earlier by `readNumbers` with the same rule.
  */
@@ -127,7 +127,8 @@ export async function throughLinks(path: string): Promise<string> {
 
 /**
  * Writes a dataset as gzip CSV, in the order of the numbers. The file gets its name once it is complete. It keeps the
- * mode and owner of a file that it replaces. Equal packages and dates give equal bytes with the same zlib.
+ * mode and, if this process runs as root, the owner of a file that it replaces. Equal packages and dates give equal
+ * bytes with the same zlib.
  * @param path must not be a symbolic link, which would be replaced.
  * @param packages is sorted in place.
  */
@@ -158,7 +159,8 @@ async function writeGzip(
   { date, signal, onRows }: WriteOptions,
 ): Promise<void> {
   const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
-  // The writer gets the error. Inside the pipeline, the writer would report a full disk as an AbortError.
+  // `writeFile` throws the error of the pipeline. As a part of the pipeline, it would report a full disk as an
+  // AbortError.
   pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
   await writeFile(file, gzip);
   const seconds = Buffer.alloc(4);

@@ -41,7 +41,8 @@ export interface Authorization {
 
 /**
  * Requests `url` and follows redirects, without reading their bodies.
- * @returns the first response that is not a redirect, and its address. @throws {DatasetError} if there are too many.
+ * @returns the first response that is not a redirect, and its address.
+ * @throws {DatasetError} if there are too many.
  */
 export async function requestWithRedirects(
   url: URL,
@@ -70,7 +71,7 @@ export async function requestWithRedirects(
 }
 
 /**
- * Sends a request on a new connection, directly or through a proxy. Not with undici 7: under backpressure, it treats
+ * Sends a request on a new connection, directly or through a proxy. undici 7 is not used: under backpressure, it treats
  * the end of the connection as a failure even after a complete response, or ends the process with an assertion
  * (nodejs/undici#5360).
  * @returns the response. If the connection fails, the body fails, too.
@@ -112,7 +113,7 @@ async function get(
     return await withTimeout(responded, windowMs, signal, tooLate);
   } catch (error) {
     request.destroy();
-    // The request only has the connection to a proxy once the tunnel is open.
+    // Before the tunnel is open, destroying the request does not close the connection to the proxy.
     failed.abort();
     throw error;
   }
@@ -120,7 +121,7 @@ async function get(
 
 /**
  * The agent for the proxy of an address; false without a proxy.
- * @param signal closes its connection when it aborts.
+ * @param signal closes the connection to the proxy when it aborts.
  */
 function agentFor(address: URL, signal: AbortSignal): Agent | false {
   const proxy = proxyFor(address);

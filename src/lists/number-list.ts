@@ -1,7 +1,7 @@
 /** Number of bytes by which a list grows, in place. */
 const GROWTH_BYTES = 2 ** 20;
 
-/** Maximum size of a list: 512 million numbers. Address space is reserved for it, not memory. */
+/** Maximum size of a list: 537 million numbers. Address space is reserved for it, not memory. */
 const MAX_BYTES = 2 ** 32;
 
 /** Numbers, 8 bytes each, outside the heap. */

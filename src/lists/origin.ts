@@ -28,7 +28,7 @@ export interface Validators {
   lastModified?: string | undefined;
 }
 
-/** Headers in addition to the usual ones. */
+/** Additional headers of a request. */
 export interface HttpOptions {
   /** Validators of the served dataset. */
   known?: Validators | undefined;
@@ -76,7 +76,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
   const file = await open(path);
   const { mtime: date, mtimeMs, size } = await file.stat();
   const body = file.createReadStream({ autoClose: false });
-  // The consumer gets the error when it reads; an earlier one must not end the process.
+  // The consumer gets the error when it reads. Until then, the error must not end the process.
   body.on('error', () => undefined);
   body.on('close', () => void file.close());
   // Checks the opened file: another file may have its name by now.

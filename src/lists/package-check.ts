@@ -17,19 +17,28 @@ const DEFAULT_VERSION = 'latest';
 /** Characters that URL parsers drop or encode: clients would follow another URL than the one they were shown. */
 const HAS_CONTROL_CHARACTER = /\p{Cc}/u;
 
-/** In a CSV, a stray quote joins all lines up to the next quote into one value, so a line break shows that a quote is stray. */
+/**
+ * In a CSV, a stray quote joins all lines up to the next quote into one value, so a line break shows that a quote is
+ * stray.
+ */
 const HAS_LINE_BREAK = /[\n\r]/;
 
 /** Other schemes, such as `javascript:`, would become links on pages that show the packages. */
 const IS_HTTP = /^https?:\/\//i;
 
-/** Characters of names that `encodeURIComponent` encodes although a path may contain them (RFC 3986, section 3.3): `/`, `@`, `+`. */
+/**
+ * Characters of names that `encodeURIComponent` encodes although a path may contain them (RFC 3986, section 3.3): `/`,
+ * `@`, `+`.
+ */
 const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
 
-/** URL parsers resolve these segments, even written as `%2E`: the link would lead to another page. */
+/**
+ * URL parsers resolve these segments, so the link would lead to another page. Writing `.` as `%2E` would not prevent
+ * this.
+ */
 const HAS_DOT_SEGMENT = /^[^?#]*\/\.{1,2}([/?#]|$)/;
 
-/** What is wrong with a package or a weight. */
+/** A package or a weight is invalid. The message gives the reason. */
 class BadRowError extends DatasetError {}
 
 /** Checks each package by itself (not against the others), and numbers it. */
@@ -53,7 +62,7 @@ export class PackageCheck {
     return this.#isNumbered === true;
   }
 
-  /** @returns the package, or the reason why it cannot be used. Every item has a position, even if it cannot be used. */
+  /** @returns the package, or the reason why it cannot be used. Invalid items count as positions, too. */
   read(item: Item): PackageEntry | string {
     this.#position++;
     if ('reason' in item) return item.reason;
@@ -87,7 +96,7 @@ export class PackageCheck {
     return this.#isNumbered ? wholeNumber(textOf(value, 'package_no'), 'package_no', 1) : this.#position;
   }
 
-  /** The URL of a package. @param given what the list says. @throws {BadRowError} */
+  /** The URL of a package. @param given the URL in the list; empty if there is none. @throws {BadRowError} */
   urlOf(name: string, given = ''): string {
     if (given === '') return this.#fromTemplate(name);
     assertLength(given, 'url', FIELDS.url.maxBytes);
@@ -100,7 +109,9 @@ export class PackageCheck {
     return given;
   }
 
-  /** The URL made from the template. It is not parsed: the template is a valid URL, and an encoded name keeps it valid. */
+  /**
+   * The URL made from the template. It is not parsed: the template is a valid URL, and an encoded name keeps it valid.
+   */
   #fromTemplate(name: string): string {
     if (this.#template === undefined) {
       throw new BadRowError('url is empty, and PACKAGE_URL_TEMPLATE is not set');
@@ -122,7 +133,7 @@ export class PackageCheck {
   }
 }
 
-/** Calls `read`. @returns the reason if it finds a bad row. */
+/** Calls `read`. @returns its result, or the reason if the row is invalid. */
 export function orReason<T>(read: () => T): T | string {
   try {
     return read();
@@ -156,14 +167,17 @@ export function optionalValue(value: unknown, field: OptionalField): number | st
   return text === '' ? undefined : text;
 }
 
-/** A number from 0 to 2^53 − 1; 0 if it is empty. @throws {BadRowError} if it is anything else. */
+/**
+ * A weight: a whole number from 0 to 2^53 − 1; 0 if the value is missing or empty.
+ * @throws {BadRowError} if the value is anything else.
+ */
 export function weightOf(value: unknown, column: string): number {
   return wholeNumber(textOf(value, column) || '0', column, 0);
 }
 
 /**
- * The text of an optional value: a version may be written as a number, a number as text.
- * @throws {BadRowError} if it is neither.
+ * The text of an optional value, which may be a string or a number; empty if the value is missing.
+ * @throws {BadRowError} if the value has another type, or half a surrogate pair.
  */
 export function textOf(value: unknown, column: string): string {
   if (value === undefined || value === null) return '';
@@ -176,7 +190,9 @@ export function textOf(value: unknown, column: string): string {
   return value;
 }
 
-/** A value as JSON. Objects and arrays within it are abbreviated, because writing deep nesting could overflow the stack. */
+/**
+ * A value as JSON. Objects and arrays within it are abbreviated, because writing deep nesting could overflow the stack.
+ */
 function describe(value: unknown): string {
   const member = (key: string, one: unknown) =>
     key !== '' && typeof one === 'object' && one !== null ? '…' : one;

@@ -28,17 +28,17 @@ const BATCH = 1000;
 /** A package in the file. */
 type Written = [no: number, name: string, version: string, url: string, ...optional: unknown[]];
 
-/** The place of the first optional field in it. A missing value before a present one is null. */
+/** Index of the first optional field in `Written`. A missing value before a present one is null. */
 const REQUIRED = 4;
 
-/** The end of the array in a line, and of the line. */
+/** Closes the array of a line, and ends the line. */
 const END = Buffer.from(']\n');
 
 /** Consecutive packages of a list. */
 interface Batch {
   /** The document of these packages, such as `page 3`; empty if it is the whole list. */
   document: string;
-  /** The place of each package in the document; empty for names that may repeat. */
+  /** The place of each package in the document; empty if the format merges repeated names. */
   places: Place[];
   entries: PackageEntry[];
 }
@@ -78,12 +78,12 @@ export class PackageFile {
     return new PackageFile(await openTemporaryFile(), format, options, await createNameHash());
   }
 
-  /** What two spellings of a name have in common. */
+  /** The canonical form of a name, which all its spellings share. */
   canonicalOf(name: string): string {
     return canonicalName(this.options.nameRule, name);
   }
 
-  /** The same for all spellings of a name. */
+  /** A hash that is equal for all spellings of a name. */
   hashOf(name: string): number {
     return this.hash(this.canonicalOf(name));
   }
@@ -93,7 +93,7 @@ export class PackageFile {
     return this.#check.isNumbered;
   }
 
-  /** Optional fields that some package has. The others then have the default, if there is one. */
+  /** Optional fields that some package has. Packages without such a field get its default, if there is one. */
   get optionalFields(): ReadonlySet<OptionalField> {
     return this.#check.optionalFields;
   }
@@ -172,8 +172,8 @@ export class PackageFile {
   }
 
   /**
-   * The valid packages of a list whose names may repeat. Each has the position of its first occurrence, and the spelling of the
-   * entry that counts.
+   * The valid packages of a list whose names may repeat, each name once. They are numbered in the order of first
+   * occurrence, and have the spelling of the entry that counts.
    */
   async *#merged(
     documents: Documents,
@@ -189,7 +189,7 @@ export class PackageFile {
         const [earlier] = names.lastOf(address)?.split('\n') ?? [];
         if (earlier !== undefined && !replaces(version, earlier)) continue;
         const spelling = name === canonical ? '' : name;
-        // None of them has a line break.
+        // `PackageCheck` rejects values with a line break.
         names.push(address, [version, spelling, ...OPTIONAL_FIELDS.map((field) => entry[field])].join('\n'));
       }
     }
@@ -221,7 +221,7 @@ function toEntry(written: Written, present: ReadonlySet<OptionalField>): Package
   );
 }
 
-/** Adds the document to an error. */
+/** Adds the place of the document, such as `page 3`, to an error. */
 async function* located<T>(documents: Documents, source: AsyncIterable<T>): AsyncGenerator<T> {
   try {
     yield* source;

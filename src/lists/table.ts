@@ -10,8 +10,8 @@ const BLOCK_BYTES = 2 ** 20;
 const MAX_BLOCKS = 2 ** 12;
 
 /**
- * Offsets in a record: size of the text; address of the last text of a name, or of the previous text; number and hash
- * of a name.
+ * Offsets in a record. The size of its text comes first. `LINK` is the address of the last text (of a name) or of the
+ * previous text (of a text). Only names have a number and a hash.
  */
 const LINK = 4;
 const NUMBER = 8;
@@ -81,7 +81,8 @@ export class Table {
   /**
    * Adds a name, unless the table has it.
    * @param number is set only if the name is new.
-   * @returns the address of the name. @throws {DatasetError} if there are too many names.
+   * @returns the address of the name.
+   * @throws {DatasetError} if there are too many names.
    */
   add(name: string, number = NaN): number {
     const address = this.#writeName(name);

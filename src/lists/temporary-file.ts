@@ -14,8 +14,8 @@ const SPACE_CHECK_BYTES = 2 ** 20;
 const SPACE_CHECK_MS = 1000;
 
 /**
- * Creates a temporary file that disappears when it is closed. If this process is killed, nothing is left, or an empty
- * file if it is killed between the two calls. So a folder that other processes share needs no cleanup.
+ * Creates a temporary file that disappears when it is closed. If this process is killed, no file is left, except an
+ * empty one between `open` and `unlink`. So the shared temporary folder needs no cleanup.
  */
 export async function openTemporaryFile(): Promise<FileHandle> {
   const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);
@@ -29,7 +29,7 @@ export async function openTemporaryFile(): Promise<FileHandle> {
   }
 }
 
-/** Reads a file from its beginning. Not a stream of Node, which would close the file at its end. */
+/** Reads a file from its beginning, and leaves it open. */
 export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
   for (let position = 0; ;) {
     const { buffer, bytesRead } = await file.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });

@@ -2,14 +2,14 @@ import type { Readable } from 'node:stream';
 import { UnavailableError } from './dataset-error.js';
 
 /**
- * Minimum progress of a transfer per window. Every link reaches 10 KiB in 30 s; an origin that trickles bytes does not.
- * The last piece of a transfer may be smaller.
+ * Minimum progress of a transfer per window. Even a slow connection transfers 10 KiB in 30 s. An origin that trickles
+ * bytes does not. The last window of a transfer may have fewer bytes.
  */
 const MIN_BYTES_PER_WINDOW = 10 * 1024;
 
 /** Limits of a transfer, and the observer of its bytes. */
 export interface Transfer {
-  /** Timeout of one wait, or of `MIN_BYTES_PER_WINDOW`, in milliseconds. */
+  /** Maximum waiting time for a response, and for each `MIN_BYTES_PER_WINDOW` of its body, in milliseconds. */
   windowMs: number;
   /** Ends every wait. */
   signal: AbortSignal;

@@ -11,13 +11,13 @@ import { readObjects } from './formats/jsonl.js';
 import { nameOf, orReason, weightOf } from './package-check.js';
 import { Table } from './table.js';
 
-/** The document, in reasons. */
+/** Name of the document in error messages. */
 const WEIGHTS = 'WEIGHTS_URL';
 
-/** Maximum number of names, the same as of a dataset. */
+/** Maximum number of names, as in a dataset. */
 const MAX_NAMES = 10_000_000;
 
-/** The members of a document of weights that have the name and the weight. */
+/** The columns (CSV) or members (JSON lines) that hold the name and the weight. */
 export interface WeightsColumns {
   name: string;
   weight: string;
@@ -40,10 +40,10 @@ export class Weights {
   ) {}
 
   /**
-   * Reads a document: CSV with a header, or JSON lines, told apart by the first character. Of a repeated name, the larger weight
-   * counts.
-   * @param nameRule by which its names are compared with those of the dataset.
-   * @throws {DatasetError} which the caller says to be about the weights.
+   * Reads a document: CSV with a header, or JSON lines, told apart by the first character. Of a repeated name, the
+   * larger weight counts.
+   * @param nameRule the rule for comparing names of the document with names of the dataset.
+   * @throws {DatasetError} The caller adds the name of the document.
    */
   static async read(
     text: AsyncIterable<Buffer>,
@@ -75,26 +75,26 @@ export class Weights {
     return new Weights(table, nameRule, hash.digest('hex'));
   }
 
-  /** Numbers of different names: all, and those that no package of the dataset has. */
+  /** Number of different names, and number of names that no package passed to `join` has. */
   get counts(): { names: number; unknown: number } {
     const { size, marked } = this.table;
     return { names: size, unknown: size - marked };
   }
 
-  /** Undefined if a package that `join` has seen has one of the names. */
+  /** A warning if no package passed to `join` has one of the names; otherwise undefined. */
   get warning(): string | undefined {
     const { names, unknown } = this.counts;
     if (unknown < names) return undefined;
     return `no package has the name of a weight, so all weights are 0: WEIGHTS_URL has ${names} other names`;
   }
 
-  /** Whether a package that `join` has seen has a weight other than 0. */
+  /** Whether a package with this name was passed to `join` and has a weight above 0. */
   isWeighed(name: string): boolean {
     const address = this.#find(name);
     return address !== 0 && this.table.isMarked(address) && this.table.numberAt(address) > 0;
   }
 
-  /** Gives each package its weight, 0 if it is missing, whatever the dataset says. */
+  /** Sets the weight of each package; 0 if the document has none. Weights in the dataset are replaced. */
   join(entries: PackageEntry[]): void {
     for (const entry of entries) {
       const address = this.#find(entry.name);
@@ -109,7 +109,7 @@ export class Weights {
   }
 }
 
-/** Adds which document the reason of a failure is about. */
+/** Adds the name of the document to a `DatasetError` that lacks it. */
 export function ofWeights(error: unknown): unknown {
   if (!(error instanceof DatasetError) || error.message.startsWith(WEIGHTS)) return error;
   return new DatasetError(`${WEIGHTS}: ${error.message}`, { cause: error });

@@ -15,7 +15,7 @@ const MAX_COMPARED = 10;
 /** Maximum number of look-alikes in the result of a name. */
 const MAX_LOOK_ALIKES = 5;
 
-/** Maximum length of a name that `/similar` accepts, and of its results. */
+/** Maximum length of a name that `/similar` accepts, in code points, and maximum number of its results. */
 const MAX_LENGTH = 100;
 const MAX_SIMILAR = 50;
 
@@ -39,9 +39,10 @@ export const checkedSchema = z.object({
 type Checked = z.output<typeof checkedSchema>;
 
 /**
- * Checks names, one request after the other. Versions and other additions to a name are removed first.
+ * Checks names, one request after the other. Versions and other additions to a name are removed, unless a package has
+ * the whole text as its name.
  * @param compareExisting whether to search for far more used look-alikes of existing packages, too, beginning with the
- * least used package. Only if entries have weights.
+ * least used package. Packages without a weight are left out.
  * @returns one result for each name, in the order of `names`.
  */
 export async function checkPackages(

@@ -23,7 +23,9 @@ function listIn(value: unknown): unknown {
     : value.split(/\n|,\s*(?=[@\p{L}])/u).filter((line) => trimWhiteSpace(line) !== '');
 }
 
-/** Accepts a value as text, in any case, and null for an absent value, as some clients send them. */
+/**
+ * Also accepts a value as text, in upper or lower case, and null instead of an absent value. Some clients send these.
+ */
 function lenient<T extends number | boolean | string>(schema: z.ZodType<T>, fallback: T) {
   const valueOf = (value: unknown) =>
     (typeof value === 'string' ? jsonIn(value.toLowerCase()) : value) ?? fallback;

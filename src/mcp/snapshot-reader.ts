@@ -34,8 +34,8 @@ const statsSchema = z.looseObject({ source: z.string() });
 const TOTAL = /^total_(.+)_packages$/m;
 
 /**
- * Length of the query string of one `/lookup`. Proxies accept request lines of 8 KB, the service heads of 16 KB.
- * A hundred names of up to sixty characters fit.
+ * Maximum length of the query string of one `/lookup`. Proxies accept request lines of 8 KB. The service accepts 16 KB
+ * for the request line and the headers. A hundred names of up to sixty characters fit.
  */
 const MAX_QUERY_LENGTH = 7000;
 
@@ -49,8 +49,8 @@ interface Page<T> {
 }
 
 /**
- * Reads one snapshot even if a new one goes live meanwhile, unless a proxy removes its id. Methods throw the errors of
- * {@link ApiClient.get}.
+ * Reads one snapshot even if a new one goes live meanwhile, unless a proxy removes the header `X-Snapshot`. Methods
+ * throw the errors of {@link ApiClient.get}.
  */
 export class SnapshotReader {
   private constructor(

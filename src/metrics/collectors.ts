@@ -96,7 +96,9 @@ function ofCache(cache: ResponseCache): Collector[] {
   ];
 }
 
-/** Labels for the name of a policy: the current label, and that of 0.3.0, which the next release drops. */
+/**
+ * Labels for the name of a policy. `budget` is the label of 0.3.0; it is dropped one release after `policy` was added.
+ */
 const POLICY_LABELS = ['policy', 'budget'];
 
 function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {

@@ -30,8 +30,8 @@ export function gauge(name: string, help: string, read: Collector['read'], ...la
 }
 
 /**
- * The metrics for Prometheus. Durations are observed as they occur. Everything else is counted in plain
- * numbers by its owner and read on every scrape, so that a request costs one observation.
+ * The metrics for Prometheus. Durations are observed as they occur. Everything else is counted in plain numbers by its
+ * owner and read on every scrape, so that a request costs one observation, and each search attempt another.
  */
 export class Metrics {
   readonly #registry = new Registry();
@@ -62,7 +62,7 @@ export class Metrics {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
-  /** Adds these metrics. A metric without samples is omitted from the text. */
+  /** Adds these metrics. A metric without samples has no value in the text. */
   register(collectors: readonly Collector[]): void {
     for (const collector of collectors) this.#registerOne(collector);
   }

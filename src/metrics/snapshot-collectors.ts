@@ -7,7 +7,8 @@ import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
 /**
- * Prefixes of the metrics of the served snapshot: the current prefix, and that of 0.3.0, which the next release drops.
+ * Prefixes of the metrics of the served snapshot. `generation` is the prefix of 0.3.0; it is dropped one release after
+ * `snapshot` was added.
  */
 const PREFIXES = ['snapshot', 'generation'];
 

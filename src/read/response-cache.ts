@@ -37,7 +37,7 @@ export class ResponseCache {
     return this.#entries?.get(key);
   }
 
-  /** Creates a response that is not cached, and caches it unless the creation fails. */
+  /** Creates a response that is missing in the cache, and caches it unless the creation fails. */
   create(key: string, make: () => Promise<BodyResponse>): Promise<BodyResponse> {
     this.counts[this.#inFlight.has(key) ? 'shared' : 'miss']++;
     return this.#create(key, make);

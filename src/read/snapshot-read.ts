@@ -7,9 +7,8 @@ import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 
 /**
- * Shared caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it: a
- * snapshot is older than that anyway. While the service is down or responds with 5xx, they may reuse it for a
- * day (RFC 5861).
+ * Caches may reuse a response for 30 seconds, and for five more minutes while they revalidate it. While the service is
+ * down or responds with 5xx, they may reuse it for a day (RFC 5861).
  */
 const CACHE_CONTROL = 'public, max-age=30, stale-while-revalidate=300, stale-if-error=86400';
 
@@ -64,7 +63,7 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   const key = `${source.index} ${request}`;
   const cached = cache.get(key);
   const condition = req.headers['if-none-match'];
-  // The tag decides, without a search: only a 200 has this tag.
+  // A matching tag is enough for a 304, without a search: only a 200 response has this tag.
   if (condition !== undefined && condition !== '*') {
     const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
     if (matches(condition, tag)) {

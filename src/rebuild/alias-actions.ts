@@ -21,8 +21,8 @@ export interface Flip {
 }
 
 /**
- * Serves a finished index instead of `from`. If a rebuild of this registry created `from`, it becomes the previous
- * snapshot. Otherwise an operator had moved the alias to it.
+ * Serves a finished index instead of `from`. If a rebuild of this registry created `from`, `from` becomes the previous
+ * snapshot. If an operator had moved the alias to an index that no rebuild created, the previous snapshot stays.
  */
 export function flipActions(alias: string, { from, previous, to, changes }: Flip): Action[] {
   const finished = changes === undefined ? [to] : [to, changes];

@@ -38,7 +38,7 @@ function stored(from: BuiltFrom): BuiltFrom {
   return JSON.parse(JSON.stringify(from)) as BuiltFrom;
 }
 
-/** The variables that decide which packages a snapshot has and whose values differ from those it was built with. */
+/** The variables that determine the content of a snapshot and have changed since it was built. */
 export function differingVariables(config: Inputs, from: BuiltFrom): string[] {
   const now = stored(builtFrom(config));
   const compared = {

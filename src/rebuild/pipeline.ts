@@ -31,7 +31,7 @@ import { assertNotShrunk, assertWeightsKept } from './steps/losses.js';
 
 export interface RebuildDeps {
   client: Client;
-  /** For querying the new index in the way of readers. */
+  /** For searching the new index as reads do. */
   pool: SearchPool;
   /** For reading whole snapshots. */
   exportPool: SearchPool;
@@ -43,21 +43,21 @@ export interface RebuildDeps {
   log: Logger;
 }
 
-/** Without this check, the bundled sample would replace the packages of a registry. */
+/** Message of the error that keeps the bundled sample from replacing the packages of a registry. */
 export const NO_DATASET =
   'DATASET_URL is not set: set it to the dataset of this registry; without it, only the bundled sample is rebuilt';
 
 export interface RebuildOptions {
-  /** Accept a snapshot that is much smaller than the previous one. */
+  /** Accept a snapshot that has lost many packages or weights. */
   force: boolean;
-  /** Build nothing if dataset and weights equal the newest snapshot's (`unchanged`), or if anything is `served`. */
+  /** Build nothing if the result would equal the newest snapshot (`unchanged`), or if an index is served (`served`). */
   skipIf?: 'unchanged' | 'served' | undefined;
   progress: Progress;
   /** Stops the rebuild before the flip. */
   signal: AbortSignal;
-  /** The latest validators of documents that were re-downloaded although unchanged. */
+  /** The latest validators of documents that were downloaded again and had the same content. */
   seen?: SeenDataset | undefined;
-  /** Called with the validators of this download. */
+  /** Called with the latest validators if nothing has changed although a document was downloaded again. */
   onSeen?: (seen: SeenDataset) => void;
   /** Called before the index is created, so that it can be removed if this process is killed. */
   onIndex?: (index: string) => void;
@@ -92,7 +92,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     onBytes: (bytes) => progress.countBytes(bytes),
   });
   if (inputs === undefined) {
-    // Without Redis, another process may be loading one of them.
+    // Without Redis, there is no lock: another process may be loading one of these indices.
     if (served !== undefined && config.redisUrl !== undefined) {
       const notNeeded = obsolete(alias, indices.keys(), { snapshots: [served, previous], retention });
       const found = leftovers(notNeeded, indices, served.id);
@@ -148,7 +148,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     }
 
     progress.enter('pruning');
-    // If an operator has moved the alias to another index, that index does not become the previous snapshot.
+    // If an operator had moved the alias to an index that no rebuild created, the flip kept the previous snapshot.
     const kept = served !== undefined && isSnapshotOf(alias, served.index) ? served : previous;
     const old = obsolete(alias, indices.keys(), { snapshots: [kept], retention });
     await prune(client, alias, old, { served: index, signal, log });
@@ -215,7 +215,7 @@ function knownOf(
   return { ...latest(dataset, seen), weights: weights && latest(weights, seen?.weights) };
 }
 
-/** The latest validators of a document with these bytes. */
+/** Returns `seen`, whose validators are newer, if it has the same digest as `document`. */
 function latest(document: SeenDocument, seen: SeenDocument | undefined): SeenDocument {
   return seen?.digest === document.digest ? seen : document;
 }

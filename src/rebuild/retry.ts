@@ -16,7 +16,9 @@ const STALL_MS = 600_000;
 /** Pause before a request is sent again, in milliseconds. */
 export const RETRY_PAUSE_MS = 1000;
 
-/** Bounds of the growing poll interval of a step, in milliseconds. Small indices take less than a second. */
+/**
+ * Bounds of the growing poll interval of a step, in milliseconds. With a small index, a step takes less than a second.
+ */
 const SHORTEST_POLL_MS = 50;
 const LONGEST_POLL_MS = 2000;
 const POLL_GROWTH = 1.5;
@@ -113,7 +115,7 @@ export interface StepState {
 
 /**
  * Polls a long step until it is done. Retryable failures count as polls without progress.
- * @param step names it in the log and in the error, such as `the merge`.
+ * @param step name of the step in the log and in the error, such as `the merge`.
  * @throws {StalledError} after `stallMs` without a change of `evidence`.
  */
 export async function waitUntilDone(

@@ -4,7 +4,7 @@ import type { Logger } from '../util/log.js';
 /** An error of a connection, or an error reply (`ReplyError`) to a command. */
 type RedisError = NodeJS.ErrnoException & { command?: { name: string } };
 
-/** Reasons why connections were refused, because the errors of their commands have no reason. */
+/** The last error of each connection, because the errors of its commands may not contain the reason. */
 const refusals = new WeakMap<Redis, Error>();
 
 /** The message if there was no reply at all. */
@@ -14,7 +14,8 @@ export const NO_RESPONSE = 'Redis does not respond';
 const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
 
 /**
- * Meanings of error replies; `COMMAND` stands for the rejected command. Older releases first name the failed script.
+ * Meanings of error replies; `COMMAND` stands for the rejected command. In older releases of Redis, the reply begins
+ * with the name of the failed script.
  */
 const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/WRONGPASS/, 'Redis does not accept the user or the password in REDIS_URL'],
@@ -73,7 +74,7 @@ export async function probeWrites(redis: Redis, slug: string): Promise<void> {
 
 /**
  * Time without a reply to a command after which a connection is replaced, in milliseconds: a NAT gateway or a balancer
- * may have dropped it silently. A rebuild can then still renew its lock.
+ * may have dropped it silently. This is soon enough for a rebuild to renew its lock.
  */
 const SILENCE_MS = 3000;
 
@@ -152,8 +153,9 @@ export async function createRedis(
 }
 
 /**
- * Resolves once Redis has responded on this connection; ioredis waits for that only if it sends a password. @throws the
- * error reply of Redis.
+ * Resolves once Redis has responded on this connection. Before `ready`, ioredis waits for a response only if it sends a
+ * password.
+ * @throws the error reply of Redis.
  */
 async function firstReply(redis: Redis): Promise<void> {
   if (redis.options.password) return;

@@ -19,8 +19,8 @@ const CONTENT_TYPE = 'application/atom+xml';
 const feedParams = z.object(nameFilterShape);
 
 /**
- * Characters that a URL in a browser's form (WHATWG) may have and an IRI (RFC 3987) must encode. IRIs may have brackets
- * in the host, and one `#`.
+ * Characters that a URL (WHATWG) may contain and an IRI (RFC 3987) must encode. IRIs may have brackets in the host, and
+ * one `#`.
  */
 const NOT_IRI = /%(?![\da-f]{2})|[[\]\\^`{|}#]/gi;
 
@@ -45,7 +45,7 @@ export const changesFeedOperation: Operation = {
   problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
 };
 
-/** It is always of the current snapshot. */
+/** The feed is always read from the current snapshot. */
 interface FeedQuery {
   filter: NameFilter | undefined;
   snapshot?: undefined;
@@ -70,12 +70,12 @@ export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQu
   };
 }
 
-/** Of the feed, relative, because a proxy may add a path prefix. */
+/** The URL of the feed. It is relative, because a proxy may add a path prefix. */
 function addressOf(filter: NameFilter | undefined): string {
   return filter === undefined ? 'changes.atom' : `changes.atom?${filterQuery(filter)}`;
 }
 
-/** What a filter selects, after `New packages`. */
+/** Which names a filter selects, for the end of the title. */
 function describe(filter: NameFilter | undefined): string {
   if (filter === undefined) return '';
   if ('like' in filter) return ` with a name like “${filter.like}”`;
@@ -120,7 +120,7 @@ function dateOf(id: string): Date {
   return Number.isNaN(time.getTime()) ? new Date(0) : time;
 }
 
-/** The URL as a browser would request it, which is what the page links to, in a form that is also an IRI. */
+/** The URL that a browser requests for a link to `url`, encoded as an IRI. */
 function iriOf(url: string): string {
   const { href } = new URL(legalXml(url));
   const path = href.indexOf('/', href.indexOf('//') + 2);

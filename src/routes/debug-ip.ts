@@ -35,7 +35,10 @@ const SHOWN = new Set([
 
 const REDACTED = '[redacted]';
 
-/** A query string. In the URL of another request, it may contain a secret, under any name and in any encoding. */
+/**
+ * A query string in a header. It may be part of the URL of another request, and contain a secret under any name and in
+ * any encoding.
+ */
 const QUERY = /(\?|%3f)\S*/gi;
 
 const costsSchema = z

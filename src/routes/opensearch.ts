@@ -53,7 +53,7 @@ function describe(slug: string, base: string): string {
 `;
 }
 
-/** A host may contain `&` and `'`. Braces would be parameters of the URL template. */
+/** A host may contain `&`. Braces would be parameters of the URL template. */
 function escapeXml(url: string): string {
   return url
     .replaceAll('&', '&amp;')

@@ -58,10 +58,12 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
 /** The parameters, the name, and the number of literal slashes in it. */
 type PackageQuery = z.output<typeof queryParams> & { wanted: string; depth: number };
 
-/** Names that no path leads to: clients take them for segments that they resolve. */
+/** The names `.` and `..`. Clients resolve these path segments, so no path leads to the packages. */
 const IS_DOTS = /^\.\.?$/;
 
-/** A reference to a package from the path of another one, which works below any prefix. A first segment may have no colon. */
+/**
+ * A relative reference from the requested path to a package, so that it works behind a proxy that adds a path prefix.
+ */
 function pathTo(name: string, depth: number): string {
   return `${depth === 0 ? './' : '../'.repeat(depth)}${encodeURIComponent(name)}`;
 }

@@ -29,7 +29,7 @@ export function trimmedText(min: number, max: number) {
     .meta({ minLength: min, pattern: trimmedPattern(min, max) });
 }
 
-/** The regular expression of such a text, for the OpenAPI document. */
+/** The regular expression of the values that `trimmedText` accepts, for the OpenAPI document. */
 function trimmedPattern(min: number, max: number): string {
   const inner =
     min < 2 ? `([\\s\\S]{0,${max - 2}}[^${SPACE}])?` : `[\\s\\S]{${min - 2},${max - 2}}[^${SPACE}]`;
@@ -94,7 +94,7 @@ export const matchParam = z
     description: 'Whether names contain `q`, start with it (`prefix`), or equal it (`exact`).',
   });
 
-/** Problems of every endpoint that reads a snapshot. */
+/** Problems of every endpoint with the parameter `snapshot`. */
 export const READ_PROBLEMS = [
   'invalid_parameter',
   'snapshot_gone',
@@ -102,7 +102,7 @@ export const READ_PROBLEMS = [
   'search_unavailable',
 ] as const;
 
-/** A package in responses of `/browse`. */
+/** A package in a response. */
 export const packageSchema = component('Package', ENTRY_SCHEMAS);
 
 export const PACKAGE_EXAMPLE = {

@@ -43,7 +43,7 @@ export const searchParams = z.object({
   after: z.string().optional().meta({
     description: 'The cursor in the `next` link of the previous page, for the same `q`, `match` and `sort`.',
   }),
-  // Behind the earlier ones: some generated clients pass parameters by position.
+  // New parameters come last, because some generated clients pass parameters by position.
   match: matchParam,
   total: flagParam.meta({ description: `Count all matches, up to ${MAX_TOTAL}. Not with \`after\`.` }),
 });

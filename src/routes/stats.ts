@@ -62,8 +62,8 @@ function totalOf(slug: string): string {
 
 /**
  * `GET /stats`: the number of packages, their registry, and the age of the snapshot. Caches revalidate it each time, so
- * they never serve a replaced snapshot. They can do so only by `ETag`: after a rollback, `Last-Modified` is earlier
- * than that of the client's copy, and `If-Modified-Since` would accept the copy as current.
+ * they never serve a replaced snapshot. `If-Modified-Since` is ignored: after a rollback, `Last-Modified` is earlier
+ * than in the client's copy, so the copy would count as current.
  */
 export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
   return ({ req }) => {
@@ -97,7 +97,7 @@ function noteOf(takenAt: string, now: number): string {
   return `The data is a snapshot that is updated periodically; this one was taken at ${takenAt}, ${age}.`;
 }
 
-/** @param age in milliseconds; negative if the origin's clock is ahead. */
+/** @param age in milliseconds; negative if the clock of the dataset's server is ahead. */
 function ageInWords(age: number): string {
   const found = UNITS.find(([, length]) => age >= length);
   if (found === undefined) return 'less than a minute ago';

@@ -25,7 +25,7 @@ const SIMILAR_CONCURRENCY = 1;
 /** Maximum number of additions of one snapshot that are read at a time. */
 const MAX_CANDIDATES = 1000;
 
-/** Maximum number of such reads of one request: a snapshot may have added many packages that were removed later. */
+/** Maximum number of further reads in one request: a snapshot may have added many packages that were removed later. */
 const MAX_FURTHER_READS = 10;
 
 /** The groups of entries at a distance of 0, 1 and 2. */
@@ -105,9 +105,9 @@ export class Catalog {
 
   /**
    * At most `limit` added packages from the chain of a snapshot, ordered by snapshot, newest first, then by descending
-   * number. Omits packages that were removed later, and packages whose changes were deleted. Ends after 10,000 additions
-   * beyond the first ones of each snapshot.
-   * @param filter of which names; all without it.
+   * number. Omits packages that were removed later, and packages whose changes were deleted. Besides the first `limit`
+   * additions of each snapshot, reads at most 10,000 additions.
+   * @param filter selects the names; without it, all names are included.
    * @throws {NoChainError} {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async additions(
@@ -119,7 +119,7 @@ export class Catalog {
     const found = new Map<string, Addition>();
     const only = filterBy(snapshot.meta.name_rule, filter);
     let furtherReads = 0;
-    // The chain begins at the last snapshot, whose additions are unknown.
+    // The last id is the first snapshot of the chain, whose additions are unknown.
     for (const id of this.#chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
       let below: number | undefined;
       do {
@@ -132,7 +132,7 @@ export class Catalog {
         const packages = names.length === 0 ? undefined : await this.lookup(snapshot, names, requestId);
         for (const name of names) {
           const entry = packages?.get(name);
-          // Another spelling that replaced it is an addition of its own.
+          // An entry in another spelling has an addition record of its own.
           if (entry?.name === name) found.set(name, { snapshot: id, entry });
         }
         if (found.size >= limit) return [...found.values()].slice(0, limit);
@@ -166,7 +166,8 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names of a snapshot that match `q`, by rank, then by weight if it has weights, then by name.
+   * At most `limit` names of a snapshot that match `q`, by rank, then by weight (with `byWeight`, if the snapshot has
+   * weights), then by name.
    * @throws {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
@@ -183,7 +184,7 @@ export class Catalog {
   }
 
   /**
-   * The packages that have these names by the rule of the snapshot, by the names as given.
+   * The packages with these names, compared by the name rule of the snapshot. The keys are the names as given.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async lookup(
@@ -209,8 +210,8 @@ export class Catalog {
   }
 
   /**
-   * At most `limit` names that are easily mistaken for `name`, by distance, then by weight if the snapshot has weights,
-   * then by name. `name` need not exist.
+   * At most `limit` names that are easily mistaken for `name`, by distance, then by weight (with `byWeight`, if the
+   * snapshot has weights), then by name. `name` need not exist.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async similar(

@@ -21,7 +21,7 @@ export interface ChangesQuery {
   limit: number;
   /** The last name of the previous page. */
   after: string | undefined;
-  /** Of which names; all without it. A filter of names selects all records of a name, or none. */
+  /** Selects the names; without it, all names are included. A filter selects all records of a name, or none. */
   filter?: NameFilter | undefined;
 }
 

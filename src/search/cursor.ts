@@ -5,8 +5,8 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 const TIERS = ['startsWith', 'containsElsewhere', 'equals'] as const;
 
 /**
- * The parts of the matches of a query: names that start with it, and names that contain it elsewhere. By weight, those that
- * equal it are a part of their own.
+ * The tiers of a search: names that start with the query, and names that contain it elsewhere. In the order of weights,
+ * names that equal the query are a separate tier.
  */
 type Tier = (typeof TIERS)[number];
 
@@ -19,7 +19,7 @@ export interface Cursor {
   tier: Tier;
   /** Name of the last entry. */
   name: string;
-  /** Its weight, in the order of weights. */
+  /** Weight of the last entry, if the results are sorted by weight. */
   weight?: number;
 }
 
@@ -46,7 +46,7 @@ export function encodeCursor(q: string, { tier, name, weight }: Cursor): string 
 
 /**
  * Decodes a cursor.
- * @param byWeight whether it is of the order of weights.
+ * @param byWeight whether the results are sorted by weight.
  * @returns undefined if it was not made by `encodeCursor` for the query `q` in this order.
  */
 export function decodeCursor(q: string, text: string, byWeight = false): Cursor | undefined {

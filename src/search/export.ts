@@ -75,7 +75,7 @@ export class SnapshotExports {
         }
         throw error;
       }
-      // Fails if the client has ended the export.
+      // Outside of the `try`, because this throws if the client has ended the export.
       yield write(entries, from === 0);
     }
   }

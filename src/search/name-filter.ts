@@ -1,7 +1,7 @@
 import { unifySeparators, type NameRule } from '../util/name-rule.js';
 import type { Match } from './tiered-search.js';
 
-/** Names that match a query as in a search, or names within the distance of look-alikes of another one, itself left out. */
+/** Selects the names that match `q` as in a search, or all look-alikes of `like`, without `like` itself. */
 export type NameFilter = { q: string; match: Match } | { like: string };
 
 /** The parameters of a filter, which also identify it. */
@@ -11,12 +11,12 @@ export function filterParams(filter: NameFilter | undefined): Record<string, str
   return match === 'contains' ? { q } : { q, match };
 }
 
-/** The parameters as a query string: equal filters have equal ones; empty without a filter. */
+/** The parameters as a query string, which is equal for equal filters, and empty without a filter. */
 export function filterQuery(filter: NameFilter | undefined): string {
   return new URLSearchParams(filterParams(filter)).toString();
 }
 
-/** The filter as an index with this rule compares names. */
+/** The filter with the separators of `q` unified by the name rule of an index. */
 export function filterBy(rule: NameRule, filter: NameFilter | undefined): NameFilter | undefined {
   if (filter === undefined || 'like' in filter) return filter;
   return { ...filter, q: unifySeparators(rule, filter.q) };

@@ -18,7 +18,8 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 
 /**
  * The bodies of the Elasticsearch requests, as pure functions. Matching is left to the index's own analysis, so that
- * both sides are lower-cased by the same code. Only the length of `q` is measured here: its separators are unified by the caller.
+ * names and queries are lower-cased by the same code. The caller unifies the separators of `q`, because the length of
+ * `q` is measured here.
  */
 
 /** The name as searches compare it: in lower case, with unified separators. */
@@ -113,9 +114,9 @@ function namesStartingWith(q: string): Query {
 }
 
 /**
- * The first `size` records of changes that follow a name, in name order, over the indices of several snapshots; those of
- * one name are adjacent, in no particular order.
- * @param only of which names; by default of all.
+ * The first `size` change records after a name, in name order, from the indices of several snapshots. Records of one
+ * name are adjacent, in no particular order.
+ * @param only selects the names; by default, all.
  */
 export function changesInNameOrder(size: number, after: string | undefined, only?: NameFilter): SearchBody {
   return {
@@ -130,8 +131,8 @@ export function changesInNameOrder(size: number, after: string | undefined, only
 
 /**
  * Records of packages that a snapshot added, those with the highest numbers first.
- * @param below the number that the page follows.
- * @param only of which names; by default of all.
+ * @param below the lowest number of the previous page.
+ * @param only selects the names; by default, all.
  */
 export function newestAdditions(size: number, below?: number, only?: NameFilter): SearchBody {
   const lower = below === undefined ? {} : { filter: [{ range: { no: { lt: below } } }] };
@@ -151,8 +152,8 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
   if ('like' in filter) {
     const { like: name } = filter;
     const distance = maxDistance(name);
-    // The automaton of a long name takes 30 ms and is built for each index. First, because indices without names of this length
-    // are skipped: names of a hundred characters are rare.
+    // The automaton of a long name takes 30 ms and is built for each index. The range of lengths comes first, so that
+    // indices without such long names are skipped. Names of a hundred characters are rare.
     const isLong = { range: { length: { gte: comparedLength(name) - distance } } };
     return { filter: [isLong, withinDistance(name, distance)], must_not: [{ term: { name } }] };
   }
@@ -161,8 +162,8 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
 }
 
 /**
- * The packages with any of these names, in no particular order. Few names share one fold, and the inverted `name.fold` finds a
- * hundred in half the time that ranges on the sort fields take.
+ * The packages with any of these names, in no particular order. Few names have the same `name.fold`. Its inverted index
+ * finds a hundred names in half the time that ranges on the sort fields take.
  * @param nameRule of the index.
  */
 export function packagesNamed(names: readonly string[], nameRule: NameRule): SearchBody {
@@ -234,14 +235,14 @@ export function browsePage(from: number, size: number): SearchBody {
   };
 }
 
-/** The same for reading a whole snapshot, which may take longer. */
+/** `browsePage` with a longer timeout, for reading a whole snapshot. */
 export function exportPage(from: number, size: number): SearchBody {
   return { ...browsePage(from, size), timeout: EXPORT_TIMEOUT };
 }
 
 /**
- * Exact containment on n-grams of fixed size: one gram is one term, and a longer query is a phrase of 3-grams, whose
- * positions verify that they are adjacent.
+ * Names that contain `q`. A query of 2 or 3 characters is one n-gram of that size. A longer query is a phrase of
+ * 3-grams, whose positions verify that they are adjacent.
  */
 function contains(q: string): Query {
   const length = codePoints(q).length;

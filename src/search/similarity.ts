@@ -13,7 +13,7 @@ export function maxDistance(name: string): 0 | 1 | 2 {
   return length <= 5 ? 1 : 2;
 }
 
-/** The number of compared characters. */
+/** The number of characters of a name without its separators. */
 export function comparedLength(name: string): number {
   return codePoints(name.replace(SEPARATORS, '')).length;
 }

@@ -3,7 +3,7 @@ import type { Cursor } from './cursor.js';
 import { decodeEntry, type EntryGroup } from '../snapshot/package-document.js';
 import { exactNames, searchTiers, searchTiersByWeight } from './queries.js';
 
-/** How names match a query: those that contain it, that start with it, or that equal it. */
+/** How names match a query: they contain it, start with it, or equal it. */
 export const MATCHES = ['contains', 'prefix', 'exact'] as const;
 
 export type Match = (typeof MATCHES)[number];
@@ -26,24 +26,26 @@ export type RunSearches = (bodies: SearchBody[]) => Promise<Hits[]>;
 
 /** One page of a search. */
 export interface TieredQuery {
-  /** With unified separators. */
+  /** `Catalog.search` unifies its separators. */
   q: string;
   limit: number;
-  /** Whether all matches are counted: of a first page only. */
+  /** Whether all matches are counted. Only for a first page. */
   isCounted?: boolean;
   /** Which names match; by default those that contain `q`. */
   match?: Match;
   /** The end of the previous page. */
   after?: Cursor | undefined;
-  /** Whether entries of one rank are sorted by weight. The snapshot must have weights. */
+  /**
+   * Whether entries of one rank are sorted by weight. `Catalog.search` sets it to false for a snapshot without weights.
+   */
   byWeight?: boolean;
 }
 
 /**
- * Searches one index. For a first page, all tiers that `match` needs are requested together; only the last tier (names that contain
- * the query elsewhere) is left out if matches are not counted, and names that start with the query are likely to fill the page. A
- * later page begins with the tier of its cursor. If the last tier was not requested, and the others do not fill the page, a second
- * request gets it.
+ * Searches one index. For a first page, all tiers that `match` needs are requested together. The last tier (names that
+ * contain the query elsewhere) is left out if names that start with the query are likely to fill the page, unless
+ * matches are counted. A later page begins with the tier of its cursor. If the last tier was not requested and the
+ * other tiers do not fill the page, a second request gets it.
  * @param firstTierSuffices whether names that start with the query are likely to fill a first page.
  */
 export async function searchTierByTier(
@@ -58,7 +60,7 @@ export async function searchTierByTier(
   if (last !== undefined && after?.tier === 'containsElsewhere') {
     return combine([], (await run([last]))[0], limit);
   }
-  // Exact names come before all others.
+  // All exact names were on earlier pages.
   if (byWeight && match !== 'exact' && after?.tier === 'startsWith') tiers.shift();
   const isLastAsked = last !== undefined && after === undefined && (isCounted || !firstTierSuffices);
   const starting = await run(isLastAsked ? [...tiers, last] : tiers);
@@ -109,6 +111,6 @@ export function cursorAfter({ groups }: SearchResults, byWeight = false): Cursor
   const { name, weight } = decodeEntry(entries.at(-1) as string);
   const tier = member === 'rank2' ? 'containsElsewhere' : 'startsWith';
   if (!byWeight) return { tier, name };
-  // A snapshot without weights is in name order.
+  // The results of a snapshot without weights are in name order, which has no tier `equals`.
   return { tier: member === 'rank0' && weight !== undefined ? 'equals' : tier, name, weight: weight ?? 0 };
 }

@@ -29,7 +29,7 @@ export interface ChangesSource extends Snapshot {
 
 /**
  * The chains of snapshots, as far as their changes exist. If an index of changes was deleted or closed, the chain
- * begins after it.
+ * begins at the snapshot of these changes.
  */
 export class Chains {
   /** Ids of snapshots whose changes are missing, with the time of the next attempt. */
@@ -63,7 +63,7 @@ export class Chains {
 
   /**
    * The ids of a snapshot and its ancestors, newest first, as far as the changes exist.
-   * @param isFiltered only as far as they can be filtered by name.
+   * @param isFiltered whether to return only ids from which all changes can be filtered by name.
    * @throws {NoChainError}
    */
   idsOf({ id, meta }: Snapshot, isFiltered = false): string[] {

@@ -6,7 +6,7 @@ const ID = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 /** The id of a snapshot: the unique part of its index name. */
 export const SNAPSHOT_ID = new RegExp(`^${ID}$`);
 
-/** What follows the alias in the name of any index. */
+/** The part of an index name after the alias of the registry. */
 const OF_REGISTRY = new RegExp(`(-changes)?-${ID}$`);
 
 /** The alias of a registry, used by readers. */
@@ -19,7 +19,10 @@ export function previousAliasOf(alias: string): string {
   return `${alias}-previous`;
 }
 
-/** The alias that an index is loaded through. It is removed by the flip, or together with the index. */
+/**
+ * The alias that an index is loaded through. The flip removes it. If there is no flip, it is removed when the index is
+ * deleted.
+ */
 export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
 }
@@ -71,7 +74,7 @@ export function allChangesOf(alias: string): string {
   return `/${changesIndexOf(alias, ID)}/`;
 }
 
-/** The loading aliases of all these indices, as a regular expression for roles. */
+/** The loading aliases of all indices of snapshots and changes of the alias, as a regular expression for roles. */
 export function loadingAliasesOf(alias: string): string {
   return `/${alias}-(changes-)?${loadingAliasOf(ID)}/`;
 }

@@ -15,7 +15,7 @@ const INDEX_ORDER = ['_doc'];
  */
 export const SHARD_TIMEOUT = '2s';
 
-/** Timeout of a page of a whole snapshot on one shard. */
+/** Timeout of a search for a page of a whole snapshot, on one shard. */
 export const EXPORT_TIMEOUT = '25s';
 
 /** Timeout of a request for such a page, in milliseconds: longer than the timeout in the query. */
@@ -74,7 +74,7 @@ export function namesUpTo(name: string | undefined): Clauses {
 }
 
 /**
- * Names in a range that equal `name` in lower case. There are few, because `must_not` visits every name that it
+ * Names in a range that equal `name` in lower case. There must be few of them: `must_not` visits every name that it
  * excludes.
  */
 function sameLowerCase(name: string, range: Query): Query {

@@ -3,17 +3,26 @@ import { z } from 'zod';
 
 /** A field of a package: a member of its entry, a column of datasets, and a field of the indices. */
 interface Field {
-  /** The member, in responses. It is optional if the schema is. */
+  /** Schema of the member in responses. The field is optional if its schema is optional. */
   schema: z.ZodType;
-  /** In the index of packages and, unless the field is volatile, in that of changes. `mappings/` has those of `name`. */
+  /**
+   * Mapping in the index of packages and, unless the field is volatile, in the index of changes. The mapping of `name`
+   * is in `mappings/`.
+   */
   mapping?: estypes.MappingProperty;
-  /** The column, if it has another name. */
+  /** Name of the column, if it differs from the name of the field. */
   column?: string;
-  /** Maximum length of a text, in UTF-8 bytes. Optional fields without it are whole numbers, of which an empty one is 0. */
+  /**
+   * Maximum length of a text, in UTF-8 bytes. An optional field without this maximum is a whole number, or 0 if it is
+   * empty.
+   */
   maxBytes?: number;
-  /** Of an optional field: the value of packages without one if others of the list have one. Without it, they lack the member. */
+  /**
+   * Value of an optional field for packages that have none, if any package of the list has a value. Without a default,
+   * such packages lack the member.
+   */
   default?: number;
-  /** Whether another value alone is no change. `/changes` omits the field. */
+  /** Whether a package counts as unchanged if only this field differs. `/changes` omits the field. */
   isVolatile?: true;
 }
 
@@ -22,14 +31,14 @@ interface Field {
  * an empty text is no value.
  */
 export const FIELDS = {
-  /** The position in a list without numbers; then it is not compared. */
+  /** In a list without numbers, the position of the package, which is not compared. */
   no: { column: 'package_no', schema: z.int().min(1), mapping: { type: 'long', index: false } },
   name: { maxBytes: 512, schema: z.string().min(1) },
   version: { maxBytes: 256, schema: z.string().min(1), mapping: { type: 'keyword', index: false } },
-  /** A response holds up to 500 of them. */
+  /** A response contains up to 500 URLs. */
   url: {
     maxBytes: 2048,
-    // As in the dataset: URLs that browsers accept (WHATWG) may contain characters that `format: uri` forbids.
+    // Not `format: uri`: URLs that browsers accept (WHATWG) may contain characters that it forbids.
     schema: z.string().regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//),
     mapping: { type: 'keyword', index: false, doc_values: false },
   },
@@ -74,12 +83,12 @@ export function fieldOf(name: FieldName): Field {
   return FIELDS[name];
 }
 
-/** Whether another value alone is no change. */
+/** Whether a package counts as unchanged if only this field differs. */
 export function isVolatile(name: FieldName): boolean {
   return fieldOf(name).isVolatile === true;
 }
 
-/** The column of a field, which JSON lines have as a member. */
+/** The name of a field's column in a CSV and of its member in JSON lines. */
 export function columnOf(name: FieldName): string {
   return fieldOf(name).column ?? name;
 }
@@ -89,7 +98,7 @@ export function comparedPart<T extends PackageEntry | Schemas>(members: T): Omit
   return recordOf(COMPARED_FIELDS, (name) => members[name]) as Omit<T, VolatileField>;
 }
 
-/** Sets the optional fields that have a value. @param item its other members are set. */
+/** Sets the optional fields that have a value. @param item must already have its other members. */
 export function withOptional<T extends Partial<Record<OptionalField, unknown>>>(
   item: T,
   valueOf: (field: OptionalField, index: number) => unknown,

@@ -141,8 +141,8 @@ export class SnapshotWatcher {
   }
 
   /**
-   * Sets the state to `unusable`: Elasticsearch refused this search of the current index. Every poll repeats the search
-   * until it succeeds.
+   * Elasticsearch refused this search of the current index. Repeats the search now, and in every poll until it
+   * succeeds. If it is refused again, the state is `unusable`.
    */
   onRefused(index: string, search: () => Promise<unknown>): void {
     if (this.#refused !== undefined || index !== this.#current?.index) return;
@@ -208,7 +208,8 @@ export class SnapshotWatcher {
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another snapshot');
-      // Usually correct. Set before the alias is read, because clients may already request it.
+      // Usually, this is the previous snapshot. It is set before the alias is read, because clients may already request
+      // it.
       this.#previous = this.#current;
       this.#current = found && withChainLimit(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);

@@ -9,7 +9,10 @@ import { OPTIONAL_FIELDS, type OptionalField } from './package-fields.js';
 
 const count = z.int().nonnegative();
 
-/** The chain of a snapshot, recorded after the comparison with the previous snapshot. The index calls it `lineage`. */
+/**
+ * The chain of a snapshot, recorded after the comparison with the snapshot that was served. In `_meta`, its name is
+ * `lineage`.
+ */
 const lineage = z.object({
   /**
    * Ids of the snapshots that led to this one, the latest first. The changes from each of them are recorded.
@@ -17,8 +20,8 @@ const lineage = z.object({
    */
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
   /**
-   * Number of the latest snapshots, from this one back, whose changes can be filtered by name. Those of earlier releases
-   * lack the fields.
+   * Number of the latest snapshots, from this one back, whose changes can be filtered by name. Changes recorded by
+   * earlier releases lack the fields.
    */
   filterable: count.optional(),
   /** Number of packages that differ from the previous snapshot. */
@@ -45,7 +48,7 @@ const builtFrom = z.object({
   json: z.record(z.string(), z.unknown()).optional(),
   package_url_template: z.string().optional(),
   max_bad_rows: count,
-  /** NAME_RULE, if it is not that of the format. */
+  /** NAME_RULE, if it is not the default of the format. */
   name_rule: z.enum(NAME_RULES).optional(),
   /** WEIGHTS_URL without secrets, and WEIGHTS_COLUMNS; both only if there is a document of weights. */
   weights_address: z.string().optional(),
@@ -59,7 +62,10 @@ export type BuiltFrom = z.infer<typeof builtFrom>;
 
 /** Metadata of a snapshot, stored in the index's `_meta`. */
 const snapshotMeta = z.object({
-  /** Version of this metadata. Snapshots with another one cannot be read, so a new field of packages keeps it. */
+  /**
+   * Version of this metadata. Snapshots with another version cannot be read. A new field of packages does not change
+   * the version.
+   */
   schema_version: z.literal(1),
   /** Number of packages. */
   total: z.int().nonnegative(),
@@ -70,7 +76,7 @@ const snapshotMeta = z.object({
   built_from: builtFrom.optional().catch(undefined),
   /** SHA-256 of the packages of the dataset, in hexadecimal, to detect whether it has changed. Older snapshots have none. */
   packages_digest: z.string().optional(),
-  /** SHA-256 of the downloaded dataset. Earlier releases read it, which may refresh during an upgrade. */
+  /** SHA-256 of the downloaded dataset. Replicas of earlier releases read it if they refresh during an upgrade. */
   dataset_digest: z.string(),
   dataset_validators: validators.optional(),
   /** SHA-256 of the downloaded document of weights. */
@@ -88,14 +94,13 @@ const snapshotMeta = z.object({
   has_fields: z.array(z.string()).optional(),
   /** How the index compares names, whatever NAME_RULE is now. Older snapshots have none. */
   name_rule: z.enum(NAME_RULES).default('exact'),
-  /** Undefined if the snapshot was not compared with the previous one. */
+  /** Undefined if no chain was recorded. */
   lineage: lineage.optional().catch(undefined),
 });
 
 /**
- * The version of the mapping of packages that this release writes. Raise it with every field: the
- * next refresh then rebuilds even if the dataset has not changed. Older snapshots are served without the feature, see
- * `assertMapping`.
+ * The version of the mapping of packages that this release writes. Raise it with every field: the next refresh then
+ * rebuilds even if the dataset has not changed. Older snapshots are served without the field, see `assertMapping`.
  */
 export const MAPPING_VERSION = 4;
 
@@ -125,7 +130,7 @@ export function assertMapping({ index, meta }: Snapshot, version: number): void 
   if (meta.mapping_version < version) throw new EarlierMappingError(index);
 }
 
-/** The alias does not name one snapshot, until an operator corrects it. */
+/** The alias points to several indices, or an index has its name. Only an operator can correct this. */
 export class AmbiguousAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
@@ -150,9 +155,9 @@ export interface FoundIndex {
 const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
 
 /**
- * The snapshot an alias points to, or undefined if there is none.
- * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points to more than
- * one index, or an index has its name.
+ * The index an alias points to, or undefined if there is none.
+ * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points
+ * to more than one index, or an index has its name.
  */
 export async function findIndex(
   client: Client,
@@ -170,7 +175,7 @@ export async function findIndex(
     const cause = new Error([index, ...others].join(', '));
     throw new AmbiguousAliasError(`the alias ${alias} points to more than one index: leave one`, { cause });
   }
-  // Also called with the name of an index.
+  // `alias` may also be the name of an index.
   if (index === alias && builtAt(index) === undefined) {
     throw new AmbiguousAliasError(`an index has the name of the alias ${alias}: rename or delete it`);
   }

@@ -62,8 +62,8 @@ export function createLogger(
 }
 
 /**
- * Writes synchronously: buffered lines would keep a process alive whose output is full. If the reader of a pipe stalls,
- * this process must not stop: the line is written together with the next one.
+ * Writes synchronously: buffered lines that cannot be written would keep a process alive. If the reader of a pipe
+ * stalls, this process must not stop: the line is written together with the next one.
  */
 function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
   const output = pino.destination({

@@ -3,7 +3,10 @@ export const NAME_RULES = ['exact', 'lowercase', 'pypi', 'crates'] as const;
 
 export type NameRule = (typeof NAME_RULES)[number];
 
-/** What counts as one `-`, in a syntax that JavaScript and Java share. `pypi`: https://peps.python.org/pep-0503/#normalized-names. */
+/**
+ * Separators that count as one `-`, in a syntax that JavaScript and Java share. `pypi`:
+ * https://peps.python.org/pep-0503/#normalized-names.
+ */
 const SEPARATORS: Partial<Record<NameRule, RegExp>> = { pypi: /[-_.]+/g, crates: /_/g };
 
 const IS_ASCII = /^\p{ASCII}*$/u;
@@ -21,9 +24,9 @@ export function unifySeparators(rule: NameRule, text: string): string {
 }
 
 /**
- * The form of a name that all its spellings share: names with the same canonical form are one package. With `exact`, this is the name
- * itself, although searches ignore case. With the other rules, it is what the analysis of the index makes of the name, except for
- * letters that Unicode has added since the release of Elasticsearch's Java.
+ * The form of a name that all its spellings share: names with the same canonical form are one package. With `exact`,
+ * this is the name itself, although searches ignore case. With the other rules, it equals `name.lowercase` of the
+ * index, except for letters that Unicode has added since the release of Elasticsearch's Java.
  */
 export function canonicalName(rule: NameRule, name: string): string {
   return rule === 'exact' ? name : lowerCase(unifySeparators(rule, name));

@@ -8,9 +8,9 @@ export class ProxyError extends Error {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The proxy of an address by `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, as curl and Go read them: names
- * in lower case first, and `http://` if it has no scheme. Undefined without a proxy. No library supports networks in
- * `NO_PROXY`.
+ * The proxy for an address, from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Names in lower case take
+ * precedence, as in curl. A proxy without a scheme is `http://`. Undefined without a proxy. No library supports
+ * networks in `NO_PROXY`.
  * @throws {ProxyError}
  */
 export function proxyOf(url: URL, env: Environment = process.env): URL | undefined {

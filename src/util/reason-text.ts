@@ -22,7 +22,10 @@ export function truncateReason(text: string): string {
 /** Characters that JSON does not escape, and that are invisible or look like a space. */
 const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u;
 
-/** Quotes a value of the dataset as JSON does, invisible characters escaped; a long one is cut after a whole character and followed by an ellipsis. */
+/**
+ * Quotes a value of the dataset as JSON does, and escapes invisible characters. A long value is cut after a whole
+ * character and followed by an ellipsis.
+ */
 export function quote(value: string): string {
   let quoted = '';
   for (const char of value) {

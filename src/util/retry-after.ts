@@ -1,5 +1,5 @@
 /**
- * The seconds that `Retry-After` asks for (RFC 9110): a number, or until a date in the format of HTTP.
+ * The seconds to wait by `Retry-After` (RFC 9110): its number, or the time until its HTTP date.
  * @returns undefined if it is neither.
  */
 export function secondsOf(retryAfter: string | null | undefined, now = Date.now()): number | undefined {

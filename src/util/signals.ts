@@ -17,7 +17,7 @@ export function ignoreHangup(): boolean {
   return hasTerminal;
 }
 
-/** Ignores the signals that open Node's inspector, and that end a process without a handler. */
+/** Ignores SIGUSR1, which opens Node's inspector, and SIGUSR2, which ends a process without a handler. */
 export function ignoreUserSignals(): void {
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => undefined);
 }

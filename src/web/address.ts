@@ -1,7 +1,7 @@
 import { titleOf } from './render.js';
 import { parseUrl, toUrl, type ViewState } from './url-state.js';
 
-/** A query shown for this time gets its own entry in the browser's history, in milliseconds. */
+/** Time after which a shown query gets its own entry in the browser's history, in milliseconds. */
 const HISTORY_ENTRY_MS = 2000;
 
 let settling: number | undefined;

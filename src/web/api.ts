@@ -1,7 +1,7 @@
 import { withDeadline } from '../util/deadline.js';
 import { secondsOf } from '../util/retry-after.js';
 
-/** A package in responses of `/browse` and `/search`. */
+/** A package in a response. */
 export interface Package {
   no: number;
   name: string;
@@ -114,8 +114,8 @@ function toApiError({ status, headers }: Response, body: unknown): ApiError {
 }
 
 /**
- * The seconds until the time in `Retry-After` (RFC 9110), which is a number of seconds or a date; 0 if there is no
- * later time.
+ * The seconds to wait by `Retry-After` (RFC 9110), a number of seconds or a date; 0 without the header, or if the date
+ * is past.
  */
 export function secondsToRetry(headers: Headers): number {
   // Uses the clock of the service, because the user's clock may be wrong.

@@ -1,7 +1,7 @@
 /**
- * Keyboard control: `/` focuses the search box if nothing has the focus (WCAG 2.1.4), the arrows move between the box and the packages, and Escape
- * returns to the box, or clears it. Enter in the box focuses the first package; on a package, it is the
- * browser's default.
+ * Keyboard control: `/` focuses the search box if nothing has the focus (WCAG 2.1.4), the arrows move between the box
+ * and the packages, and Escape returns to the box, or clears it. Enter in the box submits the form, which focuses the
+ * first package.
  * @param clear empties the box and shows the page without a query.
  */
 export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, clear: () => void): void {

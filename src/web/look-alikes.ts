@@ -19,7 +19,7 @@ export async function fetchSuggestions(query: string, signal: AbortSignal): Prom
 
 /**
  * Names that are easily mistaken for a package's name, most used first. None if the request fails, or if the rate limit
- * is near, whose rest is reserved for searches.
+ * is near: the rest of its points is reserved for searches.
  */
 export async function fetchLookAlikes(original: Package, signal: AbortSignal): Promise<LookAlike[]> {
   if (isLimitNear()) return [];

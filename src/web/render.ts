@@ -13,9 +13,9 @@ export const PAGE_SIZE = 100;
 const TITLES = ['Exactly this name', 'Names that start with it', 'Names that contain it'];
 
 /**
- * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link that shows up to
- * the maximum of one request; if that many are already shown, a button that loads more.
- * @param path of the request that returned the first matches.
+ * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link to
+ * the view with the maximum limit. If that many matches are shown already, adds a button that loads more.
+ * @param path of the first matches as JSON.
  * @param rule by which the query matches them.
  */
 export function renderMatches(
@@ -196,7 +196,7 @@ export function summaryOf(
   return suggestions.length > 0 ? [...none, ` ${pluralize(suggestions.length, 'similar name')}.`] : none;
 }
 
-/** A sentence with a query in it: isolated, so that it keeps its own text direction. */
+/** A sentence with a query in it. The query is isolated, so that it keeps its own text direction. */
 export function quoting(before: string, query: string, after: string): Summary {
   // A U+2069 in the query would end the isolation of an inline element, but not of a box.
   const name = query.includes('\u2069') ? 'query boxed' : 'query';

@@ -17,7 +17,7 @@ const LONG_DEBOUNCE_MS = 500;
 
 const form = byId('form', HTMLFormElement);
 const input = byId('query', HTMLInputElement);
-/** The chosen order of matches. It outlives an empty search box. */
+/** The chosen order of matches. It is kept while the search box is empty. */
 const sort = form.elements.namedItem('sort') as RadioNodeList;
 const composition = new Composition(input);
 const results = new Results(() => show(0));

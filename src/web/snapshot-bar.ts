@@ -103,7 +103,7 @@ export class SnapshotBar {
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
     this.#about = {
       id: headers.get('X-Snapshot'),
-      // The name of its field depends on the registry.
+      // The name of this member depends on the registry.
       total: Object.values(body).find(isCount) ?? 0,
       source: body.source,
       nameRule: NAME_RULES.find((rule) => rule === body['name_rule']) ?? 'exact',

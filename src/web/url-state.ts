@@ -1,4 +1,4 @@
-/** Initial and maximum number of matches shown. The service sends no more. */
+/** Initial and maximum `limit` of a search. The service sends no more matches in one response. */
 export const INITIAL_LIMIT = 50;
 export const MAX_LIMIT = 500;
 

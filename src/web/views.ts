@@ -45,7 +45,7 @@ const SHORTEST_QUERY = 2;
 const LONGEST_QUERY = 100;
 const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} characters.`;
 
-/** In code points, as the service measures it. */
+/** The length of a query in code points, as the service measures it. */
 export function lengthOf(query: string): number {
   return Array.from(query).length;
 }

@@ -33,7 +33,10 @@ export class BypassTokens {
     return `${issuedAt}:${this.#sign(String(issuedAt))}`;
   }
 
-  /** Seconds for which `token` is still valid; 0 if it is malformed, forged, expired or from the future. */
+  /**
+   * Seconds for which `token` is still valid; 0 if it is malformed, forged, expired, or from the future by more than
+   * the clock skew.
+   */
   secondsLeft(token: string | undefined): number {
     if (this.#key === undefined || token === undefined) return 0;
     const [, issuedAt, signature] = TOKEN.exec(token) ?? [];

@@ -9,7 +9,7 @@ import { RedisTimeoutError, RedisWindows } from './redis-windows.js';
 export const RETRY_PAUSE_MS = 1000;
 
 /**
- * Maximum number of clients without points that are remembered. Beyond it, the least recently seen clients are
+ * Maximum number of remembered clients that have no points left. Beyond it, the least recently seen clients are
  * forgotten and checked again.
  */
 const MAX_EXHAUSTED = 10_000;
@@ -35,7 +35,10 @@ export interface RateLimiterDeps {
 export class FailoverLimiter {
   /** The caller counts the outcomes. */
   readonly stats: RateLimitStats = { outcomes: { passed: 0, limited: 0, bypassed: 0 }, fallbacks: 0 };
-  /** Windows that count while Redis is unavailable. They begin empty, as Redis may still count commands that timed out. */
+  /**
+   * Windows that count while Redis is unavailable. They begin empty. A check that timed out is counted here, and Redis
+   * may still count it, too.
+   */
   readonly #local: LocalWindows;
   readonly #shared: RedisWindows | undefined;
   /** Clients without points, until their windows end. */

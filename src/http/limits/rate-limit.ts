@@ -3,7 +3,7 @@ import type { Context } from '../request/request-context.js';
 import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
 import type { RateLimitPolicy, RateLimitState } from './local-windows.js';
 
-/** Points of a request: a number, or the result of `of` for its query string, which `/debug-ip` shows as `shown`. */
+/** Points of a request: a number, or the result of `of` for its query string. `shown` describes `of` in `/debug-ip`. */
 export type Cost = number | { shown: object; of: (querystring: string) => number };
 
 /** A limit on the requests of each client; with 0 points, there is no limit. */

@@ -3,7 +3,9 @@ import type { Middleware } from 'koa';
 import type { Logger } from '../../util/log.js';
 import type { RequestState } from '../request/request-context.js';
 
-/** Called for every response; the route is a path of the OpenAPI document. */
+/**
+ * Called for every response. The route is a path of the router (an OpenAPI template if it has a parameter), or `none`.
+ */
 export type OnResponse = (route: string, status: number, seconds: number) => void;
 
 /** One label for all unknown paths: clients must not be able to create labels. */

@@ -79,7 +79,7 @@ export type ProblemCode = keyof typeof PROBLEMS;
 interface ProblemOptions {
   /** Replaces the default text. Must not contain hosts, stacks or queries of Elasticsearch. */
   detail?: string;
-  /** Extend or override the headers of the table. */
+  /** Extend or override the default headers. */
   headers?: Record<string, string>;
   /** Members in addition to the standard ones (RFC 9457, section 3.2). */
   members?: Record<string, unknown>;

@@ -40,8 +40,8 @@ interface Connection {
  */
 export class HttpServer {
   /**
-   * Connections closed so far: the client did not read its responses (unread), or there were too many connections
-   * (refused).
+   * Connections closed so far: the client did not read its responses (unread), or there were too many connections or
+   * pipelined requests (refused).
    */
   readonly closed = { unread: 0, refused: 0 };
   readonly #open = new Map<Socket, Connection>();
@@ -65,7 +65,7 @@ export class HttpServer {
     });
     server.timeout = timeouts.inactive;
     server.maxConnections = maxConnections;
-    // No limit: `checkRequest` must find a repeated Host. Their size is limited.
+    // No limit on the number of headers: `checkRequest` must find a repeated Host. `maxHeaderSize` limits their size.
     server.maxHeadersCount = 0;
     server.on('connection', (socket) => this.#add(socket));
     server.on('drop', () => this.closed.refused++);
@@ -147,7 +147,7 @@ export class HttpServer {
 
   /**
    * Node parses all requests of one read at once, and holds them until the connection is closed at the end of this
-   * iteration of the event loop. Until then, nothing is read from other connections, which may pipeline as much.
+   * iteration of the event loop. Until then, no other connection is read: each may pipeline as many requests.
    */
   #refusePipelining(socket: Socket, connection: Connection): void {
     this.closed.refused++;
@@ -169,8 +169,8 @@ export class HttpServer {
     const connection = this.#open.get(socket);
     if (problem === undefined || connection === undefined) socket.destroy();
     else if (!connection.isClosing) {
-      // Browsers connect in advance and send nothing. A malformed or late body belongs to a request that was already
-      // answered.
+      // Browsers connect in advance and send nothing: they expect no response. A malformed or late body belongs to a
+      // request that already has a response.
       const isExpected = socket.bytesRead > 0 && connection.response?.req.complete !== false;
       this.#close(socket, isExpected ? rawProblem(problem, request) : '');
       request?.resume();

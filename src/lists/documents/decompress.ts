@@ -2,19 +2,27 @@ import { ReadableStream } from 'node:stream/web';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { DatasetError } from '../dataset-error.js';
 
-/** Bytes of text per chunk: the cost of a read is negligible, and the packages of a chunk are few. */
+/**
+ * Bytes of text per chunk: enough to make the cost of a read negligible, and few enough to hold the packages of a chunk
+ * in memory.
+ */
 export const CHUNK_BYTES = 64 * 1024;
 
 /** The first bytes of an xz file. */
 const XZ = Buffer.from('fd377a585a00', 'hex');
-/** Failures of its decoder that are no damage, by the values of `xz_ret` in XZ Embedded. A dictionary may have 64 MiB. */
+/**
+ * Errors of the xz decoder that do not mean damage, by the values of `xz_ret` in XZ Embedded. A dictionary may have 64
+ * MiB.
+ */
 const XZ_FAILURES = new Map([
   ['4', 'the xz needs more than 64 MiB for its dictionary: compress it with `xz -9`, or with gzip'],
   ['6', 'the xz has a filter or a check that is not supported: compress it with `xz -9`, or with gzip'],
 ]);
 /** Bytes at the beginning of a document that tell formats apart: white space may come first. */
 const START_BYTES = 1024;
-/** First bytes of other formats, in hexadecimal, and the reason for the operator. UTF-16 may have no byte order mark. */
+/**
+ * First bytes of other formats, in hexadecimal, and the reason for the operator. UTF-16 may have no byte order mark.
+ */
 const OTHER_FORMATS: [start: RegExp, reason: string][] = [
   [/^(504b0304|d0cf11e0)/, 'this is a zip archive or a spreadsheet: save it as CSV, plain or gzip'],
   [/^28b52ffd/, 'this is compressed by zstd: compress it with gzip'],
@@ -25,7 +33,7 @@ const OTHER_FORMATS: [start: RegExp, reason: string][] = [
 
 /**
  * Decompresses gzip and xz, recognised by their first bytes; anything else is passed on.
- * @throws {DatasetError} if it is damaged or truncated, compressed twice, or something else that cannot be read.
+ * @throws {DatasetError} if the source is damaged, truncated, compressed twice, or in one of `OTHER_FORMATS`.
  */
 export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const { start, chunks } = await peek(source);
@@ -41,7 +49,7 @@ export async function* decompress(source: AsyncIterable<Buffer>): AsyncGenerator
   yield* inner.chunks;
 }
 
-/** The first KiB of a source, less only if it has less, and the whole source. */
+/** At least the first KiB of a source (less only if the source is shorter), and the whole source. */
 export async function peek(
   source: AsyncIterable<Buffer>,
 ): Promise<{ start: Buffer; chunks: AsyncIterable<Buffer> }> {
@@ -80,13 +88,14 @@ function assertReadable(start: Buffer): void {
  */
 export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  // The reader gets errors below. After the end of the text, which Node 24 reports earlier, nobody else would listen.
+  // The loop below throws errors. An error after the end of the text, which Node 24 reports earlier, would have no
+  // other listener.
   decompressed.on('error', () => undefined);
   const feeding = feed(decompressed, source);
   feeding.catch((error: unknown) => decompressed.destroy(error as Error));
   try {
     yield* decompressed as AsyncIterable<Buffer>;
-    // Only now: after an error of zlib it never ends, as the callback of the last write is not called.
+    // Awaited last: after an error of zlib, `feeding` never ends, because the callback of the last write is not called.
     await feeding;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -118,11 +127,11 @@ function written(stream: Gunzip, chunk: Buffer): Promise<void> {
 }
 
 async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  // It is CommonJS, whose exports Node has in `default` only, and tsx has without it.
+  // The package is CommonJS: Node has its exports only in `default`, and tsx has them at the top level.
   const xz = await import('xz-decompress');
   const { XzReadableStream } = 'default' in xz ? xz.default : xz;
   try {
-    // It has the browsers' types, which differ from Node's where both are known.
+    // The package uses the browsers' stream types, which differ from Node's where both are known.
     const stream: unknown = ReadableStream.from(source);
     const text = new XzReadableStream(stream as ConstructorParameters<typeof XzReadableStream>[0]);
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);

@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { DatasetError } from '../dataset-error.js';
 
-/** Maximum length of a line, in bytes: longer than the list of all versions of any package, short enough for the memory. */
+/**
+ * Maximum length of a line, in bytes: longer than the list of all versions of any package, short enough for the memory.
+ */
 const MAX_LINE_BYTES = 16 * 2 ** 20;
 
 const LF = 0x0a;
@@ -14,11 +16,11 @@ export const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 export interface Lines {
   /** The number of the first one, from 1. */
   first: number;
-  /** Without their line feeds, but with a carriage return before it. */
+  /** Without their line feeds. The carriage return of a CRLF is kept. */
   texts: string[];
-  /** Indexes of those that are not valid UTF-8; U+FFFD stands for what is wrong. */
+  /** Indexes of the lines that are not valid UTF-8. In their texts, U+FFFD replaces the invalid bytes. */
   invalid: ReadonlySet<number>;
-  /** Whether this is the end of the text, without a line feed. */
+  /** Whether this is the last line of the text, without a line feed. */
   isOpen: boolean;
 }
 
@@ -66,8 +68,8 @@ export async function* readLines(
 }
 
 /**
- * The same for a list that must end with a line end.
- * @throws {DatasetError} if it does not, which may be a cut.
+ * Reads the lines of a list that must end with a line end.
+ * @throws {DatasetError} if the line end is missing, because the list may be cut off.
  */
 export async function* readWholeLines(source: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
   for await (const lines of readLines(source)) {
@@ -81,7 +83,7 @@ export async function* readWholeLines(source: AsyncIterable<Buffer>): AsyncGener
   }
 }
 
-/** Whether a line has a carriage return, other than one of a CRLF that is cut in two. */
+/** Whether a line has a carriage return before its last character. A last carriage return may belong to a CRLF. */
 export function hasBareReturns(line: string): boolean {
   return line.slice(0, -1).includes('\r');
 }

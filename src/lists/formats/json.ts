@@ -7,10 +7,10 @@ import { textOf } from '../package-check.js';
 import { Table } from '../table.js';
 import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './format.js';
 
-/** Maximum number of pages, by the contract. */
+/** Maximum number of pages of a list. */
 export const MAX_PAGES = 100_000;
 
-/** A token in `next` without a parameter is read as an address, so the same page is read again. */
+/** For example, `next` is the path of a token and has no parameter: the token is then read as an address. */
 const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
 
 /** A link in a `Link` header (RFC 8288), with its parameters. */
@@ -82,7 +82,7 @@ async function* readPage(
   return nextPage(documents, document, url, paths, next);
 }
 
-/** @throws {DatasetError} if the items of a list are objects, which need a path. */
+/** @throws {DatasetError} if an item of an array is an object, and `paths` has no path of the name. */
 function toPackage({ key: at, value, isLossy = false }: JsonMember, paths: JsonPaths): ListedPackage {
   const isInMap = typeof at === 'string';
   if (paths.name === undefined && !isInMap && isObject(value)) {

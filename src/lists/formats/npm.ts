@@ -3,15 +3,15 @@ import type { Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
 import { isObject, type Format, type Item } from './format.js';
 
-/** Rows of a page: one megabyte. Servers may send fewer. */
+/** Number of rows requested per page, about one megabyte. Servers may send fewer rows. */
 const LIMIT = 10_000;
 
 /**
  * CouchDB's `_all_docs` (https://docs.couchdb.org/en/stable/api/database/bulk-api.html), which npm's replication
  * endpoint and its mirrors serve in pages. Each page begins with the last name of the previous page, unless that name
- * was unpublished meanwhile. Servers silently reduce `limit`, so a short page is not the end; with one row per page,
- * the next page would repeat it forever. CouchDB uses byte order, other servers any order. Names that begin with `_`
- * are design documents.
+ * was unpublished meanwhile. Servers silently reduce `limit`, so a short page is not the end. If a server sends one row
+ * per page, all pages are equal. CouchDB uses byte order, other servers any order. Names that begin with `_` are design
+ * documents.
  */
 export const npm: Format = {
   place: (at) => `rows[${at}]`,

@@ -24,16 +24,16 @@ interface Found {
   list: string | undefined;
   includes: string[];
   lazy: string[];
-  /** Items in the place of names that are not names. */
+  /** Items that are in the place of a name, but are not names. */
   bad: Item[];
 }
 
 /**
  * The list of names of Packagist's API (`packageNames`), or a Composer repository, `packages.json`
- * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`; GitLab,
- * older Packagist and WordPress mirrors write `provider-includes`, whose `%hash%` is a member of the value. PHP writes
- * an empty object as an array, and an array with gaps as an object. As in Composer, empty members count as absent. A
- * name may appear in several members.
+ * (https://getcomposer.org/doc/05-repositories.md#composer). Satis writes `available-packages` and `includes`. GitLab,
+ * older Packagist and WordPress mirrors write `provider-includes`. In its keys, `%hash%` stands for `sha256` of the
+ * value. PHP writes an empty object as an array, and an array with gaps as an object. As in Composer, empty members
+ * count as absent. A name may appear in several members.
  */
 export const packagist: Format = {
   nameRule: 'lowercase',
@@ -61,7 +61,7 @@ function packagesOf(names: Table): Generator<Item[]> {
   return names.map((name) => ({ at: ++at, name: names.lastOf(name) ?? names.nameAt(name) }));
 }
 
-/** Adds a name in its first spelling, which is its text if it is not the canonical one. */
+/** Adds a name. Its first spelling is stored as a text, unless it equals the canonical name. */
 function addName(names: Table, name: string, rule: NameRule): void {
   const { size } = names;
   const canonical = canonicalName(rule, name);
@@ -75,7 +75,8 @@ async function* readList(
   reference: string,
   nameRule: NameRule,
 ): AsyncGenerator<Item[]> {
-  // Packagist's list has a different origin than its repository. Only a file may refer to files.
+  // Packagist's list has a different origin than its repository. `resolve` accepts a `file:` address only in a local
+  // file.
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);

@@ -15,14 +15,17 @@ const HEADERS = {
 
 /** Maximum nesting of elements: the parser's time grows with the square of the nesting. */
 const MAX_DEPTH = 1000;
-/** Maximum length of a tag, and of the text of a link without its last chunk: longer than any name. */
+/**
+ * Maximum length of a tag, and length from which the text of a link is no longer extended, in characters: longer than
+ * any name.
+ */
 const MAX_TAG = 2 ** 20;
 const MAX_TEXT = 1024;
 
 /**
  * The root of a Simple index, in JSON (PEP 691; PEP 700 adds nothing to the root) or HTML (PEP 503). Names that are
  * equal after normalisation (PEP 503) are one project, in its first spelling. Some servers reject requests that accept
- * only JSON, with any status, or send HTML with any content type. Pages also have links that lead to no project.
+ * only JSON (the status varies), or send HTML with any content type. Pages also have links that lead to no project.
  * Mirrors are often plain folders of a web server, whose listing is the index.
  */
 export const pypi: Format = {
@@ -65,7 +68,7 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   let hasFolders = false;
   /** The names of links that are not folders. They are projects if there are no folders; otherwise they are files. */
   const others = await Table.create();
-  /** The first folder whose name is not in its link. */
+  /** The first folder whose name is not the text of its link, for the error. */
   let unnamed: string | undefined;
   let link: { path: string; text: string } | undefined;
   let links = 0;
@@ -128,7 +131,7 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
 const MARK = /[/@]$/;
 const SHORTENED = /^(.+)\.\.>$/;
 
-/** @returns the text of a link, if it is the name of the project that the link leads to. */
+/** @returns the name of the project that a link leads to, if the text of the link is this name, whole or shortened. */
 function nameOf(text: string, segment: string): string | undefined {
   const name = text.replace(MARK, '');
   if (name !== '' && canonicalName('pypi', name) === canonicalName('pypi', segment)) return name;
@@ -143,7 +146,7 @@ function isIn(page: URL, path: string): boolean {
   return href.startsWith(folder) && /^[^/]+\/$/.test(href.slice(folder.length));
 }
 
-/** The last segment of the path of a link, decoded. The parent folder has none. */
+/** The last segment of the path of a link, decoded. Empty for `./` and `../`. */
 function lastSegment(path: string): string {
   const segment = /([^/]*)\/*$/.exec(path.replace(/(^|\/)\.\.?\/*$/, ''))?.[1] ?? '';
   try {

@@ -11,16 +11,22 @@ import { compareGemVersions, isPrerelease } from './versions.js';
 /** `version[-platform]`; a leading hyphen withdraws the version. A version begins with a digit. */
 const VERSION = /^-?\d[^\s,]{0,300}$/;
 
-/** Begins the text with the first spelling of a gem, if it is not the canonical one. Versions begin with a digit or a hyphen. */
+/**
+ * Prefix of the text that holds the first spelling of a gem, if that is not the canonical name. Versions begin with a
+ * digit or a hyphen.
+ */
 const SPELLING = '=';
 
-/** Such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
+/** A line of the head, such as `created_at: 2024-04-01T00:00:05Z`. Names have no colon. */
 const METADATA = /^[^\s:]+:/;
 
-/** The end of the lines that are ignored and may be absent. */
+/** The last line of the head. The head is ignored and may be missing. */
 const HEAD_END = /^---\s*$/m;
 
-/** Maximum size of the versions of a gem and of the rest of a line: a hundred times the largest real one. */
+/**
+ * Maximum size of the versions of a gem, in bytes: a hundred times the largest real size. Each line counts as
+ * `LINE_BYTES` more.
+ */
 const MAX_BYTES = 4 * 2 ** 20;
 const LINE_BYTES = 32;
 
@@ -73,7 +79,10 @@ function readGem(at: number, text: string, gems: Table, nameRule: NameRule): boo
   return true;
 }
 
-/** The versions in each line of a gem, in order, and its spelling. @throws {DatasetError} if they exceed the memory. */
+/**
+ * The versions in each line of a gem, in order, and its spelling.
+ * @throws {DatasetError} if the texts exceed `MAX_BYTES`.
+ */
 function textsOf(gems: Table, gem: number): string[] {
   const lines: string[] = [];
   let bytes = 0;
@@ -88,7 +97,8 @@ function textsOf(gems: Table, gem: number): string[] {
 }
 
 /**
- * @param lines the versions of each line, in order. @returns the highest version, without its platform; undefined if
+ * @param lines the versions of each line, in order.
+ * @returns the highest release, or the highest prerelease if there is no release, without its platform; undefined if
  * all versions are withdrawn.
  */
 function highest(lines: readonly string[]): string | undefined {

@@ -4,14 +4,17 @@ type Part = bigint | string;
 /**
  * Compares two versions of Debian packages (`[epoch:]upstream[-revision]`) as dpkg does; deb-version(7) describes the
  * order.
- * @returns a negative number if `a` is lower, a positive one if it is higher, 0 if they are equal, such as 1.0 and 1.0-0.
+ * @returns a negative number if `a` is lower, a positive one if it is higher, 0 if they are equal, such as 1.0 and
+ * 1.0-0.
  */
 export function compareDebianVersions(a: string, b: string): number {
   const right = debianParts(b);
   return debianParts(a).reduce((order, parts, i) => order || compareParts(parts, right[i] ?? []), 0);
 }
 
-/** The epoch, which ends at the first colon, the upstream version, and the revision, which begins after the last hyphen. */
+/**
+ * The epoch, which ends at the first colon, the upstream version, and the revision, which begins after the last hyphen.
+ */
 function debianParts(version: string): Part[][] {
   const colon = version.indexOf(':');
   const rest = version.slice(colon + 1);
@@ -20,8 +23,8 @@ function debianParts(version: string): Part[][] {
 }
 
 /**
- * Splits a text into runs of other characters and runs of digits, in turns. A run of other characters becomes the rank of each
- * character, then 0 for its end. A run of digits becomes its number; without digits, it is 0.
+ * Splits a text into alternating runs of non-digits and digits. A run of non-digits becomes the rank of each character,
+ * then 0 for its end. A run of digits becomes its number; without digits, it is 0.
  */
 function rankRuns(text: string): Part[] {
   return [...text.matchAll(/(\D*)(\d*)/g)].flatMap(([, characters = '', digits = '']) => [
@@ -50,7 +53,10 @@ export function compareGemVersions(a: string, b: string): number {
   return compareParts(gemParts(a), gemParts(b));
 }
 
-/** The numbers and words of a version, without zeros before the first word and at the end: these zeros make no difference. */
+/**
+ * The numbers and words of a version, without zeros before the first word and at the end: these zeros make no
+ * difference.
+ */
 function gemParts(version: string): Part[] {
   const parts = (version.match(/\d+|[a-z]+/gi) ?? []).map((part) => (/^\d/.test(part) ? BigInt(part) : part));
   const firstWord = parts.findIndex((part) => typeof part === 'string');

@@ -31,7 +31,7 @@ export function failureKind(error: Error): FailureKind {
   return KINDS[error.name] ?? 'other';
 }
 
-/** The reason of a failed rebuild for clients. Only the log contains addresses of Elasticsearch and Redis. */
+/** The reason of a failed rebuild for clients. It contains no addresses of Elasticsearch or Redis. */
 export function publicReason(error: Error): string {
   return truncateReason(describe(error));
 }

@@ -31,7 +31,7 @@ export class Lease {
 
   lose(): void {
     this.end();
-    // Without a custom reason: the Elasticsearch client would treat it as a broken connection, and retry.
+    // No custom reason is passed: the Elasticsearch client would treat it as a broken connection, and retry.
     this.#lost.abort();
   }
 

@@ -7,7 +7,7 @@ import { Lease } from './lease.js';
 /** Time to live of a lock whose process was killed, in milliseconds. */
 const LOCK_MS = 10_000;
 
-/** Renewals within this time. After three failures in a row, the lock is lost. */
+/** Number of renewals within the time to live. After three failures in a row, the lock is lost. */
 const RENEWALS = 4;
 
 /** Changes a lock only for its owner. Returns 1, or 0 if another owner has the lock or the lock has expired. */

@@ -51,7 +51,7 @@ export async function acquireAndRebuild(
 
 /** Lowers the priority of this process, for the processor and the out-of-memory killer. */
 function yieldToServers(): void {
-  // Relative to the inherited niceness: reducing that would require a privilege.
+  // Relative to the inherited niceness, because a lower niceness would require a privilege.
   setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICENESS));
   try {
     writeFileSync('/proc/self/oom_score_adj', String(OOM_SCORE_ADJ));

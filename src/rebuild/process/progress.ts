@@ -20,11 +20,11 @@ const COUNTING: readonly Phase[] = ['checking', 'loading', 'comparing'];
 /** Progress of a rebuild. */
 export interface ProgressReport {
   phase: Phase;
-  /** Rows read or written so far in this phase. */
+  /** Rows read or written so far, in this phase or in the last one that counts rows. */
   rows: number;
   /** Expected number of rows, once that is known. */
   total?: number | undefined;
-  /** Bytes received, merged or copied so far, in the phases `downloading`, `merging` and `replicating`. */
+  /** Bytes received (`downloading`), merged (`merging`) or copied (`comparing`, `replicating`) so far. */
   bytes?: number | undefined;
   /** Expected number of bytes, roughly; unknown for a download. */
   totalBytes?: number | undefined;
@@ -48,7 +48,7 @@ export class Progress {
   }
 
   enter(phase: Phase, total?: number): void {
-    // Phases that count no rows keep the count of the last one that did.
+    // A phase that counts no rows keeps the rows of the phase before it.
     const rows = COUNTING.includes(phase) ? 0 : this.#report.rows;
     const { startedAt } = this.#report;
     this.#report = { phase, rows, total: total ?? this.#report.total, startedAt };

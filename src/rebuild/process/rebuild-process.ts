@@ -9,7 +9,10 @@ import { Progress, type ProgressReport } from './progress.js';
 import type { RebuildOptions } from '../pipeline.js';
 import type { SeenDataset } from '../../lists/download.js';
 
-/** The program of `npm run rebuild`. `scripts/build.sh` bundles it into one file, because one file starts twice as fast as many. */
+/**
+ * `src/cli/rebuild.ts`, as for `npm run rebuild`. For servers, `scripts/build.sh` bundles it into one file, which
+ * starts twice as fast as many files.
+ */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 
 /** Maximum heap of the process, in megabytes. Package numbers and hashes of names are stored outside the heap. */
@@ -46,7 +49,7 @@ export interface RebuildState {
   lockOwner?: string;
   /** The index being built; undefined until it has a name. */
   index?: string;
-  /** The dataset that was not built: its bytes had not changed, although its validators may have. */
+  /** Digests and validators of documents that were not built, because their content had not changed. */
   seen?: SeenDataset;
 }
 

@@ -22,8 +22,8 @@ export class RebuildScheduler {
   ) {}
 
   /**
-   * Builds while there is no complete index (a cold start), with backoff after failures. Unless
-   * `intervalSeconds` is 0, also rebuilds at that interval if the dataset has changed; of several replicas, one does.
+   * Builds while there is no complete index (a cold start), with backoff after failures. Unless `intervalSeconds` is 0,
+   * also rebuilds at that interval if the dataset has changed. Only one of several replicas starts such a rebuild.
    */
   start(intervalSeconds: number): void {
     let retryMs = FIRST_RETRY_MS;

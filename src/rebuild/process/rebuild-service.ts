@@ -70,7 +70,7 @@ export class RebuildService {
     return this.#process?.state.report;
   }
 
-  /** Resource usage of the running one. */
+  /** Resource usage of the running rebuild of this process. */
   get usage(): ResourceUsage | undefined {
     return this.#process?.state.usage;
   }
@@ -89,7 +89,7 @@ export class RebuildService {
   async lastOutcome(): Promise<LastOutcome> {
     const { status } = this.context;
     if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
-    // If Redis does not respond, the results of this process.
+    // What Redis does not return is taken from this process.
     const succeededAt = (await status.lastSuccess()) ?? this.#lastSuccess?.at;
     const failure = (await status.lastFailure()) ?? this.#lastFailure;
     const isOver = failure !== undefined && succeededAt !== undefined && failure.at < succeededAt;
@@ -98,14 +98,15 @@ export class RebuildService {
 
   /** Whether this process starts the refresh of this interval. Only one of several replicas requests the dataset. */
   async claimsRefresh(intervalSeconds: number): Promise<boolean> {
-    // If Redis does not respond, the start fails with that reason.
+    // If Redis does not respond, `start` throws the reason.
     return (await this.context.status?.claimRefresh(intervalSeconds)) ?? true;
   }
 
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
    * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
-   * @throws {ProcessFailedError} if its process could not be started, which counts as a failed rebuild.
+   * @throws {ProcessFailedError} if its process could not be started or ended without a response, which counts as a
+   * failed rebuild, or if the server is stopping.
    */
   async start(options: StartOptions): Promise<StartResponse> {
     const { status, lock } = this.context;
@@ -182,7 +183,7 @@ export class RebuildService {
 
   async #outcomeOf(end: Exclude<ProcessEnd, { isRefused: true }>, child: RebuildProcess): Promise<Outcome> {
     if ('outcome' in end) return end.outcome;
-    // A terminal sends Ctrl-C to the process, too, and ends it if it is still starting.
+    // A terminal sends Ctrl-C to the rebuild process, too. While that process is starting, the signal ends it.
     if (this.#isStopping && child.state.lockOwner === undefined) return { stopped: true };
     return cleanUpAfterCrash(child, end.error, this.context);
   }

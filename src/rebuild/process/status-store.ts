@@ -13,7 +13,7 @@ import { validators } from '../../snapshot/snapshot.js';
 const PUBLISH_MS = 500;
 const STATUS_TTL_MS = 10_000;
 
-/** Maximum length of a value, in bytes. Longer ones were not written by this service. */
+/** Maximum length of a value, in bytes. Longer values are ignored. */
 const MAX_VALUE_BYTES = 4096;
 
 /** Version of the stored format. Raise it if earlier replicas would misread a new format. */
@@ -108,7 +108,7 @@ export class StatusStore {
 
   /**
    * Claims the refresh of this interval for the caller: only the first caller succeeds until the interval is over.
-   * Claims of another interval do not count.
+   * Claims for an interval of another length do not count.
    * @returns undefined if Redis does not respond.
    */
   claimRefresh(intervalSeconds: number): Promise<boolean | undefined> {
@@ -131,7 +131,7 @@ export class StatusStore {
     return this.#read('last-failure', failure);
   }
 
-  /** @returns undefined also for values of other versions, such as an unknown phase. */
+  /** @returns undefined also for values that another version wrote, such as a report with an unknown phase. */
   async #read<T>(name: Name, schema: z.ZodType<T>): Promise<T | undefined> {
     const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));

@@ -38,7 +38,7 @@ interface CompareOptions extends RetryOptions {
 /**
  * Yields the differences between two snapshots, page by page of the new snapshot. Memory is bounded to a few pages of
  * each. Entries are compared in encoded form, or as JSON without ignored members, and decoded only if they differ. Only
- * Elasticsearch compares names, so their order has one definition.
+ * Elasticsearch orders names, so their order has one definition.
  * @param pool must have a long timeout.
  */
 export async function* compare(
@@ -58,7 +58,7 @@ export async function* compare(
   for (;;) {
     const { entries, isLast } = await next;
     const last = isLast ? undefined : nameOf(entries.at(-1));
-    // In flight while the old snapshot is read.
+    // The next page is requested while the old snapshot is read.
     if (last !== undefined) next = newPages.read(last, undefined);
     // The next iteration awaits this promise. A rejection must be handled even if this iteration fails first.
     next.catch(() => undefined);
@@ -128,7 +128,10 @@ class Block {
     this.#unmatched = new Map(entries.map((entry) => [keyOf(entry), entry]));
   }
 
-  /** Compares with a page of the old snapshot. @returns the differences found so far, to bound memory. */
+  /**
+   * Compares with a page of the old snapshot.
+   * @returns an empty list, or the differences found so far if more than `MAX_UNMATCHED` old entries are unmatched.
+   */
   match(entries: readonly string[]): Difference[] {
     for (const entry of entries) if (!this.#unmatched.delete(this.keyOf(entry))) this.#removed.push(entry);
     return this.#removed.length > MAX_UNMATCHED ? this.#resolve() : [];

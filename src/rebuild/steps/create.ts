@@ -8,18 +8,18 @@ import { retry, type RetryOptions } from '../retry.js';
 import { charFilterOf, type NameRule } from '../../util/name-rule.js';
 import { PROJECT_FOLDER } from '../../util/project-folder.js';
 
-/** The content of an index, each with a file in `mappings/`. */
+/** What an index contains. Each kind of content has a file in `mappings/`. */
 type Content = 'packages' | 'changes';
 
 interface NewIndex {
   index: string;
   shards: number;
   meta?: SnapshotMeta;
-  /** By which it compares names; by default that of `meta`. */
+  /** The rule by which the index compares names; by default the rule in `meta`. */
   nameRule?: NameRule;
 }
 
-/** `mappings/names.json`: how the indices of both contents store and compare names. */
+/** `mappings/names.json`: how indices of packages and of changes store and compare names. */
 interface Names {
   analysis: estypes.IndicesIndexSettingsAnalysis & {
     char_filter: Record<string, object>;
@@ -30,11 +30,11 @@ interface Names {
 }
 
 /**
- * Creates an index from the files in `mappings/` and the fields of packages, without replicas and refresh during the load.
- * Warns if an index template adds a lifecycle policy, which may delete the index while it is served. The setting cannot be overridden,
- * because not every Elasticsearch knows it.
+ * Creates an index from the files in `mappings/` and the fields of packages, without replicas and refresh during the
+ * load. Warns if an index template adds a lifecycle policy, which may delete the index while it is served. The request
+ * does not override the setting of the policy, because not every Elasticsearch knows this setting.
  * @throws {Error} if an index template adds an alias of the registry, which would serve the index at once, or runtime
- * fields, which may hide fields of the file.
+ * fields, which may hide fields of the mapping.
  */
 export async function createIndex(
   client: Client,
@@ -89,7 +89,7 @@ async function readMappings<T>(file: string): Promise<T> {
   return JSON.parse(await readFile(new URL(`mappings/${file}.json`, PROJECT_FOLDER), 'utf8')) as T;
 }
 
-/** Adds the char filter of a rule to all analyzers and normalizers of names without one: `fold` has its own. */
+/** Adds the char filter of a rule to all analyzers and normalizers that have no char filter. `fold` has its own. */
 function addNameRule(analysis: Names['analysis'], rule: NameRule): void {
   const separators = charFilterOf(rule);
   if (separators === undefined) return;

@@ -1,6 +1,6 @@
 /** Fields for statistics in Kibana. The service does not search them. */
 export interface KibanaFields {
-  /** The first character (code point); Elasticsearch brings it into the form that searches compare. */
+  /** The first character (code point). Elasticsearch normalizes it as it does `name.lowercase`. */
   initial: string;
   /** `@scope` of `@scope/name`. */
   scope: string;

@@ -18,7 +18,7 @@ const OPAQUE_ID = 'weights';
 
 const WEIGHED = { filter: [{ range: { weight: { gt: 0 } } }] };
 
-/** @throws {DatasetError} if the new snapshot is smaller than the previous one by more than `maxPercent`. */
+/** @throws {DatasetError} if the new snapshot is smaller than the served one by more than `maxPercent`. */
 export function assertNotShrunk(total: number, previous: number | undefined, maxPercent: number): void {
   if (previous === undefined || total * 100 >= previous * (100 - maxPercent)) return;
   throw new DatasetError(
@@ -28,8 +28,8 @@ export function assertNotShrunk(total: number, previous: number | undefined, max
 }
 
 /**
- * Compares the weights of the served snapshot with the joined new weights. If the served snapshot cannot be read, this
- * is logged, and any weights are accepted: the new snapshot may solve the problem.
+ * Compares the weights of the served snapshot with the new weights, after `join`. If the served snapshot cannot be
+ * searched, the error is logged and any weights are accepted: the new snapshot may solve the problem.
  * @param pool must have a long timeout.
  * @throws {DatasetError} if fewer than half of the names that had a weight have one now.
  */

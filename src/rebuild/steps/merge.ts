@@ -72,7 +72,7 @@ export async function merge(
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);
 }
 
-/** @throws {Error} if there are not `total` searchable documents, because something else deletes or drops them. */
+/** @throws {Error} if there are not `total` searchable documents, for example because another client deleted some. */
 export async function assertDocuments(
   client: Client,
   index: string,

@@ -1,15 +1,15 @@
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import type { FoundIndex } from '../../snapshot/snapshot.js';
 
-/** The indices that are kept, and how many indices of changes. */
+/** The snapshots that are kept, and the maximum length of their chains. */
 export interface Kept {
-  /** The served and the previous index; undefined if it does not exist. */
+  /** The served index, the previous index, or both. An index that does not exist is undefined. */
   snapshots: readonly (FoundIndex | undefined)[];
   /** CHANGES_RETENTION */
   retention: number;
 }
 
-/** The indices of a registry that are neither a kept snapshot nor changes in the chain of one. */
+/** The indices of a registry that are neither a kept snapshot nor changes in the chain of a kept snapshot. */
 export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
   const needed = new Set(
     snapshots

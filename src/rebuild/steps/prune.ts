@@ -3,7 +3,7 @@ import type { Logger } from '../../util/log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { neverServe, whileServed } from '../alias-actions.js';
 
-/** Deletes indices with `_aliases` requests that contain a precondition: see `alias-actions.ts`. */
+/** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 
 /** Lists the indices that rebuilds of this registry created, snapshots and changes, with the names of their aliases. */
 export async function listIndices(

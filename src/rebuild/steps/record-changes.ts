@@ -60,11 +60,11 @@ interface RecordOptions extends RetryOptions {
 }
 
 /**
- * Compares a new snapshot with the one being served, writes the differences to a separate index, and
- * records the chain in the new snapshot's `_meta`. A failure is logged and does not fail the rebuild: the
- * snapshot then starts a new chain.
+ * Compares a new snapshot with the one being served, writes the differences to a separate index, and records the chain
+ * in the new snapshot's `_meta`. A failure is logged and does not fail the rebuild: the snapshot then starts a new
+ * chain.
  * @param served undefined if there is none.
- * @returns the index of the changes, which keeps its loading alias until the flip; undefined without one.
+ * @returns the index of the changes, which keeps its loading alias until the flip; undefined if a new chain starts.
  * @throws only if `signal` aborts.
  */
 export async function recordChanges(
@@ -94,7 +94,7 @@ export async function recordChanges(
       await closeLoad(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      // Of all that follow an index without the fields that filters need.
+      // Number of the latest indices of changes, in a row, that have the fields that filters need.
       const filterable = Math.min((served.meta.lineage?.filterable ?? 0) + 1, ancestors.length);
       await recordChain(client, created, { ancestors, filterable, ...counts }, step);
       return changes;
@@ -120,7 +120,7 @@ async function startNewChain(
     log.warn({ index, err: reason }, `${refusal}: /changes is unavailable; make keys with npm run keys`);
     return;
   }
-  // Expected after another registry's list was loaded, so the log needs no stack.
+  // These errors are expected, for example after another registry's list was loaded, so the log needs no stack.
   const isExpected = reason instanceof NewChainError || reason instanceof DeadlineError;
   const why = isExpected ? { reason: reason.message } : { err: reason };
   log.warn({ index, ...why }, 'the changes were not recorded: the snapshot starts a new chain');

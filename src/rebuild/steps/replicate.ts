@@ -21,10 +21,10 @@ export async function waitForReplicas(
 }
 
 /**
- * Sets the number of copies and the usual settings, and waits until all copies exist, which may take hours.
+ * Sets the number of copies and the usual refresh interval, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
- * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space. {Error} if a copy of a shard
- * has failed and was started again three times.
+ * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space. {Error} if a copy of
+ * a shard has failed and was started again three times.
  */
 export async function waitForCopies(
   client: Client,
@@ -91,8 +91,8 @@ class CopyAttempts {
 }
 
 /**
- * The types of errors of copies that do not exist yet; undefined if every copy exists: the request lists only shards that are
- * not green. The cluster health API would require the privilege to monitor the whole cluster.
+ * The types of the errors of missing copies; undefined if every copy exists. The request lists only shards that are not
+ * green. The cluster health API would require the privilege to monitor the whole cluster.
  */
 async function readMissing(
   client: Client,

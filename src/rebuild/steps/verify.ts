@@ -18,7 +18,7 @@ const OPAQUE_ID = 'verify';
 
 /**
  * Checks that replicas can read the `_meta` of the new index, that the count is correct, and that sample packages are
- * found by number and by name. A new index may be slow at first, so searches that time out are retried.
+ * found by ordinal and by name. A new index may be slow at first, so searches that time out are retried.
  * @throws {Error} naming what is missing.
  */
 export async function verify(
@@ -43,7 +43,7 @@ export async function verify(
     if (characters.length < 2) continue;
     const q = characters.slice(0, 100).join('');
     const { groups, truncated } = await searchTierByTier(run, shards, { q, limit: 500 });
-    // Many names may share the first 100 characters of a longer one.
+    // If more names match than the limit, the package may be among the others.
     if (!truncated && !read(groups).some(({ no }) => no === entry.no)) {
       throw new Error(`the new index does not find the package ${JSON.stringify(entry.name)}`);
     }
