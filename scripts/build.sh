@@ -8,8 +8,8 @@ for_node() { bundle "$@" --platform=node --target=node20; }
 require="import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
 
 tsc -p src
-# The server and the commands, bundled with their packages: they start twice as fast.
-# Older ones belong to programs that run since an earlier build, and may still load them.
+# The server and the commands, bundled with their packages: they start twice as fast. Chunks of earlier builds are kept
+# for a day, because a command that is still running may load them.
 mkdir -p dist/chunks
 find dist/chunks -name "*.js" -mtime +0 -delete
 for_node src/main.ts src/cli/{dataset,keys,kibana-setup,rebuild,rollback}.ts --format=esm --splitting --outbase=src --outdir=dist \

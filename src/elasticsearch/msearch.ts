@@ -38,15 +38,14 @@ export function msearchRequest(
   bodies: SearchBody[],
   concurrency?: number,
 ): { path: string; body: string } {
-  const limit = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
-  const indexLimit =
-    limit === '' || typeof indices === 'string' ? '' : `&max_concurrent_shard_requests=${concurrency}`;
+  const isOne = typeof indices === 'string';
+  const searches = concurrency === undefined ? '' : `&max_concurrent_searches=${concurrency}`;
+  const shards = concurrency === undefined || isOne ? '' : `&max_concurrent_shard_requests=${concurrency}`;
   // The names of many indices would not fit into the request line.
-  const [index, header] =
-    typeof indices === 'string' ? [`/${indices}`, HEADER] : ['', { ...HEADER, index: indices }];
+  const [index, header] = isOne ? [`/${indices}`, HEADER] : ['', { ...HEADER, index: indices }];
   const before = JSON.stringify(header);
   return {
-    path: `${index}/_msearch?filter_path=${FILTER_PATH}${limit}${indexLimit}`,
+    path: `${index}/_msearch?filter_path=${FILTER_PATH}${searches}${shards}`,
     body: bodies.map((body) => `${before}\n${JSON.stringify(body)}\n`).join(''),
   };
 }

@@ -8,7 +8,7 @@ import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { BypassTokens } from '../http/auth/bypass-token.js';
 import type { RateLimiterDeps } from '../http/limits/failover-limiter.js';
-import type { RateLimitPolicy } from '../http/limits/local-windows.js';
+import type { RateLimitPolicy } from '../http/limits/windows.js';
 import { isOpen, preflight } from '../http/response/browser-policy.js';
 import { snapshotReader, type SnapshotQuery, type SnapshotRead } from '../read/snapshot-read.js';
 import { RateLimit, type Cost } from '../http/limits/rate-limit.js';

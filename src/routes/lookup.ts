@@ -55,17 +55,10 @@ export const lookupOperation: Operation = {
   problems: [...READ_PROBLEMS, 'headers_too_large'],
 };
 
-/** A request that is rejected with 400 costs one point. */
 export const LOOKUP_COST = {
   shown: { per_names: NAMES_PER_POINT },
-  of(querystring: string) {
-    try {
-      const { name: names } = parseParams(lookupParams, querystring);
-      return Math.ceil(names.length / NAMES_PER_POINT);
-    } catch {
-      return 1;
-    }
-  },
+  of: (querystring: string) =>
+    Math.ceil(parseParams(lookupParams, querystring).name.length / NAMES_PER_POINT),
 } satisfies Cost;
 
 /** `GET /lookup?name=&name=`: the packages with these names, compared by the rule of the snapshot. */

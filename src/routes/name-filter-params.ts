@@ -38,14 +38,7 @@ export function assertFilterApplies(filter: NameFilter | undefined, snapshot: Sn
 
 const parse = memoizedParser(z.object(nameFilterShape));
 
-/** A request that is rejected with 400 costs one point. */
 export const NAME_FILTER_COST = {
   shown: { with_like: SIMILAR_COST },
-  of(querystring: string) {
-    try {
-      return 'like' in (nameFilterOf(parse(querystring)) ?? {}) ? SIMILAR_COST : 1;
-    } catch {
-      return 1;
-    }
-  },
+  of: (querystring: string) => ('like' in (nameFilterOf(parse(querystring)) ?? {}) ? SIMILAR_COST : 1),
 } satisfies Cost;

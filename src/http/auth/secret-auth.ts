@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../problems/problem.js';
 import { invalidParameter, parseParams } from '../request/query-params.js';
 import { FailoverLimiter, type RateLimiterDeps } from '../limits/failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from '../limits/local-windows.js';
+import type { RateLimitPolicy, RateLimitState } from '../limits/windows.js';
 import { rateLimited } from '../limits/rate-limit.js';
 import type { Context } from '../request/request-context.js';
 import { trimWhiteSpace } from '../../util/unicode.js';

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { describeRedisError } from '../../redis/redis.js';
 import type { Logger } from '../../util/log.js';
-import { LocalWindows, type RateLimitPolicy, type RateLimitState } from './local-windows.js';
+import { LocalWindows, type RateLimitPolicy, type RateLimitState } from './windows.js';
 import { RedisTimeoutError, RedisWindows } from './redis-windows.js';
 
 /** After a timeout, checks are counted locally for this time, in milliseconds; then one command tries Redis again. */

@@ -1,7 +1,7 @@
 import { Problem, retryAfter } from '../problems/problem.js';
 import type { Context } from '../request/request-context.js';
 import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from './local-windows.js';
+import type { RateLimitPolicy, RateLimitState } from './windows.js';
 
 /** Points of a request: a number, or the result of `of` for its query string. `shown` describes `of` in `/debug-ip`. */
 export type Cost = number | { shown: object; of: (querystring: string) => number };
@@ -31,9 +31,8 @@ export class RateLimit {
     }
     const { name, points: limit, windowSeconds } = this.policy;
     // The query of a client without points is not parsed: one point is enough to reject it.
-    const parsed =
-      typeof cost === 'number' || limiter.exhausted(state.address.key) ? cost : cost.of(querystring);
-    const points = Math.min(typeof parsed === 'number' ? parsed : 1, limit);
+    const isRejected = typeof cost !== 'number' && limiter.exhausted(state.address.key) !== undefined;
+    const points = Math.min(isRejected ? 1 : pointsOf(cost, querystring), limit);
     const window = await limiter.take(state.address.key, points);
     // Other replicas may have a higher limit.
     const left = Math.max(0, limit - window.used);
@@ -54,6 +53,16 @@ export class RateLimit {
     if (window === undefined) return null;
     const { points: limit } = this.policy;
     return { limit, remaining: Math.max(0, limit - window.used), reset_seconds: secondsLeft(window) };
+  }
+}
+
+/** The points of a request. A request that will be rejected with 400 costs one point. */
+function pointsOf(cost: Cost, querystring: string): number {
+  if (typeof cost === 'number') return cost;
+  try {
+    return cost.of(querystring);
+  } catch {
+    return 1;
   }
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { RateLimitPolicy, RateLimitState } from './local-windows.js';
+import type { RateLimitPolicy, RateLimitState } from './windows.js';
 
 /** Timeout of one command, in milliseconds. */
 export const REDIS_TIMEOUT_MS = 50;

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { LocalWindows, type RateLimitPolicy } from '../../../../src/http/limits/local-windows.js';
+import { LocalWindows, type RateLimitPolicy } from '../../../../src/http/limits/windows.js';
 
 // The same on Redis: test/integration/limits.test.ts.
 describe('LocalWindows', () => {
