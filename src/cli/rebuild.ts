@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { datasetUrl } from '../config/addresses.js';
 import { ConfigError } from '../config/config.js';
 import { differingVariables } from '../rebuild/built-from.js';
-import { rebuildForServer } from '../rebuild/process/server-channel.js';
+import { rebuildForServer } from '../rebuild/process/forked-rebuild.js';
 import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
 import type { StartOptions } from '../rebuild/process/rebuild-process.js';

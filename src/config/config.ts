@@ -10,7 +10,7 @@ import {
   redisUrl,
   urlTemplate,
 } from './addresses.js';
-import { DATASET_FORMATS, defaultNameRule, isConverted, lacksUrls } from './dataset-format.js';
+import { DATASET_FORMATS, defaultNameRule, needsUrl, lacksUrls } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
 import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
@@ -162,7 +162,7 @@ function ofVariable(name: string, error: string) {
 function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
   return schema
     .refine(
-      ({ DATASET_FORMAT, DATASET_URL }) => !isConverted(DATASET_FORMAT) || DATASET_URL !== undefined,
+      ({ DATASET_FORMAT, DATASET_URL }) => !needsUrl(DATASET_FORMAT) || DATASET_URL !== undefined,
       ofVariable('DATASET_URL', 'must be set with this DATASET_FORMAT'),
     )
     .refine(

@@ -8,10 +8,10 @@ export type DatasetFormat = keyof typeof FORMATS;
 export const DATASET_FORMATS = Object.keys(FORMATS) as [DatasetFormat, ...DatasetFormat[]];
 
 /**
- * Whether lists in a format must be converted to datasets.
+ * Whether a format needs `DATASET_URL`, because the bundled list has another format.
  * @param format may be an invalid value of `DATASET_FORMAT`.
  */
-export function isConverted(format: DatasetFormat): boolean {
+export function needsUrl(format: DatasetFormat): boolean {
   return format !== 'csv' && DATASET_FORMATS.includes(format);
 }
 

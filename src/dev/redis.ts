@@ -9,13 +9,13 @@ import { makeFolder } from './paths.js';
 import { run } from './run.js';
 import { ManagedProcess } from './managed-process.js';
 
-const MAVEN_VERSION = '7.0.15';
+const REDIS_VERSION = '7.0.15';
 
 /** A Java library that ships static binaries of Redis. */
 const ARTIFACT = {
   coordinates: 'org.signal:embedded-redis:0.9.1:jar',
   includes: 'redis-server-*',
-  title: `Redis ${MAVEN_VERSION}`,
+  title: `Redis ${REDIS_VERSION}`,
   bytes: 13_000_000,
 };
 
@@ -45,11 +45,11 @@ async function findServer({ paths, log, signal }: StartOptions): Promise<{ binar
     () => undefined,
   );
   if (installed !== undefined) return { binary: 'redis-server', origin: 'redis-server on the PATH' };
-  const binary = join(paths.programs, `redis-server-${MAVEN_VERSION}`);
-  const name = `redis-server-${MAVEN_VERSION}-${platform()}-${archName()}`;
+  const binary = join(paths.programs, `redis-server-${REDIS_VERSION}`);
+  const name = `redis-server-${REDIS_VERSION}-${platform()}-${archName()}`;
   await unpackOnce(ARTIFACT, binary, (unpacked) => findIn(unpacked, (path) => path === name), log, signal);
   await run('chmod', ['a+rx', binary]);
-  return { binary, origin: `${MAVEN_VERSION}, from Maven` };
+  return { binary, origin: `${REDIS_VERSION}, from Maven` };
 }
 
 function archName(): string {

@@ -16,7 +16,7 @@ import { readLines } from './documents/lines.js';
 import type { Format, Place, ReadOptions } from './formats/format.js';
 import { NumberList } from './number-list.js';
 import { optionalValue, PackageCheck } from './package-check.js';
-import { Table } from './table.js';
+import { NameTable } from './name-table.js';
 import { chunksOf, openTemporaryFile } from './temporary-file.js';
 
 /** Maximum number of packages of a list, including invalid and repeated ones. */
@@ -180,7 +180,7 @@ export class PackageFile {
     badRows: BadRows,
     replaces: (later: string, earlier: string) => boolean,
   ): AsyncGenerator<Batch> {
-    const names = await Table.create();
+    const names = await NameTable.create();
     for await (const { entries } of this.#checked(documents, badRows)) {
       for (const entry of entries) {
         const { name, version } = entry;

@@ -9,7 +9,7 @@ import { readColumns } from './formats/csv.js';
 import type { BadItem } from './formats/format.js';
 import { readObjects } from './formats/jsonl.js';
 import { nameOf, orReason, weightOf } from './package-check.js';
-import { Table } from './table.js';
+import { NameTable } from './name-table.js';
 
 /** Name of the document in error messages. */
 const WEIGHTS = 'WEIGHTS_URL';
@@ -33,7 +33,7 @@ interface Row {
 /** The weights of packages, from a document of their own. */
 export class Weights {
   private constructor(
-    private readonly table: Table,
+    private readonly table: NameTable,
     private readonly nameRule: NameRule,
     /** SHA-256 of the text, in hexadecimal. */
     readonly digest: string,
@@ -51,7 +51,7 @@ export class Weights {
     nameRule: NameRule,
     badRows: BadRows,
   ): Promise<Weights> {
-    const table = await Table.create(MAX_NAMES);
+    const table = await NameTable.create(MAX_NAMES);
     const hash = createHash('sha256');
     const hashed = async function* () {
       for await (const chunk of text) {
@@ -89,7 +89,7 @@ export class Weights {
   }
 
   /** Whether a package with this name was passed to `join` and has a weight above 0. */
-  isWeighed(name: string): boolean {
+  hasWeight(name: string): boolean {
     const address = this.#find(name);
     return address !== 0 && this.table.isMarked(address) && this.table.numberAt(address) > 0;
   }

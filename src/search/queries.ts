@@ -2,7 +2,7 @@ import type { NameRule } from '../util/name-rule.js';
 import { codePoints } from '../util/unicode.js';
 import type { Cursor } from './cursor.js';
 import type { NameFilter } from './name-filter.js';
-import { comparedLength, maxDistance } from './similarity.js';
+import { lengthWithoutSeparators, maxDistance } from './similarity.js';
 import { EXACT, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
@@ -75,7 +75,7 @@ export function searchTiersByWeight(
   const equals = namesEqualTo(q);
   const startsWith = namesStartingWith(q);
   const tier = inNameOrder(size, shards, BY_WEIGHT);
-  const afterPage = (name: Cursor['tier']) => (after?.tier === name ? lighterThan(after) : {});
+  const afterPage = (name: Cursor['tier']) => (after?.tier === name ? entriesAfter(after) : {});
   const bodyOf = (...parts: Clauses[]) => ({ ...tier, query: { bool: allOf(...parts) } });
   return [
     bodyOf({ filter: [equals] }, afterPage('equals')),
@@ -96,7 +96,7 @@ export function exactNames(q: string, size: number, shards: number, after?: Curs
 }
 
 /** Names after an entry in the order of weights. */
-function lighterThan({ weight, name }: Cursor): Clauses {
+function entriesAfter({ weight, name }: Cursor): Clauses {
   const sameWeight = allOf({ filter: [{ term: { weight } }] }, namesUpTo(name));
   return { filter: [{ range: { weight: { lte: weight } } }], must_not: [{ bool: sameWeight }] };
 }
@@ -154,7 +154,7 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
     const distance = maxDistance(name);
     // The automaton of a long name takes 30 ms and is built for each index. The range of lengths comes first, so that
     // indices without such long names are skipped. Names of a hundred characters are rare.
-    const isLong = { range: { length: { gte: comparedLength(name) - distance } } };
+    const isLong = { range: { length: { gte: lengthWithoutSeparators(name) - distance } } };
     return { filter: [isLong, withinDistance(name, distance)], must_not: [{ term: { name } }] };
   }
   const { q, match } = filter;

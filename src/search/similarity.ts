@@ -8,12 +8,12 @@ const SEPARATORS = /[-_. ]/g;
  * because one edit changes a short name more. The index also lower-cases names, which does not change this number.
  */
 export function maxDistance(name: string): 0 | 1 | 2 {
-  const length = comparedLength(name);
+  const length = lengthWithoutSeparators(name);
   if (length <= 2) return 0;
   return length <= 5 ? 1 : 2;
 }
 
 /** The number of characters of a name without its separators. */
-export function comparedLength(name: string): number {
+export function lengthWithoutSeparators(name: string): number {
   return codePoints(name.replace(SEPARATORS, '')).length;
 }

@@ -3,7 +3,7 @@ import { DatasetError } from '../dataset-error.js';
 import { CopyReader } from '../documents/postgres-csv.js';
 import type { Documents } from '../documents/documents.js';
 import { readTar, type FileReader } from '../documents/tar.js';
-import { Table } from '../table.js';
+import { NameTable } from '../name-table.js';
 import { isObject, type Format, type Item } from './format.js';
 
 /** The tables that are read, with the needed columns in this order. */
@@ -40,10 +40,10 @@ export const crates: Format = {
        * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (version id) or `d`
        * (downloads).
        */
-      const byId = await Table.create();
+      const byId = await NameTable.create();
       const add = (mark: string) => (id: string, value: string) => byId.push(byId.add(id), mark + value);
       /** Default versions of crates, by id. */
-      const versions = await Table.create();
+      const versions = await NameTable.create();
       const metadata = yield* readTables(documents.textOf(dump), {
         crates: (id, name, at) => {
           add('n')(id, name);

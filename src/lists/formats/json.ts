@@ -4,7 +4,7 @@ import { DatasetError } from '../dataset-error.js';
 import type { Document, Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers, type JsonMember } from '../documents/json.js';
 import { textOf } from '../package-check.js';
-import { Table } from '../table.js';
+import { NameTable } from '../name-table.js';
 import { isObject, type Format, type Item, type ListedPackage, type ReadOptions } from './format.js';
 
 /** Maximum number of pages of a list. */
@@ -26,7 +26,7 @@ export function jsonFormat(maxPages: number): Format {
     place: (at) => `item ${at}`,
     replaces: () => true,
     async *read(documents: Documents, { jsonPaths: paths }: ReadOptions): AsyncGenerator<Item[]> {
-      const pages = await Table.create();
+      const pages = await NameTable.create();
       const absent: Absent = new Set(
         (['version', ...OPTIONAL_FIELDS] as const).filter((key) => key in paths),
       );

@@ -3,7 +3,7 @@ import { DatasetError } from '../dataset-error.js';
 import type { Document, Documents } from '../documents/documents.js';
 import { JSON_HEADERS, readJson, type Containers } from '../documents/json.js';
 import { nameOf } from '../package-check.js';
-import { Table } from '../table.js';
+import { NameTable } from '../name-table.js';
 import { isObject, type Format, type Item, type ReadOptions } from './format.js';
 
 /** Lists of all names. */
@@ -20,7 +20,7 @@ const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url'
 /** The content of a document of a repository. */
 interface Found {
   /** The complete list of names; empty if there is no such list. */
-  complete: Table;
+  complete: NameTable;
   list: string | undefined;
   includes: string[];
   lazy: string[];
@@ -39,7 +39,7 @@ export const packagist: Format = {
   nameRule: 'lowercase',
   place: (at) => (typeof at === 'number' ? `package ${at}` : at),
   async *read(documents: Documents, { nameRule }: ReadOptions): AsyncGenerator<Item[]> {
-    const partial = await Table.create();
+    const partial = await NameTable.create();
     const root = await documents.open(documents.urls[0], '', JSON_HEADERS);
     const found = await readRepository(root, partial, nameRule);
     yield found.bad;
@@ -56,13 +56,13 @@ export const packagist: Format = {
   },
 };
 
-function packagesOf(names: Table): Generator<Item[]> {
+function packagesOf(names: NameTable): Generator<Item[]> {
   let at = 0;
   return names.map((name) => ({ at: ++at, name: names.lastOf(name) ?? names.nameAt(name) }));
 }
 
 /** Adds a name. Its first spelling is stored as a text, unless it equals the canonical name. */
-function addName(names: Table, name: string, rule: NameRule): void {
+function addName(names: NameTable, name: string, rule: NameRule): void {
   const { size } = names;
   const canonical = canonicalName(rule, name);
   const address = names.add(canonical);
@@ -80,7 +80,7 @@ async function* readList(
   const isAbsolute = /^https?:\/\//.test(reference) && URL.canParse(reference);
   const url = isAbsolute ? reference : documents.resolve(reference, root);
   const document = await documents.open(url, 'list', JSON_HEADERS);
-  const { complete, bad } = await readRepository(document, await Table.create(), nameRule);
+  const { complete, bad } = await readRepository(document, await NameTable.create(), nameRule);
   if (complete.size === 0) throw new DatasetError('expected names in `packageNames`');
   yield bad;
   yield* packagesOf(complete);
@@ -91,7 +91,7 @@ async function* follow(
   documents: Documents,
   root: Document,
   includes: string[],
-  names: Table,
+  names: NameTable,
   nameRule: NameRule,
 ): AsyncGenerator<Item[]> {
   const urls = new Set(includes.map((file) => documents.resolve(file, root)));
@@ -107,15 +107,15 @@ async function* follow(
 }
 
 /** @param partial receives the names in `packages` and `providers`. */
-async function readRepository(document: Document, partial: Table, nameRule: NameRule): Promise<Found> {
-  const complete = await Table.create();
+async function readRepository(document: Document, partial: NameTable, nameRule: NameRule): Promise<Found> {
+  const complete = await NameTable.create();
   const found: Found = { complete, list: undefined, includes: [], lazy: [], bad: [] };
   const containers: Containers = new Map();
   const lists = [...COMPLETE, ...PARTIAL, ...INCLUDES];
   const paths = [...lists.map((name) => `${name}.*`), 'list', ...LAZY];
   for await (const members of readJson(document.text(), paths, containers)) {
     for (const { parent, key, value, isLossy = false } of members) {
-      const add = (names: Table, name: unknown) => {
+      const add = (names: NameTable, name: unknown) => {
         if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) addName(names, name, nameRule);
         else found.bad.push({ at: `${parent}[${key}]`, name, isLossy });
       };

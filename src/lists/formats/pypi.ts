@@ -4,7 +4,7 @@ import { DatasetError } from '../dataset-error.js';
 import { peek } from '../documents/decompress.js';
 import { InterruptedError, type Documents } from '../documents/documents.js';
 import { readJson, type Containers } from '../documents/json.js';
-import { Table } from '../table.js';
+import { NameTable } from '../name-table.js';
 import { isObject, type Format, type Item, type ListedPackage } from './format.js';
 
 /** The headers of pip, which every server supports. */
@@ -34,7 +34,7 @@ export const pypi: Format = {
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open(documents.urls[0], '', HEADERS);
     const { start, chunks } = await peek(document.text());
-    const projects = await Table.create();
+    const projects = await NameTable.create();
     const isNew = ({ name }: ListedPackage) => {
       const { size } = projects;
       if (typeof name === 'string') projects.add(canonicalName('pypi', name));
@@ -67,7 +67,7 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
   let folders: ListedPackage[] = [];
   let hasFolders = false;
   /** The names of links that are not folders. They are projects if there are no folders; otherwise they are files. */
-  const others = await Table.create();
+  const others = await NameTable.create();
   /** The first folder whose name is not the text of its link, for the error. */
   let unnamed: string | undefined;
   let link: { path: string; text: string } | undefined;

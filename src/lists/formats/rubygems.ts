@@ -4,7 +4,7 @@ import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { peek } from '../documents/decompress.js';
 import { NOT_UTF8, readWholeLines } from '../documents/lines.js';
-import { Table } from '../table.js';
+import { NameTable } from '../name-table.js';
 import { line, type Format, type Item, type ReadOptions } from './format.js';
 import { compareGemVersions, isPrerelease } from './versions.js';
 
@@ -42,7 +42,7 @@ export const rubygems: Format = {
     const { start, chunks } = await peek(document.text());
     const hasHead = HEAD_END.test(start.toString());
     let isHead = hasHead;
-    const gems = await Table.create();
+    const gems = await NameTable.create();
     for await (const { first, texts, invalid } of readWholeLines(chunks)) {
       const bad: Item[] = [];
       for (const [i, text] of texts.entries()) {
@@ -66,7 +66,7 @@ export const rubygems: Format = {
 };
 
 /** Adds the versions of a line to its gem. @returns whether the line has the format. */
-function readGem(at: number, text: string, gems: Table, nameRule: NameRule): boolean {
+function readGem(at: number, text: string, gems: NameTable, nameRule: NameRule): boolean {
   const [name = '', versions = ''] = text.trimEnd().split(' ', 2);
   if (name === '') return true;
   if (METADATA.test(name) || versions.length > MAX_BYTES) return false;
@@ -83,7 +83,7 @@ function readGem(at: number, text: string, gems: Table, nameRule: NameRule): boo
  * The versions in each line of a gem, in order, and its spelling.
  * @throws {DatasetError} if the texts exceed `MAX_BYTES`.
  */
-function textsOf(gems: Table, gem: number): string[] {
+function textsOf(gems: NameTable, gem: number): string[] {
   const lines: string[] = [];
   let bytes = 0;
   for (const versions of gems.textsOf(gem)) {

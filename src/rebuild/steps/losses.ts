@@ -45,7 +45,7 @@ export async function assertWeightsKept(
   try {
     for await (const names of weighedNames(pool, served, { stallMs: STALL_MS, ...options })) {
       had += names.length;
-      have += names.filter((name) => weights.isWeighed(name)).length;
+      have += names.filter((name) => weights.hasWeight(name)).length;
     }
   } catch (error) {
     options.signal.throwIfAborted();

@@ -91,7 +91,7 @@ export async function recordChanges(
         throw new NewChainError('the previous snapshot has another NAME_RULE');
       await createIndex(client, 'changes', { index: changes, shards: 1, nameRule }, step);
       const counts = await writeChanges(deps, served, created, changes, step);
-      await closeLoad(client, changes, sum(counts), step);
+      await sealIndex(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
       // Number of the latest indices of changes, in a row, that have the fields that filters need.
@@ -209,7 +209,7 @@ function indexAction(record: ChangeRecord, takenAt: string): string {
  * Makes all documents of a loaded index searchable and blocks writes to it.
  * @throws {Error} if there are not `total` documents.
  */
-async function closeLoad(client: Client, index: string, total: number, options: RetryOptions): Promise<void> {
+async function sealIndex(client: Client, index: string, total: number, options: RetryOptions): Promise<void> {
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);
   await assertDocuments(client, index, total, options);
   await retry((signal) => client.indices.addBlock({ index, block: 'write' }, { signal }), options);

@@ -43,7 +43,7 @@ const MAX_LOAD = 0.5;
  * and 8 to 16 bytes of slots. Its address, which is never 0, identifies it. A hash only selects a slot; the names
  * themselves are compared.
  */
-export class Table {
+export class NameTable {
   /** Blocks of records. Records never move. */
   readonly #blocks: Buffer[] = [Buffer.allocUnsafe(BLOCK_BYTES)];
   /** Offset of the next record in each block. */
@@ -58,9 +58,9 @@ export class Table {
     private readonly maxNames: number,
   ) {}
 
-  static async create(maxNames = MAX_NAMES): Promise<Table> {
+  static async create(maxNames = MAX_NAMES): Promise<NameTable> {
     const hashes = await xxhash();
-    return new Table((name) => hashes.h32(name), maxNames);
+    return new NameTable((name) => hashes.h32(name), maxNames);
   }
 
   /** Number of names. */

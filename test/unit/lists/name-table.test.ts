@@ -2,16 +2,16 @@ import { hash } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import xxhash from 'xxhash-wasm';
-import { Table } from '../../../src/lists/table.js';
+import { NameTable } from '../../../src/lists/name-table.js';
 
 const text = fc.string({ unit: 'binary' }).filter((one) => one.isWellFormed());
 
-describe('Table', () => {
+describe('NameTable', () => {
   it('has a number for each name, like a map', async () => {
     const name = fc.string({ unit: 'binary', maxLength: 3 }).filter((text) => text.isWellFormed());
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(name, fc.maxSafeNat())), fc.array(name), async (rows, others) => {
-        const table = await Table.create();
+        const table = await NameTable.create();
         const expected = new Map<string, number>();
         for (const [key, number] of rows) {
           table.add(key, number);
@@ -30,7 +30,7 @@ describe('Table', () => {
   });
 
   it('counts each marked name once', async () => {
-    const table = await Table.create();
+    const table = await NameTable.create();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => table.add(name)) as [number, number, number];
     for (const address of [a, a, b]) table.mark(address);
     table.push(a, 'text');
@@ -49,7 +49,7 @@ describe('Table', () => {
     }
     const alike = [...byHash.values()].filter(({ length }) => length > 1);
     expect(alike.length).to.be.greaterThan(0);
-    const table = await Table.create();
+    const table = await NameTable.create();
     const numberOf = (name: string) => (table.find(name) === 0 ? 0 : table.numberAt(table.find(name)));
     const weightOf = new Map(names.map((name, i) => [name, i]));
     const [missing = '', present = ''] = alike[0] ?? [];
@@ -65,7 +65,7 @@ describe('Table', () => {
   it('keeps the values of each name in order, like a map of lists', () =>
     fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.string({ maxLength: 2 }), text)), async (pairs) => {
-        const table = await Table.create();
+        const table = await NameTable.create();
         const map = new Map<string, string[]>();
         for (const [name, value] of pairs) {
           table.push(table.add(name), value);
@@ -84,7 +84,7 @@ describe('Table', () => {
     ));
 
   it('holds texts of any size', async () => {
-    const table = await Table.create();
+    const table = await NameTable.create();
     const long = ['x'.repeat(2 ** 20 - 8), 'y'.repeat(3_000_000), 'z'.repeat(2 ** 20 - 7)];
     for (const [i, one] of [...long, 'short', ...long].entries()) table.push(table.add(one), `${i}${one}`);
     expect(table.size).to.equal(4);
@@ -98,7 +98,7 @@ describe('Table', () => {
 
   it('has at most 2,000,000 names', async function () {
     this.timeout(60_000);
-    const table = await Table.create();
+    const table = await NameTable.create();
     for (let i = 0; i < 2_000_000; i++) table.add(String(i));
     expect(table.add('7')).to.equal(table.find('7'));
     const message = 'the list has more than 2000000 names, which is the limit of this format';
