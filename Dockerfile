@@ -8,8 +8,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY tsconfig.json ./
 COPY src src
 COPY scripts/build.sh scripts/
-# `dist/dev` implements `npm start` on a bare machine and needs files that are not in this image.
-RUN npm run --silent build && rm -rf dist/dev dist/.tsbuildinfo* \
+RUN npm run --silent build && rm -f dist/.tsbuildinfo \
  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY LICENSE ./
 COPY data data

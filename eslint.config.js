@@ -1,6 +1,6 @@
 import tseslint from 'typescript-eslint';
 
-/** The folders of `src`: each may use the ones before it, and the types of all. The root and `dev` may use all. */
+/** The folders of `src`: each may use the ones before it, and the types of all. The root of `src`, and `dev`, may use all. */
 const LAYERS = [
   'util',
   'redis',
@@ -68,7 +68,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['{src,dev}/**/*.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',
@@ -109,7 +109,7 @@ export default tseslint.config(
       'src/main.ts',
       'src/cli/*.ts',
       'src/mcp/mcp.ts',
-      'src/dev/start.ts',
+      'dev/start.ts',
       // Holds for the whole process, as what Node itself reads.
       'src/util/proxy.ts',
       'test/support/*.ts',

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { searchTierByTier } from '../src/search/tiered-search.js';
 import { msearchRequest, type SearchBody } from '../src/elasticsearch/msearch.js';
 import { searchTiers } from '../src/search/queries.js';
-import type { Service } from '../src/dev/service.js';
+import type { Service } from '../dev/service.js';
 import { Oracle, type RankedEntry } from '../test/fixtures/search-oracle.js';
 import { browseRounds } from './browse-pages.js';
 import { barChart } from './chart.js';

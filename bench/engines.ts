@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import type { Service } from '../src/dev/service.js';
-import { startService } from '../src/dev/services.js';
-import { findPaths, makeFolder, type Identity } from '../src/dev/paths.js';
+import type { Service } from '../dev/service.js';
+import { startService } from '../dev/services.js';
+import { findPaths, makeFolder, type Identity } from '../dev/paths.js';
 
 const HEAP = '2g';
 

@@ -7,6 +7,7 @@ for_node() { bundle "$@" --platform=node --target=node20; }
 # CommonJS packages call it.
 require="import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
 
+# esbuild ignores types.
 tsc -p src
 # The server and the commands, bundled with their packages: they start twice as fast. Chunks of earlier builds are kept
 # for a day, because a command that is still running may load them.
@@ -17,6 +18,8 @@ for_node src/main.ts src/cli/{dataset,keys,kibana-setup,rebuild,rollback}.ts --f
 # The rebuild of the server.
 for_node src/cli/rebuild.ts --outfile=dist/cli/rebuild.cjs --define:import.meta.url=moduleUrl \
   "--banner:js=const moduleUrl = require('node:url').pathToFileURL(__filename).href;"
+# `npm start`, which the image does not have.
+[ ! -d dev ] || for_node dev/start.ts --format=esm --external:testcontainers --outfile=dist/dev/start.js "--banner:js=$require"
 # The MCP server, which needs nothing else.
 for_node src/mcp/mcp.ts --format=esm --outfile=dist/mcp/mcp.js "--banner:js=$require"
 cp node_modules/@modelcontextprotocol/server/LICENSE dist/mcp

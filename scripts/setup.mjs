@@ -31,7 +31,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1);
 }
 
-/** Files that every `npm run build` writes; tsc does not rewrite unchanged files. */
+/** Files that every `npm run build` writes. */
 const BUILT = ['dist/cli/rebuild.cjs', 'dist/web/index.html'];
 
 if (process.argv.includes('--built')) {
@@ -146,7 +146,9 @@ function ownerOfLock() {
 function newerThanBuild() {
   const modifiedAt = (path) => statSync(root + path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const builtAt = Math.min(...BUILT.map(modifiedAt));
-  const sources = readdirSync(`${root}src`, { recursive: true }).map((path) => `src/${path}`);
+  const sources = ['src', 'dev'].flatMap((folder) =>
+    readdirSync(root + folder, { recursive: true }).map((path) => `${folder}/${path}`),
+  );
   return ['package.json', 'tsconfig.json', ...sources].find((path) => modifiedAt(path) > builtAt);
 }
 

@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Pool } from 'pg';
 import { lowerCase } from '../../test/fixtures/search-oracle.js';
-import { ManagedProcess } from '../../src/dev/managed-process.js';
-import { makeFolder, type Identity } from '../../src/dev/paths.js';
-import { run } from '../../src/dev/run.js';
+import { ManagedProcess } from '../../dev/managed-process.js';
+import { makeFolder, type Identity } from '../../dev/paths.js';
+import { run } from '../../dev/run.js';
 import { processorTime } from '../processor-time.js';
 import { bodyOf, elsewhere, type Peer, type Row, type Starting } from './peer.js';
 

@@ -3,7 +3,7 @@ import { Client } from '@elastic/elasticsearch';
 import { expect } from 'chai';
 import getPort from 'get-port';
 import { parse } from 'yaml';
-import type { Service as Engine } from '../../src/dev/service.js';
+import type { Service as Engine } from '../../dev/service.js';
 import { ADMINISTRATOR, ADMINISTRATOR_AUTH, makeKeys, type Keys } from '../support/api-keys.js';
 import { UNCACHED, useBackgroundReader } from '../support/background-reader.js';
 import { datasetServer } from '../support/dataset-server.js';

@@ -1,7 +1,7 @@
 import { rejects } from 'node:assert/strict';
 import { Client, errors, type estypes } from '@elastic/elasticsearch';
 import { expect } from 'chai';
-import type { Service } from '../../src/dev/service.js';
+import type { Service } from '../../dev/service.js';
 import {
   changesIndexOf,
   newIndexName,

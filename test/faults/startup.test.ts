@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import getPort from 'get-port';
 import { checkElasticsearch, checkRedis } from '../../src/elasticsearch/connection-check.js';
-import { run } from '../../src/dev/run.js';
+import { run } from '../../dev/run.js';
 import { datasetServer, heldBack, type DatasetServer } from '../support/dataset-server.js';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { listServer, LOGIN_PAGE } from '../support/list-server.js';

@@ -11,6 +11,7 @@ import { waitFor } from '../support/wait-for.js';
 /** What the build and the service read. */
 const CLONED = [
   'src',
+  'dev',
   'dist',
   'data',
   'mappings',

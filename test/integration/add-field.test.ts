@@ -31,7 +31,7 @@ const RELICENSED = csv(ROWS.map((row) => row.replace('MIT', 'ISC')));
 /** Copies what runs in this process. The copy of `dist` is used only for the files of the page. */
 function copyProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'package-registry-search-field-'));
-  for (const part of ['src', 'mappings', 'package.json', 'test/support', 'test/fixtures'])
+  for (const part of ['src', 'dev', 'mappings', 'package.json', 'test/support', 'test/fixtures'])
     cpSync(join(PROJECT, part), join(folder, part), { recursive: true });
   for (const part of ['data', 'dist', 'node_modules']) symlinkSync(join(PROJECT, part), join(folder, part));
   return folder;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { freePort } from '../../src/dev/free-port.js';
+import { freePort } from '../../dev/free-port.js';
 import { ENGINES_TIMEOUT_MS } from '../support/engines.js';
 import { logLines, REBUILD, startService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { Client } from '@elastic/elasticsearch';
 import { Redis } from 'ioredis';
-import { findPaths } from '../../src/dev/paths.js';
-import { startRedisProcess } from '../../src/dev/redis.js';
+import { findPaths } from '../../dev/paths.js';
+import { startRedisProcess } from '../../dev/redis.js';
 import { startCluster } from '../support/cluster.js';
 import { EngineLink } from '../support/engine-link.js';
 

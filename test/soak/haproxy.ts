@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GenericContainer } from 'testcontainers';
-import { freePort } from '../../src/dev/free-port.js';
-import { run } from '../../src/dev/run.js';
+import { freePort } from '../../dev/free-port.js';
+import { run } from '../../dev/run.js';
 import { startProgram, statusOf } from '../support/program.js';
 
 const CONFIG = new URL('../../deploy/haproxy.cfg', import.meta.url);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ManagedProcess } from '../../src/dev/managed-process.js';
+import type { ManagedProcess } from '../../dev/managed-process.js';
 import { startProgram, statusOf } from '../support/program.js';
 import { waitFor } from '../support/wait-for.js';
 import { rebuildsOf } from '../support/rebuild-processes.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { freePort } from '../../src/dev/free-port.js';
-import type { Service } from '../../src/dev/service.js';
+import { freePort } from '../../dev/free-port.js';
+import type { Service } from '../../dev/service.js';
 import { isolatedNodes, type NodeOptions } from './isolated-nodes.js';
 
 /** A node of a cluster. */

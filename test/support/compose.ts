@@ -3,8 +3,8 @@ import { readFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../src/dev/free-port.js';
-import { run } from '../../src/dev/run.js';
+import { freePort } from '../../dev/free-port.js';
+import { run } from '../../dev/run.js';
 import { waitFor } from './wait-for.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -2,9 +2,9 @@ import { statfsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findPaths, makeFolder } from '../../src/dev/paths.js';
-import type { Service } from '../../src/dev/service.js';
-import { KINDS, SERVICES, startService, type ServiceKind as Kind } from '../../src/dev/services.js';
+import { findPaths, makeFolder } from '../../dev/paths.js';
+import type { Service } from '../../dev/service.js';
+import { KINDS, SERVICES, startService, type ServiceKind as Kind } from '../../dev/services.js';
 
 /** Timeout of a start, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
@@ -49,7 +49,7 @@ async function startEngine(kind: Kind): Promise<StartedEngine> {
   const removeFolder = () => rm(folder, { recursive: true, force: true });
   const start = async () => {
     if (!MUST_BE_CONTAINERS) return startService(kind, options);
-    return SERVICES[kind].inDocker(await import('../../src/dev/docker.js'), options);
+    return SERVICES[kind].inDocker(await import('../../dev/docker.js'), options);
   };
   try {
     const engine = await start();

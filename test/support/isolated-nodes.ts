@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startElasticsearchProcess } from '../../src/dev/elasticsearch.js';
-import type { Service } from '../../src/dev/service.js';
-import { findPaths, makeFolder } from '../../src/dev/paths.js';
+import { startElasticsearchProcess } from '../../dev/elasticsearch.js';
+import type { Service } from '../../dev/service.js';
+import { findPaths, makeFolder } from '../../dev/paths.js';
 import { enableSecurity, type Administrator } from './node-security.js';
 
 const HEAP = '512m';

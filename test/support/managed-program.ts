@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ManagedProcess } from '../../src/dev/managed-process.js';
+import { ManagedProcess } from '../../dev/managed-process.js';
 
 /** Starts programs in a temporary folder, which is removed after the tests of the suite. */
 export function useManagedPrograms() {

@@ -1,4 +1,4 @@
-import { ManagedProcess } from '../../src/dev/managed-process.js';
+import { ManagedProcess } from '../../dev/managed-process.js';
 
 const STATUS_TIMEOUT_MS = 2000;
 

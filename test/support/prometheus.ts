@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
-import { startLocalService } from '../../src/dev/local-service.js';
-import { run } from '../../src/dev/run.js';
-import { SetupError, type Service } from '../../src/dev/service.js';
+import { startLocalService } from '../../dev/local-service.js';
+import { run } from '../../dev/run.js';
+import { SetupError, type Service } from '../../dev/service.js';
 import { startProgram, statusOf } from './program.js';
 
 /** The folder of its configuration and of the alert rules. */

@@ -4,8 +4,8 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { findPaths } from '../../src/dev/paths.js';
-import { run } from '../../src/dev/run.js';
+import { findPaths } from '../../dev/paths.js';
+import { run } from '../../dev/run.js';
 
 const execute = promisify(execFile);
 

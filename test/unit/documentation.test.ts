@@ -75,7 +75,9 @@ function missing(found: readonly string[], known: readonly string[]): string[] {
 
 /** The environment variables that the service, its commands, `npm start`, Docker Compose and the tests read. */
 function variables(): string[] {
-  const sources = ['src', 'test'].flatMap(filesIn).filter((path) => /^(?!test\/unit).*\.ts$/.test(path));
+  const sources = ['src', 'dev', 'test']
+    .flatMap(filesIn)
+    .filter((path) => /^(?!test\/unit).*\.ts$/.test(path));
   const code = sources.map(read);
   // Without those that it only passes on to the service.
   const compose = ['docker-compose.yml', 'deploy/siblings.yml'].map((path) =>
@@ -215,7 +217,7 @@ describe('The documentation', () => {
   });
 
   it('quotes messages that the program has', () => {
-    const sources = ['src', 'scripts'].flatMap(filesIn).filter((path) => !path.endsWith('.gz'));
+    const sources = ['src', 'dev', 'scripts'].flatMap(filesIn).filter((path) => !path.endsWith('.gz'));
     const program = sources.map(read).join('\n').replace(/\\'/g, "'");
     const tables = tokensOf<Tokens.Table>(read('docs/troubleshooting.md'), 'table');
     const firstCells = tables.flatMap(({ rows }) => rows.map(([first]) => first?.text ?? ''));

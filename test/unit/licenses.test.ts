@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { run } from '../../src/dev/run.js';
+import { run } from '../../dev/run.js';
 
 /** The part of a CycloneDX file that the test reads. */
 interface Sbom {

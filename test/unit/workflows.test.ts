@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
-import { run } from '../../src/dev/run.js';
+import { run } from '../../dev/run.js';
 
 const FOLDER = fileURLToPath(new URL('../../.github/', import.meta.url));
 const RELEASE_NOTES = fileURLToPath(new URL('../../.github/release-notes.sh', import.meta.url));

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findPaths } from '../../src/dev/paths.js';
-import { run } from '../../src/dev/run.js';
+import { findPaths } from '../../dev/paths.js';
+import { run } from '../../dev/run.js';
 
 /**
  * An earlier version of the service from the history of this clone, built once for all clones of this machine.

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { run } from '../../../src/dev/run.js';
+import { run } from '../../../dev/run.js';
 import { packagesNamed } from '../../support/datasets.js';
 import { useService } from '../../support/service.js';
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { run } from '../../../src/dev/run.js';
+import { run } from '../../../dev/run.js';
 import { packagesNamed } from '../../support/datasets.js';
 import { useService } from '../../support/service.js';
 

@@ -2,11 +2,11 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ELASTICSEARCH_IMAGE, REDIS_IMAGE } from '../../../src/dev/docker.js';
-import { assembleElasticsearch, writeBasicConfiguration } from '../../../src/dev/elasticsearch.js';
-import { findJdk } from '../../../src/dev/jdk.js';
-import { findPaths } from '../../../src/dev/paths.js';
-import { run } from '../../../src/dev/run.js';
+import { ELASTICSEARCH_IMAGE, REDIS_IMAGE } from '../../../dev/docker.js';
+import { assembleElasticsearch, writeBasicConfiguration } from '../../../dev/elasticsearch.js';
+import { findJdk } from '../../../dev/jdk.js';
+import { findPaths } from '../../../dev/paths.js';
+import { run } from '../../../dev/run.js';
 
 /**
  * `npm test -- images` provides the images of this project's containers on a machine that cannot pull

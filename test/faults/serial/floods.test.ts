@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { Agent, interceptors, request, type Dispatcher } from 'undici';
 import { median, percentile } from '../../fixtures/statistics.js';
-import { freePort } from '../../../src/dev/free-port.js';
+import { freePort } from '../../../dev/free-port.js';
 import { startHaProxy, type HaProxy } from '../../soak/haproxy.js';
 import { packagesNamed } from '../../support/datasets.js';
 import { SpawnedCli } from '../../support/spawn-cli.js';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pick } from '../../fixtures/random.js';
-import { run } from '../../../src/dev/run.js';
+import { run } from '../../../dev/run.js';
 import type { Stack } from '../stack.js';
 import { fault, type Fault } from './fault.js';
 import { rollingRestart } from './process-faults.js';

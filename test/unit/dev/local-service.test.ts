@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import getPort from 'get-port';
-import { startLocalService } from '../../../src/dev/local-service.js';
+import { startLocalService } from '../../../dev/local-service.js';
 import { useManagedPrograms } from '../../support/managed-program.js';
 
 /** Listens on its port, or fails as Elasticsearch does: with a stack trace below the reason. */

@@ -3,8 +3,8 @@ import { rejects } from 'node:assert/strict';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { lockFolder } from '../../../src/dev/lock-folder.js';
-import { describeFileError } from '../../../src/dev/paths.js';
+import { lockFolder } from '../../../dev/lock-folder.js';
+import { describeFileError } from '../../../dev/paths.js';
 
 describe('lockFolder', () => {
   let parent: string;

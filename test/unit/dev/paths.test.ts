@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { expect } from 'chai';
-import { writeBasicConfiguration } from '../../../src/dev/elasticsearch.js';
-import { describeFileError, findPaths, makeReadableFolder } from '../../../src/dev/paths.js';
+import { writeBasicConfiguration } from '../../../dev/elasticsearch.js';
+import { describeFileError, findPaths, makeReadableFolder } from '../../../dev/paths.js';
 
 describe('findPaths', () => {
   it('follows XDG, which ignores paths that are relative or empty', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { DownloadError } from '../../../src/dev/maven.js';
-import { SetupError } from '../../../src/dev/service.js';
-import { couldNotStart } from '../../../src/dev/services.js';
+import { DownloadError } from '../../../dev/maven.js';
+import { SetupError } from '../../../dev/service.js';
+import { couldNotStart } from '../../../dev/services.js';
 
 describe('couldNotStart', () => {
   it('does not advise to install a Maven that has no network', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { Kibana } from '../../../src/cli/kibana.js';
-import { freePort } from '../../../src/dev/free-port.js';
+import { freePort } from '../../../dev/free-port.js';
 import { level, NOT_READY, withKibana } from '../../support/kibana-server.js';
 
 const POLL_MS = 1;

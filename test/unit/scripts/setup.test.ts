@@ -64,7 +64,7 @@ describe('scripts/setup.mjs', function () {
       'dist/cli/rebuild.cjs',
       'dist/web/index.html',
     ];
-    for (const folder of ['scripts', 'src', 'dist/cli', 'dist/web'])
+    for (const folder of ['scripts', 'src', 'dev', 'dist/cli', 'dist/web'])
       await mkdir(join(clone, folder), { recursive: true });
     for (const file of files) await writeFile(join(clone, file), '{}');
     await copyFile('scripts/setup.mjs', join(clone, 'scripts/setup.mjs'));

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PROJECT_FOLDER } from '../util/project-folder.js';
+import { PROJECT_FOLDER } from '../src/util/project-folder.js';
 
 /** The folders of the services' programs and data, and the user that runs them. */
 export interface Paths {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, stat } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { PROJECT_FOLDER } from '../util/project-folder.js';
+import { PROJECT_FOLDER } from '../src/util/project-folder.js';
 import { ManagedProcess } from './managed-process.js';
 
 const SOURCES = fileURLToPath(new URL('src/', PROJECT_FOLDER));

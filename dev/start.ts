@@ -3,19 +3,23 @@ import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import { setImmediate, setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { ConnectionCheckError, checkElasticsearch, checkRedis } from '../elasticsearch/connection-check.js';
-import { PROXIES, secretsIn } from '../config/secrets.js';
-import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../config/config.js';
-import { describeCrash, endOnCrash } from '../util/uncaught-errors.js';
-import { createLogger } from '../util/log.js';
-import { createRedactor } from '../util/redact.js';
-import { startServer, type RunningServer } from '../server.js';
-import { differingVariables } from '../rebuild/built-from.js';
+import {
+  ConnectionCheckError,
+  checkElasticsearch,
+  checkRedis,
+} from '../src/elasticsearch/connection-check.js';
+import { PROXIES, secretsIn } from '../src/config/secrets.js';
+import { ConfigError, readConfig, VARIABLES, withoutEmpty, type Config } from '../src/config/config.js';
+import { describeCrash, endOnCrash } from '../src/util/uncaught-errors.js';
+import { createLogger } from '../src/util/log.js';
+import { createRedactor } from '../src/util/redact.js';
+import { startServer, type RunningServer } from '../src/server.js';
+import { differingVariables } from '../src/rebuild/built-from.js';
 import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
-import { readArguments } from '../cli/command.js';
-import { ProgressBar } from '../cli/progress-bar.js';
-import { ignoreUserSignals, onStopSignal } from '../util/signals.js';
+import { readArguments } from '../src/cli/command.js';
+import { ProgressBar } from '../src/cli/progress-bar.js';
+import { ignoreUserSignals, onStopSignal } from '../src/util/signals.js';
 import { lockFolder } from './lock-folder.js';
 import { serveAndWatch } from './watch.js';
 import { describeFileError, findPaths } from './paths.js';
