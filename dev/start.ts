@@ -155,7 +155,7 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
   }
 }
 
-/** The variables in `env` that select another list than the served snapshot was built from. */
+/** The names of the variables in `env` that have changed since the served snapshot was built, joined by commas. */
 function variablesOfAnotherList(
   { snapshots }: RunningServer,
   config: Config,
@@ -168,7 +168,10 @@ function variablesOfAnotherList(
     .join(', ');
 }
 
-/** Loads the dataset, whatever its size. After a failure, the previous snapshot is still served. */
+/**
+ * Loads the dataset with `force`, because another list may be much smaller. After a failure, the previous snapshot is
+ * still served.
+ */
 async function loadAgain({ rebuilds }: RunningServer, signal: AbortSignal): Promise<void> {
   const started = await rebuilds.start({ force: true });
   if (!started.accepted) return;

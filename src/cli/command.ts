@@ -11,7 +11,7 @@ import { endOnStopSignal, ignoreUserSignals, onStopSignal } from '../util/signal
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** The error of a command without the variables of its server: otherwise, it would create another registry. */
+/** The error if a command lacks the variables of its server. The command would otherwise create another registry. */
 const NO_SLUG = `REGISTRY_SLUG must be set to that of the server, since the registry "${DEFAULT_SLUG}" has no snapshot yet`;
 
 /**
@@ -71,8 +71,8 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
 }
 
 /**
- * Runs a command with the configuration, the lock and the rights of the server's rebuilds, and sets the exit
- * code.
+ * Runs a command with the configuration and the rights of the server's rebuilds, and sets the exit code. The command
+ * itself acquires the lock.
  */
 export function runCommand(
   env: NodeJS.ProcessEnv,

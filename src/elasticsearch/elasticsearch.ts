@@ -36,8 +36,8 @@ const REBUILD_TIMEOUT_MS = 50_000;
 const IDLE_MS = 10_000;
 
 /**
- * Creates a client for short reads, with a short timeout and one retry on another connection. With several nodes, it
- * also retries requests that time out, on at most two other nodes.
+ * Creates a client for short reads, with a short timeout. With one node, it retries once, but not after a timeout. With
+ * several nodes, it retries on at most two other nodes, also after a timeout.
  */
 export function createReadClient(access: ElasticsearchAccess): Client {
   const nodes = Math.min(access.nodes.length, READ_TIMEOUTS_MS.length);
@@ -88,7 +88,7 @@ export function errorIn({ body }: errors.ResponseError): { type?: unknown; reaso
   return (body as { error?: { type?: unknown; reason?: string } } | undefined)?.error ?? {};
 }
 
-/** @param opaqueId identifies its requests in Elasticsearch's tasks and slow logs. */
+/** @param opaqueId identifies the client's requests in Elasticsearch's tasks and slow logs. */
 function createClient(
   { nodes, apiKey }: ElasticsearchAccess,
   opaqueId: string,

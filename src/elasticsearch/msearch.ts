@@ -30,8 +30,8 @@ const HEADER = { preference: '_local' };
 /**
  * The request that runs searches: its path and its newline-delimited body.
  * @param indices one index, or several that are searched together.
- * @param concurrency maximum number of concurrent searches. With several indices, also of shards that a search reads at
- * a time on a node. By default, Elasticsearch's own limits apply.
+ * @param concurrency maximum number of concurrent searches. With several indices, it is also the maximum number of
+ * shards per node that one search reads at a time. By default, Elasticsearch's own limits apply.
  */
 export function msearchRequest(
   indices: string | readonly string[],
@@ -57,7 +57,8 @@ export function msearchRequest(
  * @param concurrency as for `msearchRequest`.
  * @throws {IndexGoneError} if there is no such index.
  * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond in time, a shard failed or timed out, or
- * the index is closed. {SearchRefusedError}
+ * the index is closed.
+ * @throws {SearchRefusedError} for permanent failures.
  */
 export async function runSearches(
   pool: SearchPool,
@@ -75,7 +76,7 @@ export const EXACT = 'exact';
 
 /** The hits of one search. */
 export interface Hits {
-  /** In base64, as stored in the index (`encodeEntry`). */
+  /** In base64, as stored in the index (`encodeEntry`, or `encodeRecord` for changes). */
   entries: string[];
   /** Number of names that equal the query. They come first. */
   exact: number;
@@ -99,7 +100,7 @@ interface SearchResponse {
   hits?: { hits?: Hit[]; total?: { value: number } };
 }
 
-/** A hit, with its entry, or with the position of its entry among those that `cutOutEntries` returned. */
+/** A hit, with its entry, or with the index of its entry in the `entries` of `cutOutEntries`. */
 interface Hit {
   fields: number | { entry: [base64: string] };
   matched_queries?: string[];

@@ -1,6 +1,6 @@
 import { columnOf, type OptionalField, type PackageEntry } from '../snapshot/package-fields.js';
 
-/** Characters because of which a CSV field needs quotes (RFC 4180). */
+/** Characters that must be quoted in a CSV field (RFC 4180). */
 const SPECIAL = /[",\r\n]/;
 
 /** The columns that not every dataset has. */

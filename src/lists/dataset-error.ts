@@ -15,7 +15,7 @@ export class DatasetError extends Error {
 }
 
 /** The origin did not send a document, but another request may succeed. */
-export class UnavailableError extends DatasetError {
+export class OriginUnavailableError extends DatasetError {
   /** @param retryAfterSeconds from the header `Retry-After`; undefined without it. */
   constructor(
     message: string,

@@ -10,7 +10,7 @@ import { HttpProxyAgent } from 'http-proxy-agent';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { ProxyError, proxyOf } from '../util/proxy.js';
-import { DatasetError, UnavailableError } from './dataset-error.js';
+import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import { withTimeout, type Transfer } from './transfer-limits.js';
 
 /** Maximum number of redirects: enough for the chains of download sites. */
@@ -106,7 +106,7 @@ async function get(
   });
   request.end();
   const tooLate = () =>
-    new UnavailableError(
+    new OriginUnavailableError(
       `the dataset could not be downloaded: its server did not respond within ${windowMs / 1000} s`,
     );
   try {

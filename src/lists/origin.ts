@@ -3,7 +3,7 @@ import { open, stat } from 'node:fs/promises';
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { DatasetError, UnavailableError } from './dataset-error.js';
+import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
 import { UNAVAILABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
@@ -92,7 +92,7 @@ export async function openFile(url: string, what = 'the dataset'): Promise<Datas
 /**
  * Requests a dataset and follows redirects.
  * @returns undefined if the dataset has not changed.
- * @throws {UnavailableError} if the server is overloaded, or its headers arrive late.
+ * @throws {OriginUnavailableError} if the server is overloaded, or its headers arrive late.
  * @throws {DatasetError} if the response is not a dataset.
  */
 export async function openHttp(
@@ -137,7 +137,7 @@ function assertOk({ statusCode = 0, headers }: IncomingMessage): void {
   if (statusCode === 200) return;
   const reason = `the dataset's server responded with ${statusCode} instead of 200`;
   if (TEMPORARY_STATUSES.includes(statusCode)) {
-    throw new UnavailableError(reason, secondsOf(headers['retry-after']));
+    throw new OriginUnavailableError(reason, secondsOf(headers['retry-after']));
   }
   throw new DatasetError(reason);
 }

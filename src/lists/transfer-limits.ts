@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { UnavailableError } from './dataset-error.js';
+import { OriginUnavailableError } from './dataset-error.js';
 
 /**
  * Minimum progress of a transfer per window. Even a slow connection transfers 10 KiB in 30 s. An origin that trickles
@@ -48,7 +48,8 @@ export async function withTimeout<T>(
 /**
  * Passes chunks on as long as `MIN_BYTES_PER_WINDOW` arrive per window. Only the time spent waiting for the source
  * counts, not the time of the consumer.
- * @throws {UnavailableError} if fewer bytes arrive, or the reason of `signal` if it aborts. The source is left open.
+ * @throws {OriginUnavailableError} if fewer bytes arrive, or the reason of `signal` if it aborts. The source is left
+ * open.
  */
 export async function* enforceMinimumRate(
   source: Readable,
@@ -56,7 +57,7 @@ export async function* enforceMinimumRate(
 ): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   const tooSlow = () =>
-    new UnavailableError(
+    new OriginUnavailableError(
       `the dataset could not be downloaded: fewer than ${MIN_BYTES_PER_WINDOW} bytes arrived within ${windowMs / 1000} s`,
     );
   let missing = MIN_BYTES_PER_WINDOW;

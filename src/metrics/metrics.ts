@@ -62,7 +62,7 @@ export class Metrics {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
-  /** Adds these metrics. A metric without samples has no value in the text. */
+  /** Adds these metrics. For a metric without samples, `text` returns no value. */
   register(collectors: readonly Collector[]): void {
     for (const collector of collectors) this.#registerOne(collector);
   }

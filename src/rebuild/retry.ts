@@ -17,7 +17,8 @@ const STALL_MS = 600_000;
 export const RETRY_PAUSE_MS = 1000;
 
 /**
- * Bounds of the growing poll interval of a step, in milliseconds. With a small index, a step takes less than a second.
+ * Bounds of the growing poll interval of a step, in milliseconds. The first polls are frequent, because a step on a
+ * small index takes less than a second.
  */
 const SHORTEST_POLL_MS = 50;
 const LONGEST_POLL_MS = 2000;
@@ -63,10 +64,10 @@ export function isRetryable(error: unknown): error is Error {
 
 /**
  * Sends a request until it succeeds or has failed for `stallMs`.
- * @param send must be idempotent: an earlier attempt may have succeeded without a response. Each attempt gets
- * a new signal, because the client leaves a listener on every signal.
- * @throws {ElasticsearchUnavailableError} if there was no success in time, or the last {RetryableError}; permanent
- * errors at once.
+ * @param send must be idempotent: an earlier attempt may have succeeded without a response. Each attempt gets a new
+ * signal, because the client leaves a listener on every signal.
+ * @throws {ElasticsearchUnavailableError} after `stallMs` without success, or the last error if that is a
+ * {RetryableError}. Permanent errors are thrown at once.
  */
 export async function retry<T>(
   send: (signal: AbortSignal) => Promise<T>,

@@ -14,8 +14,8 @@ export const NO_RESPONSE = 'Redis does not respond';
 const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
 
 /**
- * Meanings of error replies; `COMMAND` stands for the rejected command. In older releases of Redis, the reply begins
- * with the name of the failed script.
+ * Meanings of error replies; `COMMAND` stands for the rejected command. The patterns are not anchored: in older
+ * releases of Redis, the reply names the failed script before the reason.
  */
 const MEANINGS: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/WRONGPASS/, 'Redis does not accept the user or the password in REDIS_URL'],
@@ -102,7 +102,7 @@ export async function createRedis(
     maxRetriesPerRequest: 1,
     autoResendUnfulfilledCommands: false,
     connectTimeout: 1000,
-    // After a suspension of a second, the process can still read responses to earlier commands.
+    // Long enough that a process that was suspended for a second still accepts the responses to earlier commands.
     commandTimeout: 2000,
     socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
@@ -155,7 +155,7 @@ export async function createRedis(
 /**
  * Resolves once Redis has responded on this connection. Before `ready`, ioredis waits for a response only if it sends a
  * password.
- * @throws the error reply of Redis.
+ * @throws the error reply of Redis, unless it only refuses PING, or the error of the connection.
  */
 async function firstReply(redis: Redis): Promise<void> {
   if (redis.options.password) return;
@@ -164,7 +164,7 @@ async function firstReply(redis: Redis): Promise<void> {
   });
 }
 
-/** Whether the server does not have the database in the address. */
+/** Whether Redis refused to select the database in the address. */
 function isSelectRefused(error: RedisError): boolean {
   return error.command?.name === 'select';
 }

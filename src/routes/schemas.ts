@@ -48,10 +48,8 @@ export function limitParam(defaultLimit: number, max = MAX_LIMIT) {
     });
 }
 
-/** The id of a snapshot. */
 export const snapshotId = z.string().regex(SNAPSHOT_ID, 'must be an id from the X-Snapshot header');
 
-/** The query parameter `snapshot`. */
 export const snapshotParam = snapshotId.optional().meta({
   component: 'snapshot',
   description: 'The id (`X-Snapshot`) of the current or previous snapshot. Default: the current one.',
@@ -66,7 +64,7 @@ export const exactName = z
   }, `must have 1 to ${MAX_NAME_BYTES} bytes`)
   .meta({ minLength: 1, maxLength: MAX_NAME_BYTES });
 
-/** The query parameter `sort`. @param within the property that is equal among the sorted entries, such as the rank. */
+/** @param within the property by which entries are sorted first, such as the rank. */
 export function sortParam(within: string) {
   return z
     .enum(['name', 'weight'], 'must be name or weight')
@@ -84,7 +82,6 @@ export const flagParam = z
   .meta({ id: 'Flag' })
   .default('false');
 
-/** The query parameter `match`. */
 export const matchParam = z
   .enum(MATCHES, `must be ${MATCHES.join(', ').replace(/,(?= \w+$)/, ' or')}`)
   .meta({ id: 'Match' })

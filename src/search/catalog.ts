@@ -25,10 +25,13 @@ const SIMILAR_CONCURRENCY = 1;
 /** Maximum number of additions of one snapshot that are read at a time. */
 const MAX_CANDIDATES = 1000;
 
-/** Maximum number of further reads in one request: a snapshot may have added many packages that were removed later. */
+/**
+ * Maximum number of reads in one request beyond the first read of each snapshot: a snapshot may have added many
+ * packages that were removed later.
+ */
 const MAX_FURTHER_READS = 10;
 
-/** The groups of entries at a distance of 0, 1 and 2. */
+/** The members that a response adds to entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
 
 /** The look-alikes of a name: entries by distance, nearest first. */
@@ -63,7 +66,7 @@ export class Catalog {
    * Prepares another attempt after a read failed because an index was deleted. The next attempt reads the new snapshot,
    * or the rest of a chain.
    * @param snapshot the snapshot that the client chose: no other one can replace it.
-   * @throws {SnapshotGoneError} if the client chose the snapshot; other errors unchanged.
+   * @throws {SnapshotGoneError} if the client chose the deleted snapshot; other errors unchanged.
    */
   async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
     const isShorter = this.#chains.shorten(error);

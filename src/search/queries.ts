@@ -7,7 +7,7 @@ import { EXACT, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
   EXPORT_TIMEOUT,
-  inNameOrder,
+  orderedPage,
   namesAfter,
   namesUpTo,
   ONLY_ENTRY,
@@ -49,7 +49,7 @@ export function searchTiers(
   const startsWith = namesStartingWith(q);
   // A named clause instead of a score: with `track_scores` a search visits every match to find the best score.
   const equals = { term: { 'name.lowercase': { value: q, _name: EXACT } } };
-  const tier = inNameOrder(size, shards);
+  const tier = orderedPage(size, shards);
   const afterPage = (name: Cursor['tier']) => namesAfter(after?.tier === name ? after.name : undefined);
   const first = allOf({ filter: [startsWith] }, afterPage('startsWith'));
   const second = allOf({ filter: [contains(q)], must_not: [startsWith] }, afterPage('containsElsewhere'));
@@ -74,7 +74,7 @@ export function searchTiersByWeight(
 ): [equals: SearchBody, startsWith: SearchBody, containsElsewhere: SearchBody] {
   const equals = namesEqualTo(q);
   const startsWith = namesStartingWith(q);
-  const tier = inNameOrder(size, shards, BY_WEIGHT);
+  const tier = orderedPage(size, shards, BY_WEIGHT);
   const afterPage = (name: Cursor['tier']) => (after?.tier === name ? entriesAfter(after) : {});
   const bodyOf = (...parts: Clauses[]) => ({ ...tier, query: { bool: allOf(...parts) } });
   return [
@@ -90,7 +90,7 @@ export function searchTiersByWeight(
  */
 export function exactNames(q: string, size: number, shards: number, after?: Cursor): SearchBody {
   return {
-    ...inNameOrder(size, shards),
+    ...orderedPage(size, shards),
     query: { bool: allOf({ filter: [namesEqualTo(q)] }, namesAfter(after?.name)) },
   };
 }
@@ -191,7 +191,7 @@ export function similarNames(
 ): SearchBody[] {
   const itself = { term: { name } };
   return Array.from({ length: distance + 1 }, (_, edits) => ({
-    ...inNameOrder(size, shards, ...(byWeight ? [BY_WEIGHT] : [])),
+    ...orderedPage(size, shards, ...(byWeight ? [BY_WEIGHT] : [])),
     query: {
       bool: {
         filter: withinDistance(name, edits),

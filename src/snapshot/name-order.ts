@@ -26,8 +26,11 @@ export const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fi
 
 export type Query = Record<string, unknown>;
 
-/** A search in name order without a total count. @param first sorts before the name. */
-export function inNameOrder(size: number, shards: number, ...first: Query[]): SearchBody {
+/**
+ * A search for one page in name order, without a total count.
+ * @param first sorts before the name, such as the weight.
+ */
+export function orderedPage(size: number, shards: number, ...first: Query[]): SearchBody {
   return {
     ...ONLY_ENTRY,
     size,
@@ -96,5 +99,5 @@ export function entriesInNameOrder(
   only: Clauses = {},
 ): SearchBody {
   const query = { bool: allOf(namesAfter(after), namesUpTo(upTo), only) };
-  return { ...inNameOrder(size, shards), timeout: EXPORT_TIMEOUT, query };
+  return { ...orderedPage(size, shards), timeout: EXPORT_TIMEOUT, query };
 }

@@ -33,7 +33,7 @@ export function decodeEntry(encoded: string): PackageEntry {
   return JSON.parse(`${Buffer.from(encoded, 'base64').toString()}}`) as PackageEntry;
 }
 
-/** Encoded entries that are followed by the same text. */
+/** Encoded entries that a response extends by the same member, or by none. */
 export interface EntryGroup {
   /** Encoded by `encodeEntry`. */
   entries: readonly string[];

@@ -52,8 +52,8 @@ export function firstStopSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Calls `stop` on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. A second one ends the process at
- * once.
+ * Calls `stop` on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. Another one ends the process at
+ * once, unless it comes within `SAME_MS`.
  * @returns a function that removes the handlers.
  */
 export function onStopSignal(stop: () => void): () => void {

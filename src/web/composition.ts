@@ -10,7 +10,10 @@ export class Composition {
     input.addEventListener('compositionend', () => (this.isActive = false));
   }
 
-  /** Resolves when nothing is composed any more. @throws the signal's reason, if it is aborted. */
+  /**
+   * Resolves when nothing is composed any more.
+   * @throws the signal's reason, if it was aborted by then. Aborting does not end the wait.
+   */
   async ended(signal: AbortSignal): Promise<void> {
     if (this.isActive)
       await new Promise((resolve) => this.input.addEventListener('compositionend', resolve, { once: true }));

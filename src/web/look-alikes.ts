@@ -6,7 +6,7 @@ const MAX_SHOWN = 5;
 /** Number of requested names: the most used names may not be the nearest. */
 const MAX_REQUESTED = 50;
 
-/** A look-alike that is used so many times more is probably the package that was meant. */
+/** A look-alike with at least this many times the weight is probably the package that was meant. */
 const MUCH_MORE = 100;
 
 /** A name that is easily mistaken for a package's name. */

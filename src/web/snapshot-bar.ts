@@ -18,7 +18,7 @@ interface Health {
 
 const UNREACHABLE: Health = { status: 'unreachable', total_packages: 0 };
 
-interface About {
+interface Stats {
   /** The snapshot's id. */
   id: string | null;
   total: number;
@@ -47,18 +47,18 @@ export class SnapshotBar {
   readonly #bar = byId('snapshot');
   #health = UNREACHABLE;
   /** The last result of `/stats`. */
-  #about: About | undefined;
+  #stats: Stats | undefined;
   /** When `/stats` was last requested, in milliseconds since the epoch. */
-  #askedAt = 0;
+  #requestedAt = 0;
   /** The request of `/stats` in flight. */
-  #learning: Promise<void> | undefined;
+  #refreshing: Promise<void> | undefined;
 
   /** @param onNameRule called when `nameRule` changes. */
   constructor(private readonly onNameRule: () => void) {}
 
   /** The rule by which the service compares names; `exact` until it is known. */
   get nameRule(): NameRule {
-    return this.#about?.nameRule ?? 'exact';
+    return this.#stats?.nameRule ?? 'exact';
   }
 
   /** The number of packages; undefined if unknown. */
@@ -69,39 +69,39 @@ export class SnapshotBar {
   /** Polls the service every 15 seconds while the page is visible. Resolves after the first poll. */
   watch(): Promise<void> {
     setInterval(() => {
-      if (!document.hidden) void this.#look();
+      if (!document.hidden) void this.#poll();
     }, CHECK_MS);
-    return this.#look();
+    return this.#poll();
   }
 
   /** The change counts of a snapshot, by its id; undefined if unknown. */
   async changesOf(id: string): Promise<ChangeCounts | undefined> {
-    if (this.#about?.id !== id) await this.#learn();
-    return this.#about?.id === id ? this.#about.changes : undefined;
+    if (this.#stats?.id !== id) await this.#refreshStats();
+    return this.#stats?.id === id ? this.#stats.changes : undefined;
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     this.#health = await askHealth();
     this.#show();
     // `/health` has no rate limit, but `/stats` has: it is requested if the number of packages has changed, and
     // otherwise rarely. The result is not awaited.
-    const isDue = this.total !== this.#about?.total || Date.now() - this.#askedAt >= STATS_MS;
-    if (this.total !== undefined && isDue) void this.#learn();
+    const isDue = this.total !== this.#stats?.total || Date.now() - this.#requestedAt >= STATS_MS;
+    if (this.total !== undefined && isDue) void this.#refreshStats();
   }
 
-  #learn(): Promise<void> {
-    this.#learning ??= this.#ask().finally(() => (this.#learning = undefined));
-    return this.#learning;
+  #refreshStats(): Promise<void> {
+    this.#refreshing ??= this.#requestStats().finally(() => (this.#refreshing = undefined));
+    return this.#refreshing;
   }
 
-  async #ask(): Promise<void> {
-    this.#askedAt = Date.now();
+  async #requestStats(): Promise<void> {
+    this.#requestedAt = Date.now();
     const result = await fetchJson('stats', isStats);
     if ('error' in result) return;
     const { body, headers } = result;
     const { nameRule: before } = this;
     const takenAt = new Date(headers.get('Last-Modified') ?? '');
-    this.#about = {
+    this.#stats = {
       id: headers.get('X-Snapshot'),
       // The name of this member depends on the registry.
       total: Object.values(body).find(isCount) ?? 0,
@@ -117,8 +117,8 @@ export class SnapshotBar {
   #show(): void {
     const { status } = this.#health;
     const parts: (Node | string)[] = [];
-    if (this.#about !== undefined) {
-      const { total, source, takenAt, changes } = this.#about;
+    if (this.#stats !== undefined) {
+      const { total, source, takenAt, changes } = this.#stats;
       parts.push(pluralize(total, 'package'), element('span', {}, 'of ', websiteOf(source)));
       if (takenAt !== undefined) parts.push(element('span', {}, 'snapshot taken ', ageOf(takenAt)));
       if (changes !== undefined) parts.push(linkToChanges(changes));

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 /** Names and values of headers. Each header has one spelling in the whole program, so that records can be merged. */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** Names and values of headers in turn: `writeHead` takes them as they are. */
+/** Alternating names and values of headers, in the form that `writeHead` accepts. */
 export type HeaderFields = readonly string[];
 
 /** A response, without the headers that `send` adds to every response. Many requests may share it. */

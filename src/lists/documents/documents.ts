@@ -3,7 +3,7 @@ import { writeFile, type FileHandle } from 'node:fs/promises';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { quote } from '../../util/reason-text.js';
-import { DatasetError, describeFailure, UnavailableError } from '../dataset-error.js';
+import { DatasetError, describeFailure, OriginUnavailableError } from '../dataset-error.js';
 import { firstPlausibleDate, gzipDate } from '../dates.js';
 import { openFile, openHttp, type DatasetOrigin, type HttpOptions, type Validators } from '../origin.js';
 import { chunksOf, limitByFreeSpace, openTemporaryFile } from '../temporary-file.js';
@@ -23,7 +23,7 @@ export class UnchangedError extends Error {
 }
 
 /** A document was not received to its end. */
-export class InterruptedError extends UnavailableError {}
+export class InterruptedError extends OriginUnavailableError {}
 
 export interface DocumentsOptions extends Omit<HttpOptions, 'headers'> {
   transfer: Transfer;
@@ -88,7 +88,7 @@ export class Document {
       await this.origin.assertUnchanged?.();
     } catch (error) {
       if (transfer.signal.aborted) throw error;
-      if (error instanceof DatasetError && !(error instanceof UnavailableError)) throw error;
+      if (error instanceof DatasetError && !(error instanceof OriginUnavailableError)) throw error;
       const reason = error instanceof DatasetError ? error.message : describeFailure(error as Error);
       throw new InterruptedError(reason, undefined, { cause: error });
     }
@@ -141,7 +141,7 @@ export class Documents {
    */
   async open(url = this.urls[0], place = '', headers?: OutgoingHttpHeaders): Promise<Document> {
     this.#place = place;
-    const opened = await this.#retry(UnavailableError, () => [this.#open(url, headers)]).next();
+    const opened = await this.#retry(OriginUnavailableError, () => [this.#open(url, headers)]).next();
     return opened.value as Document;
   }
 
@@ -224,7 +224,7 @@ export class Documents {
         : await openHttp(url, transfer, { ...this.options, headers });
     } catch (error) {
       if (isLocal || transfer.signal.aborted || error instanceof DatasetError) throw error;
-      throw new UnavailableError(describeFailure(error as Error), undefined, { cause: error });
+      throw new OriginUnavailableError(describeFailure(error as Error), undefined, { cause: error });
     }
     if (origin === undefined) throw new UnchangedError('the document has not changed');
     this.#opened++;
@@ -235,7 +235,7 @@ export class Documents {
 
   /** Yields what `read` does, and calls it again after an error of this kind, unless another attempt is useless. */
   async *#retry<T, R>(
-    kind: typeof UnavailableError,
+    kind: typeof OriginUnavailableError,
     read: () => AsyncIterable<T, R> | Iterable<Promise<T>, R>,
   ): AsyncGenerator<T, R> {
     for (let attempt = 1; ; attempt++) {

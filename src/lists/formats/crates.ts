@@ -6,7 +6,7 @@ import { readTar, type FileReader } from '../documents/tar.js';
 import { NameTable } from '../name-table.js';
 import { isObject, type Format, type Item } from './format.js';
 
-/** The tables that are read, with the needed columns in this order. */
+/** The tables that are read, and their needed columns in the order of the parameters of `OnRecord`. */
 const TABLES = {
   crates: ['id', 'name'],
   default_versions: ['crate_id', 'version_id'],

@@ -20,8 +20,8 @@ const NO_URL =
   'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}';
 
 /**
- * The beginning of JSON with members, which no header has. JSON without line breaks would otherwise be reported as a
- * truncated header.
+ * The first two characters of a list in JSON. No header of a CSV begins with them. JSON without line breaks would
+ * otherwise be reported as a truncated header.
  */
 const IS_JSON = /^[{[][\s"{[]/;
 

@@ -5,7 +5,7 @@ import type { StartOptions } from './rebuild-process.js';
 
 /** Bounds of the pause before a failed first rebuild is retried, doubled each time, in milliseconds. */
 const FIRST_RETRY_MS = 5_000;
-const LAST_RETRY_MS = 300_000;
+const LONGEST_RETRY_MS = 300_000;
 /** How often to check whether a first rebuild is needed, in milliseconds. */
 const COLD_START_POLL_MS = 500;
 
@@ -32,7 +32,7 @@ export class RebuildScheduler {
       const hasFailed = state === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
       this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
       if (state !== 'absent') retryMs = FIRST_RETRY_MS;
-      if (hasFailed) retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+      if (hasFailed) retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
     };
     void coldStart();
 

@@ -65,12 +65,12 @@ export class RebuildService {
     private readonly options: Options,
   ) {}
 
-  /** Progress of the rebuild of this process; undefined if none is running. */
+  /** Progress of the rebuild that this server is running; undefined if there is none. */
   get progress(): ProgressReport | undefined {
     return this.#process?.state.report;
   }
 
-  /** Resource usage of the running rebuild of this process. */
+  /** Resource usage of the rebuild that this server is running. */
   get usage(): ResourceUsage | undefined {
     return this.#process?.state.usage;
   }
@@ -105,8 +105,8 @@ export class RebuildService {
   /**
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
    * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
-   * @throws {ProcessFailedError} if its process could not be started or ended without a response, which counts as a
-   * failed rebuild, or if the server is stopping.
+   * @throws {ProcessFailedError} if the server is stopping, or if the rebuild process could not be started or ended
+   * without a response. Only the latter two count as a failed rebuild.
    */
   async start(options: StartOptions): Promise<StartResponse> {
     const { status, lock } = this.context;

@@ -52,7 +52,7 @@ interface NewSnapshot {
 }
 
 interface RecordOptions extends RetryOptions {
-  /** Maximum length of a chain: CHANGES_RETENTION. */
+  /** Maximum number of recorded ancestors: CHANGES_RETENTION. */
   retention: number;
   onRows: (rows: number) => void;
   onBytes: OnBytes;
@@ -62,9 +62,10 @@ interface RecordOptions extends RetryOptions {
 /**
  * Compares a new snapshot with the one being served, writes the differences to a separate index, and records the chain
  * in the new snapshot's `_meta`. A failure is logged and does not fail the rebuild: the snapshot then starts a new
- * chain.
+ * chain, or has no chain if the key lacks the rights.
  * @param served undefined if there is none.
- * @returns the index of the changes, which keeps its loading alias until the flip; undefined if a new chain starts.
+ * @returns the index of the changes, which keeps its loading alias until the flip; undefined if no changes were
+ * recorded.
  * @throws only if `signal` aborts.
  */
 export async function recordChanges(
@@ -94,7 +95,7 @@ export async function recordChanges(
       await sealIndex(client, changes, sum(counts), step);
       await waitForCopies(client, changes, created.replicas, step);
       const ancestors = [served.id, ...(served.meta.lineage?.ancestors ?? [])].slice(0, retention);
-      // Number of the latest indices of changes, in a row, that have the fields that filters need.
+      // Number of consecutive indices of changes, counted from the latest, with the fields that filters need.
       const filterable = Math.min((served.meta.lineage?.filterable ?? 0) + 1, ancestors.length);
       await recordChain(client, created, { ancestors, filterable, ...counts }, step);
       return changes;
