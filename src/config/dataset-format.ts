@@ -1,4 +1,4 @@
-import { FORMATS } from '../lists/formats/index.js';
+import * as FORMATS from '../lists/formats/index.js';
 import type { Format } from '../lists/formats/format.js';
 import type { NameRule } from '../util/name-rule.js';
 

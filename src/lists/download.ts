@@ -2,7 +2,7 @@ import type { Config, DatasetConfig } from '../config/config.js';
 import type { BadRows } from './bad-rows.js';
 import { DatasetError, describeFailure } from './dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
-import { FORMATS } from './formats/index.js';
+import * as FORMATS from './formats/index.js';
 import type { Validators } from './origin.js';
 import { PackageFile } from './package-file.js';
 import type { Transfer } from './transfer-limits.js';

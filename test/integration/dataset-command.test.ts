@@ -224,7 +224,7 @@ describe('npm run dataset', function () {
       ['--url list.csv --output out.csv', '--output must be a file that ends with .gz'],
       ['--url list.csv --output out.gz --date 2024-02-31', badDate],
       [`--url list.csv --output out.gz --date ${later}`, badDate],
-      ['--url a --format bzip --output out.gz', /^DATASET_FORMAT must be one of csv, jsonl, /],
+      ['--url a --format bzip --output out.gz', /^DATASET_FORMAT must be one of crates, csv, /],
       [
         '--url a --url b --format npm --output out.gz --template https://a/{name}',
         /^DATASET_URL must be one address/,

@@ -1,16 +1,14 @@
-import { crates } from './crates.js';
-import { csv } from './csv.js';
-import { debian } from './debian.js';
-import { json } from './json.js';
-import { jsonl } from './jsonl.js';
-import { lines } from './lines.js';
-import { npm } from './npm.js';
-import { packagist } from './packagist.js';
-import { pypi } from './pypi.js';
-import { rubygems } from './rubygems.js';
-
 /**
  * The formats of lists, by the values of `DATASET_FORMAT`. Large libraries that only formats need are loaded when a
  * list is read.
  */
-export const FORMATS = { csv, jsonl, lines, json, pypi, npm, crates, rubygems, packagist, debian };
+export { crates } from './crates.js';
+export { csv } from './csv.js';
+export { debian } from './debian.js';
+export { json } from './json.js';
+export { jsonl } from './jsonl.js';
+export { lines } from './lines.js';
+export { npm } from './npm.js';
+export { packagist } from './packagist.js';
+export { pypi } from './pypi.js';
+export { rubygems } from './rubygems.js';

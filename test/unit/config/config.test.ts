@@ -103,7 +103,7 @@ describe('readConfig', () => {
         .to.throw(ConfigError)
         .with.property('message', [port, one, onlyJson].join('\n'));
       expect(list('csv', { DATASET_URL: `${URL} ${URL}` })).to.throw(ConfigError, one);
-      expect(list('NPM', none)).to.throw(ConfigError, /^DATASET_FORMAT must be one of csv, [^\n]+$/);
+      expect(list('NPM', none)).to.throw(ConfigError, /^DATASET_FORMAT must be one of crates, [^\n]+$/);
     });
 
     it('compares names as the registries of the format do, unless NAME_RULE says otherwise', () => {
