@@ -48,7 +48,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   await assertPortFree('PORT', draft.port, draft.host);
   if (draft.metricsPort !== undefined) await assertPortFree('METRICS_PORT', draft.metricsPort, draft.host);
 
-  const addresses = await startServices(env, draft, stopping);
+  const addresses = await startEngines(env, draft, stopping);
   signal.throwIfAborted();
 
   if (process.argv.includes('--watch')) await serveAndWatch({ ...env, ...addresses }, signal);
@@ -68,7 +68,7 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
     await server.stop();
   });
   await waitUntilReady(server, signal);
-  const differing = variablesOfAnotherList(server, config, variables);
+  const differing = changedVariables(server, config, variables);
   if (differing !== '') {
     const isOwn = addresses['ELASTICSEARCH_URL'] !== undefined;
     const loads = isOwn ? 'loading the new one …' : 'npm run rebuild builds a new one.';
@@ -79,8 +79,8 @@ async function start(env: NodeJS.ProcessEnv, stopping: AbortController): Promise
   printGreeting(server, exportOf({ ...withoutEmpty(env), ...addresses }));
 }
 
-/** Starts the services whose addresses are not set. @returns their addresses, as variables. */
-async function startServices(
+/** Starts the engines whose addresses are not set. @returns their addresses, as variables. */
+async function startEngines(
   env: NodeJS.ProcessEnv,
   draft: Config,
   stopping: AbortController,
@@ -156,11 +156,7 @@ async function waitUntilReady({ snapshots, rebuilds }: RunningServer, signal: Ab
 }
 
 /** The names of the variables in `env` that have changed since the served snapshot was built, joined by commas. */
-function variablesOfAnotherList(
-  { snapshots }: RunningServer,
-  config: Config,
-  env: NodeJS.ProcessEnv,
-): string {
+function changedVariables({ snapshots }: RunningServer, config: Config, env: NodeJS.ProcessEnv): string {
   const from = snapshots.current?.meta.built_from;
   if (from === undefined) return '';
   return differingVariables(config, from)

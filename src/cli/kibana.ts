@@ -49,7 +49,7 @@ export interface KibanaAccess {
   apiKey: string | undefined;
 }
 
-/** A client for the requests of the setup. */
+/** A client for the requests of `npm run kibana:setup`. */
 export class Kibana {
   readonly #url: string;
   readonly #headers: Record<string, string>;

@@ -6,8 +6,8 @@ import { z } from 'zod';
 
 /**
  * The variables that are URLs, hosts and IP addresses. Messages describe the expected value, and never contain the
- * given one, which may have a password or a token. All libraries can parse a valid value. White space around an
- * address, such as the line end of a YAML block, is removed.
+ * given one, which may have a password or a token. All libraries can parse a valid value. White space around a URL or
+ * an item of a list, such as the line end of a YAML block, is removed. White space in `HOST` is an error.
  */
 
 const NODES = 'must be the http(s) address of one or more nodes, comma separated';
@@ -109,8 +109,9 @@ function urlOf(protocols: readonly string[], must: string) {
 }
 
 /**
- * Whether a text is a URL with one of the protocols in lower case, a host (except for a file), and a decodable user and
- * password. White space and control characters are rejected: `URL` drops some of them, but other parsers do not.
+ * Whether a text is a URL with one of the protocols in lower case, a host (except for a file), a port other than 0, and
+ * a decodable user and password. White space and control characters are rejected: `URL` drops some of them, but other
+ * parsers do not.
  */
 function isUrl(text: string, protocols: readonly string[]): boolean {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
@@ -149,8 +150,8 @@ function hasQueryOrFragment(url: string): boolean {
 }
 
 /**
- * Whether all nodes have the same user and password, or none has either. The Elasticsearch client takes the first
- * credentials for all nodes, and ignores a user without a password.
+ * Whether all nodes have the same user and password, or no node has a user or a password. The Elasticsearch client
+ * takes the first credentials for all nodes, and ignores a user without a password.
  */
 function shareCredentials(nodes: readonly string[]): boolean {
   const urls = nodes.map((node) => new URL(node));

@@ -67,8 +67,8 @@ export function isFromElasticsearch(
 const KEY_LOOKUP_FAILURE = /apikey authentication for id \S+ encountered a failure/;
 
 /**
- * Whether Elasticsearch could not look up the API key of a request. While its security index has no active shard, as in
- * the seconds after a node has started, 9.4 rejects every key with 401. Later versions respond with 503.
+ * Whether Elasticsearch could not look up the API key of a request. While the security index has no active shard, as in
+ * the seconds after a node has started, Elasticsearch 9.4 rejects every key with 401. Later versions respond with 503.
  */
 export function isKeyLookupFailure(status: number, body: string): boolean {
   return status === 401 && KEY_LOOKUP_FAILURE.test(body);

@@ -2,7 +2,10 @@ import { isGzip } from './documents/decompress.js';
 
 /** Maximum time by which the clock of an origin may be ahead, in milliseconds. A later date counts as unknown. */
 const MAX_CLOCK_SKEW_MS = 300_000;
-/** The date format of HTTP. Captures the part after the day of the week. Its two obsolete formats count as unknown. */
+/**
+ * The date format of HTTP. Captures the part after the day of the week. HTTP's two obsolete date formats count as
+ * unknown.
+ */
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, (\d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT)$/;
 
 /**

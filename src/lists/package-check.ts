@@ -213,7 +213,7 @@ function assertLength(text: string, column: string, bytes: number): void {
 
 /**
  * A whole number that is written in digits without leading zeros.
- * @throws {BadRowError} if it is below `min`, or too large for a number to be exact.
+ * @throws {BadRowError} for any other text, or if the number is below `min` or above 2^53 − 1.
  */
 function wholeNumber(text: string, column: string, min: number): number {
   const value = Number(text);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
 
-/** A request failed. The message tells the agent the reason and when to try again. */
+/** A request failed. The message tells the agent the reason and, if the failure is temporary, when to try again. */
 class ApiError extends Error {}
 
 /** Timeout of one request, in milliseconds. The service itself takes a few seconds at most. */

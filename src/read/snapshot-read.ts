@@ -51,7 +51,10 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
   };
 }
 
-/** Responds with 304 if the client has the response, from the cache, or with the result of a search. */
+/**
+ * Responds with 304 if the client has the response. Otherwise responds from the cache or, if the response is not
+ * cached, with the result of a search.
+ */
 function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   { req, state }: Context,
   cache: ResponseCache,

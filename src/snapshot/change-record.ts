@@ -20,7 +20,7 @@ export type Difference = Omit<ChangeRecord, 'snapshot'>;
 /** A difference between two snapshots, as clients see it. */
 export interface Change {
   change: ChangeKind;
-  /** The entry; of a removed package, its last one. */
+  /** The entry. For a removed package, its last entry. */
   entry: PackageEntry;
   /** The previous version, even if it has not changed; undefined unless the package was updated. */
   previousVersion?: string;

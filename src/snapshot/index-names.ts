@@ -6,8 +6,8 @@ const ID = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 /** The id of a snapshot: the unique part of its index name. */
 export const SNAPSHOT_ID = new RegExp(`^${ID}$`);
 
-/** The part of an index name after the alias of the registry. */
-const OF_REGISTRY = new RegExp(`(-changes)?-${ID}$`);
+/** The end of an index name that `registryAliasOf` removes: `-<id>` or `-changes-<id>`. */
+const INDEX_SUFFIX = new RegExp(`(-changes)?-${ID}$`);
 
 /** The alias of a registry, used by readers. */
 export function aliasOf(slug: string): string {
@@ -34,7 +34,7 @@ export function changesIndexOf(alias: string, snapshot: string): string {
 
 /** The alias of the registry that the index of a snapshot, or of its changes, belongs to. */
 export function registryAliasOf(index: string): string {
-  return index.replace(OF_REGISTRY, '');
+  return index.replace(INDEX_SUFFIX, '');
 }
 
 /** The name of a new index: `<alias>-<utc time>-<random>`, which sorts by time. */

@@ -13,8 +13,8 @@ interface Field {
   /** Name of the column, if it differs from the name of the field. */
   column?: string;
   /**
-   * Maximum length of a text, in UTF-8 bytes. An optional field without this maximum is a whole number, or 0 if it is
-   * empty.
+   * Maximum length of a text, in UTF-8 bytes. An optional field without a maximum is a whole number. An empty value
+   * counts as 0.
    */
   maxBytes?: number;
   /**
@@ -27,15 +27,15 @@ interface Field {
 }
 
 /**
- * Everything that differs between the fields of a package. A snapshot has an optional field if any package of its list has a value;
- * an empty text is no value.
+ * The definitions of a package's fields. A snapshot has an optional field if any package of its list has a value; an
+ * empty text field has no value.
  */
 export const FIELDS = {
   /** In a list without numbers, the position of the package, which is not compared. */
   no: { column: 'package_no', schema: z.int().min(1), mapping: { type: 'long', index: false } },
   name: { maxBytes: 512, schema: z.string().min(1) },
   version: { maxBytes: 256, schema: z.string().min(1), mapping: { type: 'keyword', index: false } },
-  /** A response contains up to 500 URLs. */
+  /** The length is limited because a page of results contains up to 500 URLs. */
   url: {
     maxBytes: 2048,
     // Not `format: uri`: URLs that browsers accept (WHATWG) may contain characters that it forbids.
@@ -70,7 +70,10 @@ const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 
 export const COMPARED_FIELDS = FIELD_NAMES.filter((name) => !isVolatile(name));
 
-/** In the order that entries have them, after the other fields: volatile ones last, so that a comparison can cut them off. */
+/**
+ * The optional fields in the order of an entry, where they follow the other fields. Volatile fields are last, so that a
+ * comparison can cut them off.
+ */
 export const OPTIONAL_FIELDS = [...COMPARED_FIELDS, ...FIELD_NAMES.filter(isVolatile)].filter(
   (name): name is OptionalField => FIELDS[name].schema instanceof z.ZodOptional,
 );
@@ -111,7 +114,7 @@ export function withOptional<T extends Partial<Record<OptionalField, unknown>>>(
   return item;
 }
 
-/** The mappings of the fields in an index, except that of `name`. @param content of the index. */
+/** The mappings of all fields in an index except `name`. @param content what the index contains. */
 export function fieldMappings(content: 'packages' | 'changes'): Record<string, estypes.MappingProperty> {
   const names = content === 'packages' ? FIELD_NAMES : COMPARED_FIELDS;
   const mapped = names.filter((name) => name !== 'name');

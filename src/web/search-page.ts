@@ -29,8 +29,8 @@ let shown: ViewState;
 /** Aborted when another view is shown, so that late responses are dropped. */
 let current = new AbortController();
 
-/** Shows the view in the URL. */
-function showAddress(): void {
+/** Shows the view that the URL describes. */
+function showFromUrl(): void {
   commitHistoryEntry();
   shown = parseUrl(location.search);
   input.value = queryOf(shown);
@@ -47,10 +47,10 @@ function queryOf(view: ViewState): string {
 function navigate(to: ViewState): void {
   commitHistoryEntry();
   pushAddress(to);
-  showAddress();
+  showFromUrl();
 }
 
-/** Shows the query while it is typed. */
+/** Shows the results of the query while it is typed. */
 function onInput(): void {
   const query = trimmed(input.value);
   if (query === queryOf(shown)) return;
@@ -96,10 +96,10 @@ document.addEventListener('click', (event) => {
   scrollTo({ top: 0 });
   input.focus({ preventScroll: true });
 });
-addEventListener('popstate', showAddress);
+addEventListener('popstate', showFromUrl);
 listenToKeys(input, results.packages, () => {
   if (input.value !== '' || 'changes' in shown) navigate({ page: 1 });
 });
-showAddress();
+showFromUrl();
 // On a page with results, the box gets no focus, so that keys such as Space scroll.
 if (location.search === '') input.focus();

@@ -45,7 +45,7 @@ export class LocalWindows {
       return { allowed: points > 0 || used < this.#limiter.points, used, msLeft };
     } catch (rejection) {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
-      // The library has added the points, so they are returned.
+      // The library has added the points although they did not fit. `reward` subtracts them.
       await this.#limiter.reward(client, points);
       return { allowed: false, used: rejection.consumedPoints - points, msLeft: rejection.msBeforeNext };
     }

@@ -4,14 +4,15 @@ import type { Logger } from '../../util/log.js';
 import type { RequestState } from '../request/request-context.js';
 
 /**
- * Called for every response. The route is a path of the router (an OpenAPI template if it has a parameter), or `none`.
+ * Called for every response of the app, but not if the HTTP server rejects a request. The route is a path of the router
+ * (an OpenAPI template if it has a parameter), or `none`.
  */
 export type OnResponse = (route: string, status: number, seconds: number) => void;
 
 /** One label for all unknown paths: clients must not be able to create labels. */
 const UNMATCHED_ROUTE = 'none';
 
-/** Reports every response to metrics and the debug log. */
+/** Reports every response of the app to metrics and the debug log. */
 export function accessLog(
   { stack: layers }: Router<RequestState>,
   onResponse: OnResponse | undefined,

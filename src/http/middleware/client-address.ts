@@ -24,7 +24,7 @@ export interface ClientIp {
   readonly peer: string;
   /** `X-Forwarded-For` as received, left to right; empty without one. */
   readonly forwardedFor: readonly string[];
-  /** The last entries, which trusted proxies wrote: the client and the trusted proxies after it. */
+  /** The entries of `X-Forwarded-For` that trusted proxies wrote, left to right: the client, then trusted proxies. */
   readonly trustedHops: readonly string[];
   /** The rate-limit key: the IPv4 address, or the /64 network of an IPv6 address. */
   readonly key: string;

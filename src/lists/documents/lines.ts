@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { DatasetError } from '../dataset-error.js';
 
-/**
- * Maximum length of a line, in bytes: longer than the list of all versions of any package, short enough for the memory.
- */
+/** Maximum length of a line, in bytes. It limits memory. A line with all versions of a package is shorter. */
 const MAX_LINE_BYTES = 16 * 2 ** 20;
 
 const LF = 0x0a;
@@ -42,7 +40,8 @@ export async function* readLines(
     const lines = { first, texts: block.toString().split('\n'), invalid: invalidIn(block), isOpen };
     const { texts } = lines;
     if (first === 1 && texts[0]?.startsWith(BYTE_ORDER_MARK) === true) texts[0] = texts[0].slice(1);
-    const tooLong = block.length > maxBytes ? texts.findIndex((text) => text.length > maxBytes) : -1;
+    const tooLong =
+      block.length > maxBytes ? texts.findIndex((text) => Buffer.byteLength(text) > maxBytes) : -1;
     if (tooLong !== -1) refuse(tooLong, texts[tooLong] as string);
     first += texts.length;
     return lines;

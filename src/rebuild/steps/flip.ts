@@ -11,7 +11,7 @@ export class FlipError extends Error {
 const UNKNOWN = 'Elasticsearch stopped responding during the flip: it is unknown which snapshot is served';
 
 /** Timeout of the check of the aliases after a successful flip, in milliseconds. */
-const LOOK_MS = 60_000;
+const ALIAS_CHECK_MS = 60_000;
 
 /**
  * Serves a finished index (`flipActions`). Has no effect if the alias does not point to `from`, or if the index or its
@@ -52,13 +52,14 @@ export async function moveAlias(
     throw new FlipError(UNKNOWN, { cause });
   }
   // Not aborted by the signal of the step: the alias has moved, even if the lock was lost afterwards.
-  const served = await withDeadline(LOOK_MS, undefined, (signal) =>
+  const served = await withDeadline(ALIAS_CHECK_MS, undefined, (signal) =>
     retry((signal) => client.indices.getAlias({ name: alias }, { signal }), { ...options, signal }),
   ).catch((cause: unknown) => {
     throw new FlipError(UNKNOWN, { cause });
   });
   const others = Object.keys(served).filter((index) => index !== to);
-  // If the alias does not point to `to`, a later rebuild has replaced it: this process may have been suspended.
+  // No error if the alias does not point to `to`: while this process was suspended, a later rebuild may have replaced
+  // `to`.
   if (to in served && others.length > 0) {
     const cause = new Error(others.join(', '));
     throw new FlipError(`the new snapshot is served, but ${alias} points to other indices, too`, { cause });

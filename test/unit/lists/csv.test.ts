@@ -168,6 +168,8 @@ describe('readCsv', () => {
       const expected = { name: 'DatasetError', message };
       await rejects(recordsOf(...chunksOf(Buffer.from(tooLong), CHUNK)), expected);
       await rejects(recordsOf(`${tooLong}\n`), expected);
+      const inBytes = `h\n"a\nb"\n${'é'.repeat(MEBIBYTE / 2 + 1)}\n`;
+      await rejects(recordsOf(inBytes), expected);
       await rejects(recordsOf('h\r', longest, longest), { message: `line 1: ${BARE_RETURNS}` });
     });
 
