@@ -12,7 +12,7 @@ const USAGE = 'usage: npm run rollback, which switches to the previous snapshot,
 async function rollback({ rebuildContext: { client, lock, alias, log } }: CommandContext): Promise<Exit> {
   const held = lock === undefined ? UNSHARED_LOCK : await lock.acquire();
   if (held === undefined) {
-    console.error('a rebuild is running: wait until it ends, or stop it');
+    console.error('a rebuild is running: stop it, because it will delete the previous snapshot');
     return EXIT.busy;
   }
   try {

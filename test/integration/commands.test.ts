@@ -195,7 +195,7 @@ describe('The command line', function () {
       ]);
       expect(second.code).to.equal(3);
       expect(second.stderr).to.match(/^another rebuild has been running since \S+: downloading, 0 rows\n$/);
-      const stderr = 'a rebuild is running: wait until it ends, or stop it\n';
+      const stderr = 'a rebuild is running: stop it, because it will delete the previous snapshot\n';
       expect(rollback).to.include({ code: 3, stderr });
       expect(await first.stop()).to.equal(130);
       expect(first.stderr).to.equal('stopped; what is served has not changed\n');
