@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { readConfig } from '../src/config/config.js';
 import { createLogger } from '../src/util/log.js';
-import { BadRows } from '../src/lists/bad-rows.js';
+import { BadRows } from '../src/lists/dataset-error.js';
 import { checkPackages } from '../src/lists/checked-packages.js';
 import { downloadInputs, type Inputs } from '../src/lists/download.js';
 

@@ -11,7 +11,7 @@ import { createLogger } from '../util/log.js';
 import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { checkPackages } from './checked-packages.js';
 import { downloadDataset, type DownloadedDataset } from './download.js';
-import { BadRows, type SkippedRows } from './bad-rows.js';
+import { BadRows, type SkippedRows } from './dataset-error.js';
 import { datasetHeader, datasetRows } from './dataset-csv.js';
 
 /** Settings for reading an earlier dataset. Its URLs are ignored, so any valid template is sufficient. */

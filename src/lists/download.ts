@@ -1,6 +1,5 @@
 import type { Config, DatasetConfig } from '../config/config.js';
-import type { BadRows } from './bad-rows.js';
-import { DatasetError, describeFailure } from './dataset-error.js';
+import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
 import * as FORMATS from './formats/index.js';
 import type { Validators } from './origin.js';

@@ -9,8 +9,7 @@ import {
   type PackageEntry,
 } from '../snapshot/package-fields.js';
 import { canonicalName } from '../util/name-rule.js';
-import type { BadRows } from './bad-rows.js';
-import { DatasetError } from './dataset-error.js';
+import { DatasetError, type BadRows } from './dataset-error.js';
 import type { Documents } from './documents/documents.js';
 import { readLines } from './documents/lines.js';
 import type { Format, Place, ReadOptions } from './formats/format.js';

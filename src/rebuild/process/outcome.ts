@@ -1,4 +1,4 @@
-import type { SkippedRows } from '../../lists/bad-rows.js';
+import type { SkippedRows } from '../../lists/dataset-error.js';
 import { detailsOf, failureKind, publicReason, type FailureKind } from './failure-reason.js';
 
 /** Why a rebuild failed. */

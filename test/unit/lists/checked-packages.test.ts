@@ -2,7 +2,7 @@ import { rejects } from 'node:assert/strict';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import type { PackageEntry } from '../../../src/snapshot/package-document.js';
-import { BadRows } from '../../../src/lists/bad-rows.js';
+import { BadRows } from '../../../src/lists/dataset-error.js';
 import { Documents } from '../../../src/lists/documents/documents.js';
 import { line, type Item } from '../../../src/lists/formats/format.js';
 import { PackageFile } from '../../../src/lists/package-file.js';
