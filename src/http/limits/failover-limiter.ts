@@ -47,11 +47,11 @@ export class FailoverLimiter {
   #localUntil = 0;
 
   constructor(
-    private readonly policy: RateLimitPolicy,
+    protected readonly policy: RateLimitPolicy,
     private readonly deps: RateLimiterDeps,
   ) {
     const { redis, slug, stats } = deps;
-    stats.set(policy.name, this.stats);
+    if (policy.points > 0) stats.set(policy.name, this.stats);
     this.#local = new LocalWindows(policy);
     this.#shared = redis && new RedisWindows(redis, slug, policy);
   }

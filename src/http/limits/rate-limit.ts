@@ -1,46 +1,36 @@
 import { Problem, retryAfter } from '../problems/problem.js';
 import type { Context } from '../request/request-context.js';
-import { FailoverLimiter, type RateLimiterDeps } from './failover-limiter.js';
-import type { RateLimitPolicy, RateLimitState } from './windows.js';
+import { FailoverLimiter } from './failover-limiter.js';
+import type { RateLimitState } from './windows.js';
 
 /** Points of a request: a number, or the result of `of` for its query string. `shown` describes `of` in `/debug-ip`. */
 export type Cost = number | { shown: object; of: (querystring: string) => number };
 
 /** A limit on the requests of each client; with 0 points, there is no limit. */
-export class RateLimit {
-  readonly #limiter: FailoverLimiter | undefined;
-
-  constructor(
-    private readonly policy: RateLimitPolicy,
-    deps: RateLimiterDeps,
-  ) {
-    if (policy.points > 0) this.#limiter = new FailoverLimiter(policy, deps);
-  }
-
+export class RateLimit extends FailoverLimiter {
   /**
    * Counts a request. A request with a valid bypass token is free.
    * @param cost of the request. A cost above the whole limit is reduced to the limit.
    * @throws {Problem} 429 if the points of the request do not fit into the client's limit; then they are not counted.
    */
   async count({ state, querystring }: Context, cost: Cost): Promise<void> {
-    const limiter = this.#limiter;
-    if (limiter === undefined) return;
+    const { name, points: limit, windowSeconds } = this.policy;
+    if (limit === 0) return;
     if (state.bypassSecondsLeft > 0) {
-      limiter.stats.outcomes.bypassed++;
+      this.stats.outcomes.bypassed++;
       return;
     }
-    const { name, points: limit, windowSeconds } = this.policy;
     // The query of a client without points is not parsed: one point is enough to reject it.
-    const isRejected = typeof cost !== 'number' && limiter.exhausted(state.address.key) !== undefined;
+    const isRejected = typeof cost !== 'number' && this.exhausted(state.address.key) !== undefined;
     const points = Math.min(isRejected ? 1 : pointsOf(cost, querystring), limit);
-    const window = await limiter.take(state.address.key, points);
+    const window = await this.take(state.address.key, points);
     // Other replicas may have a higher limit.
     const left = Math.max(0, limit - window.used);
     const seconds = secondsLeft(window);
     // The IETF draft "RateLimit header fields for HTTP".
     const policy = `"${name}";q=${limit};w=${windowSeconds}`;
     state.headerFields.push('RateLimit-Policy', policy, 'RateLimit', `"${name}";r=${left};t=${seconds}`);
-    limiter.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
+    this.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
     if (window.allowed) return;
     const end = new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+/, '');
     const costs = `this request costs ${points} ${points === 1 ? 'point' : 'points'}`;
@@ -49,9 +39,9 @@ export class RateLimit {
 
   /** The state of a client, as `/debug-ip` shows it; uses no points. Null if there is no limit. */
   async usage(client: string): Promise<{ limit: number; remaining: number; reset_seconds: number } | null> {
-    const window = await this.#limiter?.take(client, 0);
-    if (window === undefined) return null;
     const { points: limit } = this.policy;
+    if (limit === 0) return null;
+    const window = await this.take(client, 0);
     return { limit, remaining: Math.max(0, limit - window.used), reset_seconds: secondsLeft(window) };
   }
 }
