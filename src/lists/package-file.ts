@@ -189,7 +189,11 @@ export class PackageFile {
         if (earlier !== undefined && !replaces(version, earlier)) continue;
         const spelling = name === canonical ? '' : name;
         // `PackageCheck` rejects values with a line break.
-        names.push(address, [version, spelling, ...OPTIONAL_FIELDS.map((field) => entry[field])].join('\n'));
+        const text = OPTIONAL_FIELDS.reduce(
+          (one, field) => `${one}\n${entry[field] ?? ''}`,
+          `${version}\n${spelling}`,
+        );
+        names.push(address, text);
       }
     }
     let no = 0;
