@@ -32,6 +32,9 @@ const IS_HTTP = /^https?:\/\//i;
  */
 const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
 
+/** Texts that `encodeURIComponent` returns unchanged, as most names are. It takes twice as long as this test. */
+const IS_ENCODED = /^[\w.~!*'()-]*$/;
+
 /**
  * URL parsers resolve these segments, so the link would lead to another page. Writing `.` as `%2E` would not prevent
  * this.
@@ -116,7 +119,7 @@ export class PackageCheck {
     if (this.#template === undefined) {
       throw new BadRowError('url is empty, and PACKAGE_URL_TEMPLATE is not set');
     }
-    const encoded = encodeURIComponent(name);
+    const encoded = IS_ENCODED.test(name) ? name : encodeURIComponent(name);
     let url = '';
     for (const part of this.#template) {
       if (part === '{name}') url += encoded;

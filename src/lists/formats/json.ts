@@ -70,8 +70,7 @@ async function* readPage(
   for await (const members of readJson(document.text(), wanted, containers)) {
     const items: ListedPackage[] = [];
     for (const member of members) {
-      const path = member.parent === '' ? `${member.key}` : `${member.parent}.${member.key}`;
-      if (path === nextPath) next = member.value;
+      if (nextPath !== undefined && pathOf(member) === nextPath) next = member.value;
       else if (member.parent === parent) items.push(toPackage(member, paths));
     }
     for (const key of absent) if (items.some((item) => item[key] !== undefined)) absent.delete(key);
@@ -80,6 +79,10 @@ async function* readPage(
   if (!containers.has(parent))
     throw new DatasetError(`expected an array or map at \`${parent}\` (DATASET_JSON)`);
   return nextPage(documents, document, url, paths, next);
+}
+
+function pathOf({ parent, key }: JsonMember): string {
+  return parent === '' ? `${key}` : `${parent}.${key}`;
 }
 
 /** @throws {DatasetError} if an item of an array is an object, and `paths` has no path of the name. */
