@@ -8,7 +8,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY tsconfig.json ./
 COPY src src
 COPY scripts/build.sh scripts/
-RUN npm run --silent build && rm -f dist/.tsbuildinfo \
+RUN npm run --silent build \
  && npm prune --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 COPY LICENSE ./
 COPY data data

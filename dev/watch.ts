@@ -15,7 +15,7 @@ const POLL_MS = 300;
 
 /**
  * `npm run dev`: runs the service in a child process, on engines that are running already. When a source changes, it
- * builds the project and restarts that process. If the build fails, it prints the compiler's messages, and the old
+ * builds the project and restarts that process. If the build fails, it prints esbuild's messages, and the old
  * process keeps serving.
  * @param env with the addresses of the engines.
  * @param signal ends the watch and the child process.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `npm run build`: compiles src to dist, and bundles what is one file there.
+# `npm run build`: bundles the programs and the page to dist. Types are checked by `npm run typecheck`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bundle() { esbuild "$@" --bundle --log-level=warning; }
@@ -7,8 +7,6 @@ for_node() { bundle "$@" --platform=node --target=node20; }
 # CommonJS packages call it.
 require="import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
 
-# esbuild ignores types.
-tsc -p src
 # The server and the commands, bundled with their packages: they start twice as fast. Chunks of earlier builds are kept
 # for a day, because a command that is still running may load them.
 mkdir -p dist/chunks

@@ -43,7 +43,14 @@ describe('Invalid requests get', () => {
   it('404 not_found for unknown paths', async () => {
     const unknown = ['/searches', '/search/', '/SEARCH?q=ab', '//search?q=ab', '/__proto__', '/constructor'];
     const malformed = ['/%', '/%00', '/%E0%A4%A', '/..%2F..'];
-    const beside = ['/page', '/page/', '/page/none.js', '/page/..%2Fmain.js', '/page/.tsbuildinfo', '/docs/'];
+    const beside = [
+      '/page',
+      '/page/',
+      '/page/none.js',
+      '/page/..%2Fmain.js',
+      '/page/search-page.ts',
+      '/docs/',
+    ];
     for (const path of [...unknown, ...malformed, ...beside])
       expectProblem(await get(path), 404, 'not_found');
   });
