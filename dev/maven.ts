@@ -21,7 +21,8 @@ interface Artifact {
 }
 
 /**
- * Unpacks a part of a Maven artifact into `folder`, unless that exists. The download is not kept.
+ * Unpacks a part of a Maven artifact to the path `folder` (a folder or a file), unless the path exists. The download is
+ * not kept.
  * @param pick returns the unpacked path that becomes `folder`.
  * @throws {SetupError} if Maven is not installed; a DownloadError if it cannot fetch the artifact.
  */

@@ -53,8 +53,8 @@ async function lastChange(): Promise<number> {
 }
 
 /**
- * Builds changed files. The build is not aborted, so that no output is incomplete. @returns whether the build
- * succeeded.
+ * Builds the project if a source is newer than `dist`. The build is not aborted, so that no output is incomplete.
+ * @returns whether the build succeeded.
  */
 async function build(): Promise<boolean> {
   const [code] = (await once(spawn(process.execPath, [SETUP, '--build'], { stdio: 'inherit' }), 'exit')) as [

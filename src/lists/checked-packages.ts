@@ -25,9 +25,9 @@ interface CheckOptions {
 }
 
 /**
- * Maximum number of name hashes, and of package numbers, that are collected as repeated, beyond the rows that may be
- * skipped. The first repeated row of the list is reported. They are collected in sorted order, not in the order of the
- * list, so that row is found for certain only if all are collected.
+ * Maximum number of repeated name hashes, and of repeated package numbers, that are collected beyond the rows that may
+ * be skipped. Both are collected in sorted order. If there are more, the error may name a later row than the first
+ * repeated one.
  */
 const MAX_REPEATED = 100_000;
 

@@ -113,7 +113,7 @@ function seenOf<T extends SeenDocument | undefined>(document: SeenDocument | und
 }
 
 /**
- * Reads a list while it is transferred, and writes its packages, each checked by itself, into a temporary file.
+ * Reads a list while it is transferred, checks each package on its own, and writes the packages into a temporary file.
  * @returns undefined if the list is unchanged, according to its origin.
  * @throws {DatasetError} with the reason.
  */

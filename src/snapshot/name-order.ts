@@ -18,7 +18,7 @@ export const SHARD_TIMEOUT = '2s';
 /** Timeout of a search for a page of a whole snapshot, on one shard. */
 export const EXPORT_TIMEOUT = '25s';
 
-/** Timeout of a request for such a page, in milliseconds: longer than the timeout in the query. */
+/** Timeout of a request for a page of a whole snapshot, in milliseconds: longer than `EXPORT_TIMEOUT`. */
 export const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Fetches only the encoded entry, from doc values: most of the cost of a search is the fetch. */
@@ -28,7 +28,7 @@ export type Query = Record<string, unknown>;
 
 /**
  * A search for one page in name order, without a total count.
- * @param first sorts before the name, such as the weight.
+ * @param first sort criteria that precede the name, such as the weight.
  */
 export function orderedPage(size: number, shards: number, ...first: Query[]): SearchBody {
   return {

@@ -21,7 +21,7 @@ const lineage = z.object({
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
   /**
    * Number of the latest snapshots, from this one back, whose changes can be filtered by name. Changes recorded by
-   * earlier releases lack the fields.
+   * earlier releases lack the fields that filters need.
    */
   filterable: count.optional(),
   /** Number of packages that differ from the previous snapshot. */

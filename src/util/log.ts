@@ -34,7 +34,10 @@ interface LogOptions {
   secrets?: readonly string[];
   /** Replaces standard output. */
   destination?: DestinationStream;
-  /** Called when standard output cannot be written, such as a file on a full disk. By default, lines are dropped. */
+  /**
+   * Called when a write to standard output fails, for example because the disk is full. By default, the error is
+   * ignored.
+   */
   onError?: (error: NodeJS.ErrnoException) => void;
 }
 
@@ -62,8 +65,8 @@ export function createLogger(
 }
 
 /**
- * Writes synchronously: buffered lines that cannot be written would keep a process alive. If the reader of a pipe
- * stalls, this process must not stop: the line is written together with the next one.
+ * Writes synchronously: buffered lines that cannot be written would keep a process alive. A stalled reader of a pipe
+ * must not block this process: the line is written together with the next one.
  */
 function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
   const output = pino.destination({
@@ -76,7 +79,7 @@ function standardOutput(onError: (error: NodeJS.ErrnoException) => void): Destin
   return output;
 }
 
-/** Writes a JSON log line of another process to the destination of this log, at its own level. */
+/** Writes a JSON log line of another process, unchanged, to the destination of this log. */
 export function forwardLine(log: Logger, line: string): void {
   (log as unknown as Record<symbol, DestinationStream>)[symbols.streamSym]?.write(line);
 }

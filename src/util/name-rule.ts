@@ -5,7 +5,8 @@ export type NameRule = (typeof NAME_RULES)[number];
 
 /**
  * Separators that count as one `-`, in a syntax that JavaScript and Java share. `pypi`:
- * https://peps.python.org/pep-0503/#normalized-names. A single `-` is left out: replacing it by itself takes time.
+ * https://peps.python.org/pep-0503/#normalized-names. A single `-` does not match: replacing it with `-` would only
+ * take time.
  */
 const SEPARATORS: Partial<Record<NameRule, RegExp>> = { pypi: /[-_.]{2,}|[_.]/g, crates: /_/g };
 
@@ -17,7 +18,9 @@ export function charFilterOf(rule: NameRule) {
   return pattern === undefined ? undefined : { type: 'pattern_replace' as const, pattern, replacement: '-' };
 }
 
-/** A name, or a part of one, whose separators are unified, as searches compare them. Case is not changed: the index ignores it. */
+/**
+ * Unifies the separators of a name, or of a part of a name, as searches do. Case is not changed: the index ignores it.
+ */
 export function unifySeparators(rule: NameRule, text: string): string {
   const pattern = SEPARATORS[rule];
   return pattern === undefined ? text : text.replace(pattern, '-');

@@ -4,8 +4,8 @@ import { createRedactor } from './redact.js';
 const MAX_CAUSES = 5;
 
 /**
- * Describes an unexpected error for standard error: its stack and the stacks of its causes, without secrets.
- * Node's own output would include all of its fields.
+ * Describes an unexpected error for standard error: its stack and the stacks of its causes, without secrets. Node's own
+ * output would include all fields of the error.
  */
 export function describeCrash(error: unknown, secrets: readonly string[]): string {
   const redact = createRedactor(secrets);

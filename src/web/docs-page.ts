@@ -6,8 +6,8 @@ const explorer = byId('api');
 // The library does not resolve the server of the document, which is relative because a proxy may add a path prefix.
 explorer.setAttribute('server-url', new URL('.', document.baseURI).href);
 
-// The policy does not allow the library's menu image, a `data:` URL, so menus get the browser's look. The library also
-// ignores the system's setting for reduced motion.
+// The Content-Security-Policy does not allow the library's menu image, a `data:` URL, so menus get the browser's look.
+// The library also ignores the system's setting for reduced motion.
 const styles = new CSSStyleSheet();
 styles.replaceSync(`
   select { appearance: auto; background-image: none; }

@@ -88,8 +88,7 @@ function assertReadable(start: Buffer): void {
  */
 export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  // The loop below throws errors. An error after the end of the text, which Node 24 reports earlier, would have no
-  // other listener.
+  // The loop below throws errors. An error after the end of the text would have no other listener.
   decompressed.on('error', () => undefined);
   const feeding = feed(decompressed, source);
   feeding.catch((error: unknown) => decompressed.destroy(error as Error));

@@ -10,7 +10,9 @@ import { isObject, type Format, type Item, type ListedPackage, type ReadOptions 
 /** Maximum number of pages of a list. */
 export const MAX_PAGES = 100_000;
 
-/** For example, `next` is the path of a token and has no parameter: the token is then read as an address. */
+/**
+ * For example, DATASET_JSON has `next=token` instead of `next=parameter:token`: the token is then read as an address.
+ */
 const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
 
 /** A link in a `Link` header (RFC 8288), with its parameters. */

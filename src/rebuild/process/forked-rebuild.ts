@@ -79,7 +79,7 @@ function stopSignal(): AbortSignal {
   const stop = () => stopping.abort();
   process.on('disconnect', stop);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
-  // If a terminal closes, the server decides whether to stop this process (see `nohup`).
+  // If a terminal closes, the server, which may run under `nohup`, decides whether to stop this process.
   process.on('SIGHUP', () => undefined);
   return stopping.signal;
 }

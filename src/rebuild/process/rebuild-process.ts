@@ -10,8 +10,8 @@ import type { RebuildOptions } from '../pipeline.js';
 import type { SeenDataset } from '../../lists/download.js';
 
 /**
- * `src/cli/rebuild.ts`, as for `npm run rebuild`. For servers, `scripts/build.sh` bundles it into one file, which
- * starts twice as fast as many files.
+ * The program of `npm run rebuild` (`src/cli/rebuild.ts`). For servers, `scripts/build.sh` bundles it into one file,
+ * which starts twice as fast as many files.
  */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 
@@ -43,7 +43,7 @@ export interface ResourceUsage {
 /** The state of a rebuild, as far as the server knows it. */
 export interface RebuildState {
   report: ProgressReport;
-  /** Undefined until its first report. */
+  /** Undefined until the first report of the process. */
   usage?: ResourceUsage;
   /** Id of the owner of the lock; undefined until the process holds the lock. */
   lockOwner?: string;
@@ -160,7 +160,7 @@ function start(env: NodeJS.ProcessEnv, { force, skipIf, seen }: StartOptions, lo
   return fork(PROGRAM, args, {
     env: { ...env, LOG_LEVEL: log.level },
     execArgv: [...inheritedOptions(), `--max-old-space-size=${HEAP_MB}`],
-    // Only Node's own crash reports go to standard error.
+    // Only reports of crashes go to standard error.
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
 }
