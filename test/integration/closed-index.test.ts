@@ -51,4 +51,21 @@ describe('An index that an operator closes', function () {
     });
     expect(Object.keys(left)).to.have.length(2).and.not.to.include(index);
   });
+
+  it('is pruned, also if it has the previous snapshot or recorded changes', async () => {
+    const { elasticsearch, server } = suite.service;
+    const named = async (pattern: string) =>
+      Object.keys(await elasticsearch.indices.get({ index: pattern, expand_wildcards: 'all' }));
+    const current = server.snapshots.current?.index ?? '';
+    const [alias = ''] = current.split('-2');
+    await suite.publish(packagesNamed(['alpha', 'gamma']));
+    const changes = await named(`${alias}-changes-*`);
+    expect(changes).not.to.be.empty;
+    await elasticsearch.indices.close({ index: [current, ...changes] });
+    await suite.publish(packages);
+    const left = [...(await named(`${alias}-2*`)), ...(await named(`${alias}-changes-*`))];
+    for (const closed of [current, ...changes]) expect(left).not.to.include(closed);
+    expect(await health()).to.equal('ok');
+    expect((await suite.service.get('/changes')).status).to.equal(200);
+  });
 });
