@@ -40,8 +40,7 @@ export async function* readLines(
     const lines = { first, texts: block.toString().split('\n'), invalid: invalidIn(block), isOpen };
     const { texts } = lines;
     if (first === 1 && texts[0]?.startsWith(BYTE_ORDER_MARK) === true) texts[0] = texts[0].slice(1);
-    const tooLong =
-      block.length > maxBytes ? texts.findIndex((text) => Buffer.byteLength(text) > maxBytes) : -1;
+    const tooLong = block.length > maxBytes ? lineLengths(block).findIndex((bytes) => bytes > maxBytes) : -1;
     if (tooLong !== -1) refuse(tooLong, texts[tooLong] as string);
     first += texts.length;
     return lines;
@@ -64,6 +63,14 @@ export async function* readLines(
     if (bytes > maxBytes) refuse(0, Buffer.concat(pieces).toString());
   }
   if (bytes > 0) yield linesIn(Buffer.concat(pieces), true);
+}
+
+/** The length of each line in bytes. In Latin-1, a byte is a character. */
+function lineLengths(block: Buffer): number[] {
+  return block
+    .toString('latin1')
+    .split('\n')
+    .map((line) => line.length);
 }
 
 /**

@@ -170,6 +170,10 @@ describe('readCsv', () => {
       await rejects(recordsOf(`${tooLong}\n`), expected);
       const inBytes = `h\n"a\nb"\n${'é'.repeat(MEBIBYTE / 2 + 1)}\n`;
       await rejects(recordsOf(inBytes), expected);
+      // U+FFFD, which replaces each of these bytes, has three.
+      const invalid = Buffer.alloc(MEBIBYTE, 0xe9);
+      const lines = Buffer.concat([Buffer.from('h\n'), invalid, Buffer.from('\nx\n')]);
+      expect(await recordsOf(lines)).to.deep.equal(records(['h'], NOT_UTF8, ['x']));
       await rejects(recordsOf('h\r', longest, longest), { message: `line 1: ${BARE_RETURNS}` });
     });
 
