@@ -21,20 +21,19 @@ interface Artifact {
 }
 
 /**
- * Unpacks a part of a Maven artifact to the path `folder` (a folder or a file), unless the path exists. The download is
- * not kept.
- * @param pick returns the unpacked path that becomes `folder`.
+ * Unpacks a part of a Maven artifact to `target`, a file or a folder, unless it exists. The download is not kept.
+ * @param pick returns the unpacked path that becomes `target`.
  * @throws {SetupError} if Maven is not installed; a DownloadError if it cannot fetch the artifact.
  */
 export async function unpackOnce(
   artifact: Artifact,
-  folder: string,
+  target: string,
   pick: (unpacked: string) => Promise<string>,
   log: Log,
   signal: AbortSignal,
 ): Promise<void> {
-  if (existsSync(folder)) return;
-  const parent = join(folder, '..');
+  if (existsSync(target)) return;
+  const parent = join(target, '..');
   mkdirSync(parent, { recursive: true });
   // Next to the target, so that the last step is an atomic rename.
   const scratch = await mkdtemp(join(parent, 'download-'));
@@ -56,9 +55,9 @@ export async function unpackOnce(
     );
     const picked = await pick(output);
     await run('chmod', ['-R', 'a+rX', picked]);
-    await rename(picked, folder).catch((error: unknown) => {
+    await rename(picked, target).catch((error: unknown) => {
       // Another process may have been faster.
-      if (!existsSync(folder)) throw error;
+      if (!existsSync(target)) throw error;
     });
   } catch (error) {
     signal.throwIfAborted();
