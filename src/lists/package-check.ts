@@ -32,7 +32,7 @@ const IS_HTTP = /^https?:\/\//i;
  */
 const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
 
-/** Texts that `encodeURIComponent` returns unchanged, as most names are. It takes twice as long as this test. */
+/** Texts that `encodeURIComponent` returns unchanged, as it does most names. Testing them takes half its time. */
 const IS_ENCODED = /^[\w.~!*'()-]*$/;
 
 /**

@@ -87,7 +87,7 @@ describe('npm run dev', function () {
 
     await change('routes/ping.ts', RESPONSE, 'jsonResponse(');
     await waitFor(() => program.stderr.includes('build` failed'), 'a failed build', BUILD_MS);
-    expect(program.stderr).to.match(/ping\.ts:\d+:\d+/);
+    expect(program.stderr).to.match(/\[ERROR\][^]+ping\.ts:\d+:\d+/);
     expect(await ping()).to.deep.equal({ ping: 'pong' });
 
     await change('web/index.html', '<title>', '<title>Changed ');
