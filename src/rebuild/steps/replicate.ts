@@ -8,7 +8,7 @@ interface ReplicaOptions extends RetryOptions {
 
 /**
  * Copies a merged index with `waitForCopies`, and checks that each shard still has one segment.
- * @throws {StalledError} {Error}
+ * @throws the errors of `waitForCopies` and `assertOneSegment`.
  */
 export async function waitForReplicas(
   client: Client,
@@ -24,7 +24,7 @@ export async function waitForReplicas(
  * Sets the number of copies and the usual refresh interval, and waits until all copies exist, which may take hours.
  * @param replicas INDEX_REPLICAS: a number or a range.
  * @throws {StalledError} if no copy makes progress: there may be too few nodes, or no disk space. {Error} if a copy of
- * a shard has failed and was started again three times.
+ * a shard has failed three times.
  */
 export async function waitForCopies(
   client: Client,
@@ -82,7 +82,7 @@ class CopyAttempts {
       known.starts.add(startedAt);
       known.copies = Math.max(known.copies, copies.filter((copy) => copy.shard === shard).length);
       this.#seen.add(`${shard} ${progress}`);
-      if (known.starts.size > known.copies + MAX_RESTARTS) {
+      if (known.starts.size > known.copies * (MAX_RESTARTS + 1)) {
         const reasons = failures.length === 0 ? '' : `: ${failures.join(', ')}`;
         throw new Error(`a copy of shard ${shard} failed ${MAX_RESTARTS + 1} times${reasons}`);
       }

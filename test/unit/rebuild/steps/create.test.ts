@@ -55,15 +55,22 @@ describe('createIndex', () => {
 });
 
 describe('waitForCopies', () => {
-  /** Waits for copies of an index with one shard. `copyAt(n)` is what Elasticsearch reports at poll n. */
-  function wait(copyAt: (poll: number) => { start: number; bytes: number }, stallMs: number): Promise<void> {
+  interface ReportedCopy {
+    start: number;
+    bytes: number;
+  }
+
+  /** Waits for copies of an index with one shard. `copiesAt(n)` are those that Elasticsearch reports at poll n; none if all exist. */
+  function wait(copiesAt: (poll: number) => ReportedCopy[], stallMs: number): Promise<void> {
     let polls = 0;
     const node: RequestListener = ({ url = '' }, response) => {
-      const { start, bytes } = copyAt(polls);
+      const shards = copiesAt(polls).map(({ start, bytes }) => {
+        const size = { recovered_in_bytes: bytes, total_in_bytes: 1000 };
+        return { id: 0, type: 'PEER', stage: 'INDEX', start_time_in_millis: start, translog: { recovered: 0 }, index: { size } }; // prettier-ignore
+      });
       if (url.includes('_recovery')) polls++;
-      const size = { recovered_in_bytes: bytes, total_in_bytes: 1000 };
-      const shard = { id: 0, type: 'PEER', stage: 'INDEX', start_time_in_millis: start, translog: { recovered: 0 }, index: { size } }; // prettier-ignore
-      const body = url.includes('_recovery') ? { packages: { shards: [shard] } } : STORES;
+      const missing = shards.length === 0 ? { indices: {} } : STORES;
+      const body = url.includes('_recovery') ? { packages: { shards } } : missing;
       response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
     };
     return withNodes([node], async (nodes) => {
@@ -76,14 +83,22 @@ describe('waitForCopies', () => {
   it('fails if a copy begins anew for the third time, with the reason', async () => {
     const message = 'a copy of shard 0 failed 3 times: corrupt_index';
     await rejects(
-      wait((poll) => ({ start: poll, bytes: 10 }), 10_000),
+      wait((poll) => [{ start: poll, bytes: 10 }], 10_000),
       { name: 'Error', message },
     );
   });
 
+  it('lets each of two copies begin anew twice', async () => {
+    const restarted = (poll: number) => [
+      { start: 2 * poll, bytes: 10 },
+      { start: 2 * poll + 1, bytes: 10 },
+    ];
+    await wait((poll) => (poll < 3 ? restarted(poll) : []), 10_000);
+  });
+
   it('fails if a copy makes no progress, whatever it repeats', async () => {
     await rejects(
-      wait((poll) => ({ start: 1, bytes: poll % 2 }), 400),
+      wait((poll) => [{ start: 1, bytes: poll % 2 }], 400),
       { name: 'StalledError' },
     );
   });
