@@ -2,13 +2,14 @@ import { mkdirSync } from 'node:fs';
 import lockfile from 'proper-lockfile';
 import { SetupError, type Log } from './service.js';
 
-/** Age at which a lock counts as that of a killed process, in milliseconds: a running one renews its lock. */
+/** Age after which a lock is stale, in milliseconds: a running process renews its lock. */
 const STALE_MS = 10_000;
 
 /**
  * Creates a folder, and allows only one `npm start` at a time to use it.
- * @param onLost is called if the lock is lost later, such as by deleting the folder.
- * @param waitMs time to wait for another `npm start` to stop: by default longer than the lock of a killed one lasts.
+ * @param onLost is called if the lock is lost later, for example because `<folder>.lock` was deleted.
+ * @param waitMs time to wait for another `npm start` to stop, in milliseconds. By default, the lock of a killed process
+ * expires within this time.
  * @returns a function that releases the lock.
  * @throws {SetupError} if it is locked; the error of the file system if it cannot be written.
  */

@@ -54,7 +54,8 @@ export async function reportWrongVersion(
 export async function checkElasticsearch(access: ElasticsearchAccess): Promise<void> {
   const client = createReadClient(access);
   try {
-    // Without the usual header, other versions respond, too.
+    // The client's usual `Accept` header requires compatibility with version 9. Without it, earlier versions respond,
+    // too.
     const { version } = await client.info({}, { headers: { accept: 'application/json' } });
     if (parseInt(version.number, 10) !== ELASTICSEARCH_MAJOR)
       throw wrongServer(`version ${version.number}`, WrongVersionError);
@@ -77,7 +78,6 @@ function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error
   if (error instanceof errors.ResponseError) {
     if (error.statusCode === 403) return undefined;
     if (error.statusCode === 401) return new ConnectionCheckError(describeUnknown(nodes, apiKey));
-    // Elasticsearch 8 responds with 400 to a client of version 9.
     return wrongServer(`a server that responds with ${error.statusCode}`);
   }
   const silence = describeConnectionError(error);

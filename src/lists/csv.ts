@@ -91,8 +91,8 @@ class RecordReader {
     const text = this.#open === '' ? line : `"${line}`;
     this.#open += `${line}\n`;
     if (COMPLETE.test(text)) {
-      // The parser strips a carriage return at the end of a line, even within a quoted field. The added comma and its
-      // empty field prevent this.
+      // The parser strips a carriage return at the end of the last field, even if the field is quoted. The added comma
+      // makes an empty field the last one.
       this.#parser.parse(`${withoutReturn(this.#open.slice(0, -1))},\n`);
       this.#open = '';
       this.#fields.pop();
@@ -116,9 +116,9 @@ class RecordReader {
     for (const line of others) this.#read(line);
   }
 
-  /** Gives up the open record, because its quote can no longer be closed, and the records that its other lines open. */
+  /** Gives up the open record, if there is one: its quote can no longer be closed. */
   #closeOpen(): void {
-    while (this.#open !== '') this.#giveUpOpen(NEVER_CLOSED);
+    if (this.#open !== '') this.#giveUpOpen(NEVER_CLOSED);
   }
 
   #refuse(line: number, reason: string): void {

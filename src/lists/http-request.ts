@@ -42,7 +42,7 @@ export interface Authorization {
 /**
  * Requests `url` and follows redirects, without reading their bodies.
  * @returns the first response that is not a redirect, and its address.
- * @throws {DatasetError} if there are too many.
+ * @throws {DatasetError} if there are too many redirects, or one leads to no http(s) address.
  */
 export async function requestWithRedirects(
   url: URL,
@@ -86,7 +86,7 @@ async function get(
   const options = {
     headers: { ...HEADERS, ...headers },
     agent: agentFor(address, failed.signal),
-    // By default, Node tries each address of a host for only 250 ms.
+    // By default, Node gives up each address but the last after at most 500 ms.
     autoSelectFamilyAttemptTimeout: Math.ceil(windowMs / ADDRESSES),
   };
   const request = send(address, options);

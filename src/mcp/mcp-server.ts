@@ -14,7 +14,10 @@ import {
 
 const name = z.string().overwrite(trimWhiteSpace);
 
-/** Parses names in a text: a JSON list, or names separated by lines or commas. Returns other values unchanged. */
+/**
+ * Parses names in a text: a JSON list, or names separated by line breaks or commas. A comma separates names only before
+ * a letter or `@`, because versions may follow other commas. Returns other values unchanged.
+ */
 function listIn(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   const parsed = jsonIn(value);

@@ -12,7 +12,7 @@ const USAGE = 'usage: node dist/mcp/mcp.js --url http://HOST:PORT';
 /** The program was called incorrectly. The message is for the person who configured it. */
 class UsageError extends Error {}
 
-/** Characters of a token. Other characters are invalid in a header, and the error of `fetch` would quote the token. */
+/** Characters of a token. Many others are invalid in a header, and the error of `fetch` would quote the token. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /**

@@ -1,7 +1,7 @@
 /**
- * `fetch` through a proxy. As in downloads, only https uses a tunnel, because proxies reject tunnels to ports other
- * than 443. Uses undici, because Node does not export the agent of its own `fetch`. Loads undici on demand, because
- * loading takes 0.1 s.
+ * `fetch` through a proxy. As in downloads, http uses no tunnel, because many proxies reject tunnels to ports other
+ * than 443. Exception: if the address of the proxy itself is https, undici always uses a tunnel. Uses undici, because
+ * Node does not export the agent of its own `fetch`. Loads undici on demand, because loading takes 0.1 s.
  */
 export async function proxiedFetch(proxy: URL): Promise<typeof fetch> {
   const undici = await import('undici');

@@ -54,7 +54,7 @@ function nameInPackageUrl(url: string): string | undefined {
     if (DISTRIBUTIONS.includes(type)) parts.splice(0, parts.length - 1);
     return parts.join(type === 'maven' ? ':' : '/') || undefined;
   } catch {
-    // Malformed.
+    // The percent-encoding is malformed.
     return undefined;
   }
 }

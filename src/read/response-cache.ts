@@ -70,7 +70,10 @@ export class ResponseCache {
   }
 }
 
-/** Node allocates small buffers from slabs of 8 KiB. A slab stays in memory as long as any of its buffers. */
+/**
+ * Node allocates small buffers from slabs of `Buffer.poolSize` bytes. A slab stays in memory as long as any of its
+ * buffers.
+ */
 function unpooled(body: Buffer): Buffer {
   return body.buffer.byteLength === body.length ? body : exactCopy(body);
 }

@@ -24,8 +24,8 @@ export function builtFrom({ dataset, index, registry, weights }: Inputs): BuiltF
 }
 
 /**
- * Whether a rebuild of the same packages and weights would build the same snapshot. The addresses do not matter: a document that has
- * moved has not changed.
+ * Whether a rebuild of the same packages and weights would build the same snapshot. Addresses are not compared, because
+ * the same document may have moved.
  */
 export function isSameInput(config: Inputs, { built_from: from, mapping_version }: SnapshotMeta): boolean {
   if (from === undefined || mapping_version !== MAPPING_VERSION) return false;

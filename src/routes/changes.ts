@@ -111,7 +111,7 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
               limit,
               ...filterParams(filter),
               snapshot: to,
-              // Changes have no tiers: any one will do.
+              // Changes have no tiers, so any tier will do.
               after: encodeCursor(cursorKey(from, filter), { tier: 'startsWith', name: page.next }),
             };
       return jsonResponse({ from, to, count, results: page.changes.map(toResult) }, linkHeader({ next }));

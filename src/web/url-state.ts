@@ -1,4 +1,4 @@
-/** Initial and maximum `limit` of a search. The service sends no more matches in one response. */
+/** Initial and maximum `limit` of a search. The service sends at most `MAX_LIMIT` matches in one response. */
 export const INITIAL_LIMIT = 50;
 export const MAX_LIMIT = 500;
 

@@ -40,7 +40,7 @@ const LOOK_ALIKES_MS = 500;
 /** Number of changes per request. */
 const CHANGES_LIMIT = 500;
 
-/** Length of a query. */
+/** Limits of the length of a query, in code points. */
 const SHORTEST_QUERY = 2;
 const LONGEST_QUERY = 100;
 const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} characters.`;
@@ -57,7 +57,7 @@ export class Views {
   /** The control for the order of matches. The orders differ only if packages have weights. */
   readonly #sort = byId('sort');
 
-  /** @param onNameRule called if names turn out to be compared by another rule than before. */
+  /** @param onNameRule called when the name rule changes. */
   constructor(
     private readonly results: Results,
     private readonly composition: Composition,

@@ -35,8 +35,8 @@ interface Connection {
 }
 
 /**
- * Node's HTTP server with timeouts and a bounded number of connections. Requests that do not reach the app get a problem
- * (RFC 9457). A proxy in front of it protects clients from each other.
+ * Node's HTTP server with timeouts and a bounded number of connections. Invalid requests do not reach the app and get a
+ * problem (RFC 9457). A proxy in front of it protects clients from each other.
  */
 export class HttpServer {
   /**
@@ -96,7 +96,7 @@ export class HttpServer {
   }
 
   /**
-   * @returns its address, such as `http://127.0.0.1:3000`.
+   * @returns the address of the server, such as `http://127.0.0.1:3000`.
    * @throws errors of `listen`, such as EADDRINUSE.
    */
   async listen(port: number, host: string): Promise<string> {
@@ -105,7 +105,7 @@ export class HttpServer {
     return urlOf(this.#server.address() as AddressInfo);
   }
 
-  /** Stops accepting connections, and waits for the requests in flight. */
+  /** Stops accepting connections, and waits for the requests in flight, at most for `timeouts.drain`. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
@@ -146,8 +146,8 @@ export class HttpServer {
   }
 
   /**
-   * Node parses all requests of one read at once, and holds them until the connection is closed at the end of this
-   * iteration of the event loop. Until then, no other connection is read: each may pipeline as many requests.
+   * Closes a connection. Node parses all requests of one read at once, and holds them until the end of this iteration
+   * of the event loop. Until then, other connections are not read, because each of them may pipeline as many requests.
    */
   #refusePipelining(socket: Socket, connection: Connection): void {
     this.closed.refused++;
@@ -177,7 +177,10 @@ export class HttpServer {
     }
   }
 
-  /** Closes a connection after its responses in flight. Then sends one more response, unless it is empty. */
+  /**
+   * Waits for the responses in flight of a connection, sends one more response, unless it is empty, and closes the
+   * connection.
+   */
   #close(socket: Socket, lastResponse = ''): void {
     const connection = this.#open.get(socket);
     if (connection === undefined || connection.isClosing) return;
@@ -189,7 +192,10 @@ export class HttpServer {
     else this.#end(socket, lastResponse);
   }
 
-  /** Ends this side of a connection. A client that is still sending can read its response until it closes its own side. */
+  /**
+   * Ends this side of a connection. A client that is still sending has `timeouts.linger` to read the response and to
+   * close its side.
+   */
   #end(socket: Socket, lastResponse: string): void {
     if (socket.writable) socket.end(lastResponse);
     setTimeout(() => socket.destroy(), this.timeouts.linger).unref();

@@ -14,7 +14,7 @@ const PARTIAL = ['packages', 'providers'];
 const INCLUDES = ['includes', 'provider-includes'];
 /** Maximum number of invalid names that are held. */
 const MAX_BAD = 1_000_000;
-/** Members for requesting a package of a known name. */
+/** Members of a repository whose packages are requested by name. It may have no list of names. */
 const LAZY = ['available-package-patterns', 'metadata-url', 'providers-lazy-url', 'providers-url'];
 
 /** The content of a document of a repository. */

@@ -16,8 +16,7 @@ const HEADERS = {
 /** Maximum nesting of elements: the parser's time grows with the square of the nesting. */
 const MAX_DEPTH = 1000;
 /**
- * Maximum length of a tag, and length from which the text of a link is no longer extended, in characters: longer than
- * any name.
+ * Maximum length of a tag, and length after which further text of a link is ignored, in characters. Names are shorter.
  */
 const MAX_TAG = 2 ** 20;
 const MAX_TEXT = 1024;

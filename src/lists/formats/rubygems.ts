@@ -12,8 +12,8 @@ import { compareGemVersions, isPrerelease } from './versions.js';
 const VERSION = /^-?\d[^\s,]{0,300}$/;
 
 /**
- * Prefix of the text that holds the first spelling of a gem, if that is not the canonical name. Versions begin with a
- * digit or a hyphen.
+ * Prefix of the text that holds the first spelling of a gem, if that is not the canonical name. The other texts, lists
+ * of versions, begin with a digit or a hyphen.
  */
 const SPELLING = '=';
 

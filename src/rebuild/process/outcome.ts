@@ -6,7 +6,7 @@ export interface Failure {
   /** ISO 8601. */
   at: string;
   reason: string;
-  /** For metrics. Undefined if an earlier release stored it. */
+  /** For metrics. Undefined in a failure that an earlier release stored. */
   kind?: FailureKind | undefined;
 }
 

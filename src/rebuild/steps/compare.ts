@@ -17,7 +17,7 @@ const MIN_PAGE = 100;
 /** Target size of one page, in characters of base64. */
 const PAGE_LENGTH = 2_000_000;
 
-/** Maximum number of unmatched entries of the old snapshot held in memory before they are resolved. */
+/** Unmatched entries of the old snapshot are resolved once there are more than this number. */
 const MAX_UNMATCHED = 2000;
 
 /** Identifies these searches in Elasticsearch's tasks and slow logs. */
@@ -81,7 +81,6 @@ export async function* compare(
 interface Page {
   /** Encoded by `encodeEntry`, in name order. */
   entries: string[];
-  /** Whether this is the last page. */
   isLast: boolean;
 }
 

@@ -33,7 +33,7 @@ export async function merge(
   await assertDocuments(client, index, total, options);
   const { bytes: unmerged } = await retry((signal) => readMerge(client, index, signal), options);
   const done = new AbortController();
-  /** Time of the next request, by the clock of this process. */
+  /** Earliest time of the next request, as `performance.now()`. */
   let requestAt = 0;
   let rejection: Error | undefined;
   const request = () => {
@@ -93,12 +93,15 @@ export async function countDocuments(client: Client, index: string, options: Ret
   return count;
 }
 
-/** @throws {RetryableError} if the response covers only some of the shards, or none. */
+/** @throws {RetryableError} if a shard failed, or no shard responded. */
 function assertComplete({ failed, successful }: { failed: number; successful: number }): void {
   if (failed > 0 || successful === 0) throw new RetryableError('not every shard of the index responded');
 }
 
-/** @throws {Error} if a shard has more than one segment: searches rely on the order of documents in a segment. */
+/**
+ * @throws {Error} if a copy of a shard has more than one searchable segment, or the index has none: searches rely on
+ * the order of documents in a segment.
+ */
 export async function assertOneSegment(
   client: Client,
   index: string,
