@@ -7,11 +7,10 @@ import { EXACT, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
   EXPORT_TIMEOUT,
+  hitsOf,
   orderedPage,
   namesAfter,
   namesUpTo,
-  ONLY_ENTRY,
-  SHARD_TIMEOUT,
   type Query,
 } from '../snapshot/name-order.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
@@ -119,14 +118,8 @@ function namesStartingWith(q: string): Query {
  * @param only selects the names; by default, all.
  */
 export function changesInNameOrder(size: number, after: string | undefined, only?: NameFilter): SearchBody {
-  return {
-    ...ONLY_ENTRY,
-    size,
-    query: { bool: allOf(namesAfter(after), selectedBy(only)) },
-    sort: ['name.lowercase', 'name'],
-    track_total_hits: false,
-    timeout: SHARD_TIMEOUT,
-  };
+  const query = { bool: allOf(namesAfter(after), selectedBy(only)) };
+  return hitsOf(size, { query, sort: ['name.lowercase', 'name'] });
 }
 
 /**
@@ -136,14 +129,8 @@ export function changesInNameOrder(size: number, after: string | undefined, only
  */
 export function newestAdditions(size: number, below?: number, only?: NameFilter): SearchBody {
   const lower = below === undefined ? {} : { filter: [{ range: { no: { lt: below } } }] };
-  return {
-    ...ONLY_ENTRY,
-    size,
-    query: { bool: allOf({ filter: [{ term: { change: 'added' } }] }, lower, selectedBy(only)) },
-    sort: [{ no: 'desc' }],
-    track_total_hits: false,
-    timeout: SHARD_TIMEOUT,
-  };
+  const query = { bool: allOf({ filter: [{ term: { change: 'added' } }] }, lower, selectedBy(only)) };
+  return hitsOf(size, { query, sort: [{ no: 'desc' }] });
 }
 
 /** The names that a filter selects; all without one. */
@@ -168,13 +155,8 @@ function selectedBy(filter: NameFilter | undefined): Clauses {
  */
 export function packagesNamed(names: readonly string[], nameRule: NameRule): SearchBody {
   const compared = nameRule === 'exact' ? 'name' : LOWERCASE;
-  return {
-    ...ONLY_ENTRY,
-    size: names.length,
-    query: { bool: { filter: [{ terms: { 'name.fold': names } }, { terms: { [compared]: names } }] } },
-    track_total_hits: false,
-    timeout: SHARD_TIMEOUT,
-  };
+  const filter = [{ terms: { 'name.fold': names } }, { terms: { [compared]: names } }];
+  return hitsOf(names.length, { query: { bool: { filter } } });
 }
 
 /**
@@ -213,26 +195,12 @@ function withinDistance(name: string, edits: number): Query {
 
 /** The lower-cased names with these ordinals, in no particular order. */
 export function namesByOrdinal(ordinals: readonly number[]): SearchBody {
-  return {
-    ...ONLY_ENTRY,
-    docvalue_fields: [LOWERCASE],
-    size: ordinals.length,
-    query: { terms: { ordinal: ordinals } },
-    track_total_hits: false,
-    timeout: SHARD_TIMEOUT,
-  };
+  return hitsOf(ordinals.length, { docvalue_fields: [LOWERCASE], query: { terms: { ordinal: ordinals } } });
 }
 
 /** Packages by number: those with an ordinal in [from, from + size). */
 export function browsePage(from: number, size: number): SearchBody {
-  return {
-    ...ONLY_ENTRY,
-    size,
-    query: { range: { ordinal: { gte: from, lt: from + size } } },
-    sort: ['ordinal'],
-    track_total_hits: false,
-    timeout: SHARD_TIMEOUT,
-  };
+  return hitsOf(size, { query: { range: { ordinal: { gte: from, lt: from + size } } }, sort: ['ordinal'] });
 }
 
 /** `browsePage` with a longer timeout, for reading a whole snapshot. */

@@ -13,7 +13,7 @@ const INDEX_ORDER = ['_doc'];
  * Timeout of a search on one shard. It is longer than the service waits, so it only ends searches whose results nobody
  * needs. Partial results count as a failure.
  */
-export const SHARD_TIMEOUT = '2s';
+const SHARD_TIMEOUT = '2s';
 
 /** Timeout of a search for a page of a whole snapshot, on one shard. */
 export const EXPORT_TIMEOUT = '25s';
@@ -22,22 +22,24 @@ export const EXPORT_TIMEOUT = '25s';
 export const EXPORT_TIMEOUT_MS = 30_000;
 
 /** Fetches only the encoded entry, from doc values: most of the cost of a search is the fetch. */
-export const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
+const ONLY_ENTRY = { _source: false, stored_fields: '_none_', docvalue_fields: ['entry'] };
 
 export type Query = Record<string, unknown>;
+
+/**
+ * A search for entries, without a total count.
+ * @param criteria the query, the order, and what replaces the defaults.
+ */
+export function hitsOf(size: number, criteria: SearchBody): SearchBody {
+  return { ...ONLY_ENTRY, size, track_total_hits: false, timeout: SHARD_TIMEOUT, ...criteria };
+}
 
 /**
  * A search for one page in name order, without a total count.
  * @param first sort criteria that precede the name, such as the weight.
  */
 export function orderedPage(size: number, shards: number, ...first: Query[]): SearchBody {
-  return {
-    ...ONLY_ENTRY,
-    size,
-    sort: [...first, ...(shards === 1 ? INDEX_ORDER : BY_NAME)],
-    track_total_hits: false,
-    timeout: SHARD_TIMEOUT,
-  };
+  return hitsOf(size, { sort: [...first, ...(shards === 1 ? INDEX_ORDER : BY_NAME)] });
 }
 
 /** Clauses of a `bool` query. */
