@@ -1,5 +1,4 @@
 import Koa, { type Middleware } from 'koa';
-import type { Config } from './config/config.js';
 import { accessLog, type OnResponse } from './http/middleware/access-log.js';
 import { clientIpReader } from './http/middleware/client-address.js';
 import {
@@ -18,7 +17,6 @@ import type { HttpResponse } from './http/response/response.js';
 import { send } from './http/response/send.js';
 
 export interface AppDeps extends RouteDeps {
-  config: Config;
   log: Logger;
   /** Aborts when the server stops. */
   stopping: AbortSignal;
@@ -26,11 +24,11 @@ export interface AppDeps extends RouteDeps {
 }
 
 /** Creates the app: its middleware, in order, and its routes. Does not listen. */
-export function createApp({ config, log, stopping, onResponse, ...deps }: AppDeps): Koa<RequestState> {
+export function createApp({ log, stopping, onResponse, ...deps }: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  const router = createRouter({ config, ...deps });
+  const router = createRouter(deps);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(router, onResponse, log));
-  const readAddress = clientIpReader(config.trustedProxies);
+  const readAddress = clientIpReader(deps.config.trustedProxies);
   app.use(respond(exactRoutes(router), { readAddress, tokens: deps.tokens, stopping }, log));
   app.use(router.routes());
   app.use(unmatched);

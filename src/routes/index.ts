@@ -41,16 +41,7 @@ import { suggest, suggestOperation } from './suggest.js';
 import { stats, statsOperation } from './stats.js';
 
 export interface RouteDeps {
-  config: Pick<
-    Config,
-    | 'registry'
-    | 'rebuild'
-    | 'bypassSecret'
-    | 'rateLimit'
-    | 'changesRetention'
-    | 'publicUrl'
-    | 'trustedProxies'
-  >;
+  config: Config;
   catalog: Catalog;
   exports: SnapshotExports;
   snapshots: SnapshotWatcher;
