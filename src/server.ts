@@ -154,7 +154,7 @@ function createServers(
     log,
   );
   const registry = new Registry(config, { connections, pool, limiters, log, env, onRebuild });
-  const { catalog, snapshots, rebuilds } = registry;
+  const { snapshots, rebuilds } = registry;
   const cache = new ResponseCache(config.cacheMaxBytes);
   const rateLimiter: RateLimiterDeps = { redis, slug, log, stats: new Map() };
   const app = createApp({
@@ -162,11 +162,9 @@ function createServers(
     log,
     stopping,
     onResponse: metrics?.observeRequest,
-    catalog,
+    registry,
     exports,
     cache,
-    snapshots,
-    rebuilds,
     rateLimiter,
     tokens: new BypassTokens(config.bypassSecret, slug),
   });

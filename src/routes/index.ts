@@ -1,9 +1,7 @@
 import Router, { type RouterContext } from '@koa/router';
 import type { Middleware } from 'koa';
-import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { SnapshotExports } from '../search/export.js';
-import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import type { Config } from '../config/config.js';
 import type { ResponseCache } from '../read/response-cache.js';
 import type { BypassTokens } from '../http/auth/bypass-token.js';
@@ -17,7 +15,7 @@ import type { Context, Handler, RequestState } from '../http/request/request-con
 import { publicUrlReader } from '../http/request/public-url.js';
 import { SecretAuth } from '../http/auth/secret-auth.js';
 import { Problem } from '../http/problems/problem.js';
-import type { RebuildService } from '../rebuild/process/rebuild-service.js';
+import type { Registry } from '../registry/registry.js';
 import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
@@ -42,10 +40,8 @@ import { stats, statsOperation } from './stats.js';
 
 export interface RouteDeps {
   config: Config;
-  catalog: Catalog;
+  registry: Registry;
   exports: SnapshotExports;
-  snapshots: SnapshotWatcher;
-  rebuilds: RebuildService;
   /** Counts requests and wrong secrets. */
   rateLimiter: RateLimiterDeps;
   tokens: BypassTokens;
@@ -65,7 +61,8 @@ interface Endpoint extends DescribedEndpoint {
 
 /** Registers all endpoints, with their rate limits and cross-origin access. */
 export function createRouter(deps: RouteDeps): Router<RequestState> {
-  const { config, catalog, exports, snapshots, rebuilds, rateLimiter, tokens, cache } = deps;
+  const { config, registry, exports, rateLimiter, tokens, cache } = deps;
+  const { catalog, snapshots, rebuilds } = registry;
   const { slug } = config.registry;
   const read = snapshotReader(catalog, cache);
   const reading = new RateLimit({ name: 'reading', ...config.rateLimit }, rateLimiter);
