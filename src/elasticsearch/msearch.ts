@@ -1,3 +1,4 @@
+import { parseJson } from '../util/json-text.js';
 import type { SearchPool } from './search-pool.js';
 import {
   ElasticsearchUnavailableError,
@@ -173,15 +174,7 @@ function incomplete(): NodeUnavailableError {
 
 /** @throws {NodeUnavailableError} unless there is a response for each search. */
 function responsesIn(text: string, searches: number): SearchResponse[] {
-  const { responses } = parse(text) ?? {};
+  const { responses } = (parseJson(text) ?? {}) as { responses?: SearchResponse[] };
   if (responses?.length === searches) return responses;
   throw incomplete();
-}
-
-function parse(text: string): { responses?: SearchResponse[] } | null {
-  try {
-    return JSON.parse(text) as { responses?: SearchResponse[] } | null;
-  } catch {
-    return null;
-  }
 }
