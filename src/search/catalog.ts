@@ -51,7 +51,7 @@ export interface Addition {
 
 /** Reads the current or the previous snapshot, with a limited number of concurrent searches. */
 export class Catalog {
-  readonly #chains: Chains;
+  readonly chains: Chains;
 
   constructor(
     private readonly pool: SearchPool,
@@ -59,7 +59,7 @@ export class Catalog {
     private readonly predictor: TierPredictor,
     private readonly runner: SearchRunner,
   ) {
-    this.#chains = new Chains(snapshots);
+    this.chains = new Chains(snapshots);
   }
 
   /**
@@ -69,23 +69,10 @@ export class Catalog {
    * @throws {SnapshotGoneError} if the client chose the deleted snapshot; other errors unchanged.
    */
   async prepareRetry(error: unknown, snapshot: string | undefined): Promise<void> {
-    const isShorter = this.#chains.shorten(error);
+    const isShorter = this.chains.shorten(error);
     if (!isShorter && !(error instanceof IndexGoneError)) throw error;
     if (snapshot === undefined) await this.snapshots.refresh();
     else if (!isShorter) throw new SnapshotGoneError(snapshot, 'deleted', { cause: error });
-  }
-
-  /**
-   * The snapshot to read changes from: the chosen or the current one, with its chain from `since`.
-   * @param isFiltered whether the changes are to be filtered by name.
-   * @throws {NoChainError} {SnapshotGoneError} {NotInitializedError} {ElasticsearchUnavailableError}
-   */
-  selectSince(
-    snapshot: string | undefined,
-    since: string | undefined,
-    isFiltered: boolean,
-  ): Promise<ChangesSource> {
-    return this.#chains.select(snapshot, since, isFiltered);
   }
 
   /**
@@ -123,7 +110,7 @@ export class Catalog {
     const only = filterBy(snapshot.meta.name_rule, filter);
     let furtherReads = 0;
     // The last id is the first snapshot of the chain, whose additions are unknown.
-    for (const id of this.#chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
+    for (const id of this.chains.idsOf(snapshot, filter !== undefined).slice(0, -1)) {
       let below: number | undefined;
       do {
         if (below !== undefined && ++furtherReads > MAX_FURTHER_READS) return [...found.values()];
@@ -158,7 +145,7 @@ export class Catalog {
       const [hits] = await this.runner.run(what, search, this.#limiterOf(filter));
       return hits?.entries.map(decodeRecord);
     } catch (error) {
-      if (this.#chains.shorten(error)) return undefined;
+      if (this.chains.shorten(error)) return undefined;
       throw error;
     }
   }
