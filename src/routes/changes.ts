@@ -102,19 +102,12 @@ export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSou
       const { from } = source.chain;
       const to = source.id;
       const page = await catalog.changes(source, { limit, after, filter }, requestId);
-      const count = page.changes.length;
-      const next =
-        page.next === undefined
-          ? undefined
-          : {
-              since: from,
-              limit,
-              ...filterParams(filter),
-              snapshot: to,
-              // Changes have no tiers, so any tier will do.
-              after: encodeCursor(cursorKey(from, filter), { tier: 'startsWith', name: page.next }),
-            };
-      return jsonResponse({ from, to, count, results: page.changes.map(toResult) }, linkHeader({ next }));
+      const body = { from, to, count: page.changes.length, results: page.changes.map(toResult) };
+      if (page.next === undefined) return jsonResponse(body);
+      // Changes have no tiers, so any tier will do.
+      const cursor = encodeCursor(cursorKey(from, filter), { tier: 'startsWith', name: page.next });
+      const next = { since: from, limit, ...filterParams(filter), snapshot: to, after: cursor };
+      return jsonResponse(body, linkHeader({ next }));
     },
   };
 }
