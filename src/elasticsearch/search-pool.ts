@@ -66,7 +66,8 @@ interface Node {
   pool: Pool;
   /** Path of the address, such as `/search` behind a proxy; usually empty. */
   prefix: string;
-  headers: Record<string, string>;
+  /** undici omits those that are undefined. */
+  headers: Record<string, string | undefined>;
   /** End of the backoff, in milliseconds since the epoch. */
   avoidUntil: number;
   /** Searches in flight on this node. */
@@ -113,11 +114,9 @@ export class SearchPool {
     this.#totalMs = this.#timeoutsMs.reduce((sum, ms) => sum + ms);
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
-      const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
-        'base64',
-      );
-      const authorization =
-        apiKey !== undefined ? `ApiKey ${apiKey}` : username === '' ? undefined : `Basic ${basic}`;
+      const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+      const basic = username === '' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`;
+      const authorization = apiKey === undefined ? basic : `ApiKey ${apiKey}`;
       return {
         origin,
         pool: new Pool(origin, {
@@ -128,10 +127,7 @@ export class SearchPool {
           bodyTimeout: 0,
         }),
         prefix: pathname.replace(/\/$/, ''),
-        headers: {
-          'content-type': 'application/x-ndjson',
-          ...(authorization === undefined ? {} : { authorization }),
-        },
+        headers: { 'content-type': 'application/x-ndjson', authorization },
         avoidUntil: 0,
         inFlight: 0,
       };
