@@ -1,5 +1,6 @@
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { parseJson } from '../util/json-text.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 import type { ApiClient } from './api-client.js';
 import { checkedSchema, checkPackages } from './check-packages.js';
@@ -37,11 +38,8 @@ function lenient<T extends number | boolean | string>(schema: z.ZodType<T>, fall
 
 /** The value of a JSON text; the text itself if it is not JSON. */
 function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const value = parseJson(text);
+  return value === undefined ? text : value;
 }
 
 /** Annotations: a tool only reads, and only from one service. */

@@ -98,15 +98,7 @@ export class SnapshotReader {
     limit: number,
     match: z.output<typeof matchSchema>,
   ): Promise<Page<z.output<typeof foundSchema>>> {
-    return this.#page(
-      'search',
-      [
-        ['q', q],
-        ['match', match],
-      ],
-      limit,
-      foundSchema,
-    );
+    return this.#page('search', Object.entries({ q, match }), limit, foundSchema);
   }
 
   async #page<T>(path: string, what: Params, limit: number, entry: z.ZodType<T>): Promise<Page<T>> {
