@@ -102,13 +102,6 @@ function ofCache(cache: ResponseCache): Collector[] {
 const POLICY_LABELS = ['policy', 'budget'];
 
 function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
-  const connected =
-    redis &&
-    (() =>
-      probeWrites(redis, slug).then(
-        () => 1,
-        () => 0,
-      ));
   return [
     counter(
       'limit_requests_total',
@@ -129,7 +122,12 @@ function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
     gauge(
       'redis_connected',
       '1 while Redis is connected and accepts writes; absent if none is configured',
-      () => connected?.(),
+      () =>
+        redis &&
+        probeWrites(redis, slug).then(
+          () => 1,
+          () => 0,
+        ),
     ),
   ];
 }

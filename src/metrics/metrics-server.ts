@@ -21,6 +21,6 @@ async function respond(metrics: Metrics, request: IncomingMessage, response: Ser
     response.writeHead(404, { 'Content-Type': 'text/plain' }).end('not found: only GET /metrics exists\n');
     return;
   }
-  const { contentType, body } = await metrics.text();
-  response.writeHead(200, { 'Content-Type': contentType }).end(body);
+  const body = await metrics.registry.metrics();
+  response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(body);
 }

@@ -34,14 +34,14 @@ export function gauge(name: string, help: string, read: Collector['read'], ...la
  * owner and read on every scrape, so that a request costs one observation, and each search attempt another.
  */
 export class Metrics {
-  readonly #registry = new Registry();
+  readonly registry = new Registry();
   readonly #requests: Histogram<'route' | 'status'>;
   readonly #searches: Histogram<'node' | 'outcome'>;
 
   /** @param slug the label `registry`, which separates the metrics of sibling deployments. */
   constructor(slug: string) {
-    this.#registry.setDefaultLabels({ registry: slug });
-    collectDefaultMetrics({ register: this.#registry });
+    this.registry.setDefaultLabels({ registry: slug });
+    collectDefaultMetrics({ register: this.registry });
     this.#requests = this.#durations(
       'http_request_duration_seconds',
       'Duration of requests, until the response is handed to the connection',
@@ -62,37 +62,30 @@ export class Metrics {
     this.#searches.observe({ node, outcome }, seconds);
   };
 
-  /** Adds these metrics. For a metric without samples, `text` returns no value. */
+  /** Adds these metrics. A metric without samples is shown without a value. */
   register(collectors: readonly Collector[]): void {
-    for (const collector of collectors) this.#registerOne(collector);
-  }
-
-  /** All metrics in the Prometheus text format. */
-  async text(): Promise<{ contentType: string; body: string }> {
-    return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
-  }
-
-  #registerOne({ type, name, help, labels, read }: Collector): void {
-    const Metric = type === 'counter' ? Counter : Gauge;
-    new Metric({
-      name: PREFIX + name,
-      help,
-      labelNames: labels,
-      registers: [this.#registry],
-      async collect() {
-        const samples = samplesOf(await read());
-        this.reset();
-        // Without labels, `reset` sets the value to zero instead of removing it.
-        if (labels.length === 0) this.remove();
-        for (const [value, ...values] of samples) {
-          this.inc(Object.fromEntries(labels.map((label, i) => [label, values[i]])), value);
-        }
-      },
-    });
+    for (const { type, name, help, labels, read } of collectors) {
+      const Metric = type === 'counter' ? Counter : Gauge;
+      new Metric({
+        name: PREFIX + name,
+        help,
+        labelNames: labels,
+        registers: [this.registry],
+        async collect() {
+          const samples = samplesOf(await read());
+          this.reset();
+          // Without labels, `reset` sets the value to zero instead of removing it.
+          if (labels.length === 0) this.remove();
+          for (const [value, ...values] of samples) {
+            this.inc(Object.fromEntries(labels.map((label, i) => [label, values[i]])), value);
+          }
+        },
+      });
+    }
   }
 
   #durations<Label extends string>(name: string, help: string, labelNames: Label[]): Histogram<Label> {
-    const registers = [this.#registry];
+    const registers = [this.registry];
     return new Histogram({ name: PREFIX + name, help, labelNames, buckets: BUCKETS, registers });
   }
 }
