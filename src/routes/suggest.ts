@@ -26,7 +26,9 @@ const suggestParams = z.object({
     }),
 });
 
-const { name, version, url } = PACKAGE_EXAMPLE;
+/** The fields of packages that a response lists. */
+const LISTED = ['name', 'version', 'url'] as const;
+
 const list = z.array(z.string()).max(MAX_SUGGESTIONS);
 
 export const suggestOperation: Operation = {
@@ -41,7 +43,7 @@ export const suggestOperation: Operation = {
       contentType: SUGGESTIONS_TYPE,
       // Not a tuple: tools that read OpenAPI 3.1 do not know `prefixItems`.
       schema: z.array(z.union([z.string(), list])).length(4),
-      example: ['redis-', [name], [version], [url]],
+      example: ['redis-', ...LISTED.map((field) => [PACKAGE_EXAMPLE[field]])],
       headers: ['X-Snapshot'],
     },
   },
@@ -65,14 +67,9 @@ export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
         ? { groups: [] }
         : await catalog.search(snapshot, query, requestId);
       const entries = groups.flatMap((group) => group.entries.map(decodeEntry));
+      const lists = LISTED.map((field) => entries.map((entry) => entry[field]));
       // Browsers ignore suggestions if the query in the response differs from the sent one.
-      const suggestions = [
-        sent,
-        entries.map((entry) => entry.name),
-        entries.map((entry) => entry.version),
-        entries.map((entry) => entry.url),
-      ];
-      return jsonResponse(suggestions, { 'Content-Type': `${SUGGESTIONS_TYPE}; charset=utf-8` });
+      return jsonResponse([sent, ...lists], { 'Content-Type': `${SUGGESTIONS_TYPE}; charset=utf-8` });
     },
   };
 }
