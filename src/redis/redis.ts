@@ -124,7 +124,7 @@ export async function createRedis(
   redis.on('error', (error: Error) => {
     report(error);
     // If the database in the address does not exist, ioredis would use database 0, which may belong to others.
-    if (isSelectRefused(error)) redis.disconnect(true);
+    if ((error as RedisError).command?.name === 'select') redis.disconnect(true);
   });
   let attempts = 0;
   redis.on('reconnecting', () => {
@@ -162,9 +162,4 @@ async function firstReply(redis: Redis): Promise<void> {
   await redis.ping().catch((error: unknown) => {
     if (!COMMAND_REFUSED.test((error as Error).message)) throw error;
   });
-}
-
-/** Whether Redis refused to select the database in the address. */
-function isSelectRefused(error: RedisError): boolean {
-  return error.command?.name === 'select';
 }
