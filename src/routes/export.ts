@@ -15,8 +15,8 @@ import type { PackageEntry } from '../snapshot/package-document.js';
 import { optionalFields, type Snapshot } from '../snapshot/snapshot.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
-/** A request costs the rate limit divided by this number. */
-const SHARE_OF_LIMIT = 10;
+/** Maximum number of exports that the rate limit allows in one window: a request costs the limit divided by it. */
+export const EXPORTS_PER_WINDOW = 10;
 
 const CONTENT_TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' } as const;
 
@@ -48,11 +48,6 @@ export const exportOperation: Operation = {
   },
   problems: READ_PROBLEMS,
 };
-
-/** Points of the rate limit that a request costs. @param limit RATE_LIMIT_POINTS */
-export function exportCost(limit: number): number {
-  return Math.ceil(limit / SHARE_OF_LIMIT);
-}
 
 /** `GET /export?format=`: all packages of a snapshot by number, as a stream. */
 export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug: string): Handler {

@@ -20,7 +20,7 @@ import { browse, browseOperation } from './browse.js';
 import { changes, changesOperation } from './changes.js';
 import { changesFeed, changesFeedOperation } from './changes-feed.js';
 import { debugIp, debugIpOperation, type ShownCosts } from './debug-ip.js';
-import { exportCost, exportOperation, exportSnapshot } from './export.js';
+import { exportOperation, EXPORTS_PER_WINDOW, exportSnapshot } from './export.js';
 import { getBypass, getBypassOperation } from './get-bypass.js';
 import { NAME_FILTER_COST } from './name-filter-params.js';
 import { lookup, LOOKUP_COST, lookupOperation } from './lookup.js';
@@ -78,7 +78,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
   ): Endpoint => ({ operation, handler: read(steps), limit: reading, cost });
 
   const endpoints: Record<string, Endpoint> = {
-    '/ping': { operation: pingOperation, handler: ping() },
+    '/ping': { operation: pingOperation, handler: ping },
     '/health': { operation: healthOperation, handler: health(snapshots) },
     '/ready': { operation: readyOperation, handler: ready(snapshots) },
     '/stats': { operation: statsOperation(slug), handler: stats(snapshots, slug), limit: reading },
@@ -92,7 +92,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
       operation: exportOperation,
       handler: exportSnapshot(catalog, exports, slug),
       limit: reading,
-      cost: exportCost(config.rateLimit.points),
+      cost: Math.ceil(config.rateLimit.points / EXPORTS_PER_WINDOW),
     },
     ...(config.changesRetention > 0 && {
       '/changes': ofSnapshot(changesOperation, changes(catalog), NAME_FILTER_COST),

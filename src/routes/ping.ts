@@ -20,6 +20,4 @@ export const pingOperation: Operation = {
 };
 
 /** `GET /ping`: the process is alive. Responds in every state. */
-export function ping(): Handler {
-  return () => jsonResponse({ ping: 'pong' }, NO_STORE);
-}
+export const ping: Handler = () => jsonResponse({ ping: 'pong' }, NO_STORE);
