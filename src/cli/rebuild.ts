@@ -21,14 +21,7 @@ import { ProgressBar } from './progress-bar.js';
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';
 
-interface Arguments {
-  env: NodeJS.ProcessEnv;
-  /** Whether `--dataset` is given. */
-  isOther: boolean;
-  options: StartOptions;
-}
-
-function parseArguments(): Arguments {
+function parseArguments() {
   const { values } = parseArgs({
     options: {
       dataset: { type: 'string' },

@@ -11,7 +11,7 @@ import { createLogger } from '../util/log.js';
 import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { checkPackages } from './checked-packages.js';
 import { downloadDataset, type DownloadedDataset } from './download.js';
-import { BadRows, type SkippedRows } from './dataset-error.js';
+import { BadRows } from './dataset-error.js';
 import { datasetHeader, datasetRows } from './dataset-csv.js';
 
 /** Settings for reading an earlier dataset. Its URLs are ignored, so any valid template is sufficient. */
@@ -35,14 +35,6 @@ const SYSTEM_OFFSET = 9;
 /** Replaces the operating system that zlib writes. */
 const UNKNOWN_SYSTEM = 255;
 
-interface List {
-  packages: PackageEntry[];
-  /** Whether the numbers come from the list; otherwise they are positions. */
-  isNumbered: boolean;
-  skipped: SkippedRows;
-  takenAt: Date;
-}
-
 interface Listener {
   onBytes?: (bytes: number) => void;
   onDownloaded?: () => void;
@@ -55,7 +47,7 @@ export async function readList(
   config: DatasetConfig,
   signal: AbortSignal,
   { onBytes, onDownloaded }: Listener = {},
-): Promise<List> {
+) {
   const badRows = new BadRows(config.maxBadRows, createLogger('fatal', false));
   // The result is defined: without validators of an earlier download, a dataset is never unchanged.
   const { packages: file, takenAt } = (await downloadDataset(config, signal, {

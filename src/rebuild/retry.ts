@@ -107,21 +107,15 @@ function describeMs(ms: number): string {
   return ms < 60_000 ? `${ms / 1000} seconds` : `${ms / 60_000} minutes`;
 }
 
-/** The result of one poll of a long step. */
-export interface StepState {
-  done: boolean;
-  /** Everything observable that changes while the step advances. Compared by value. */
-  evidence: unknown;
-}
-
 /**
  * Polls a long step until it is done. Retryable failures count as polls without progress.
  * @param step name of the step in the log and in the error, such as `the merge`.
+ * @param look polls once. `evidence` is everything observable that changes while the step advances; compared by value.
  * @throws {StalledError} after `stallMs` without a change of `evidence`.
  */
 export async function waitUntilDone(
   step: string,
-  look: (signal: AbortSignal) => Promise<StepState>,
+  look: (signal: AbortSignal) => Promise<{ done: boolean; evidence: unknown }>,
   { signal, log, stallMs = STALL_MS }: RetryOptions,
 ): Promise<void> {
   const began = performance.now();

@@ -13,20 +13,6 @@ const MAX_ERRORS = 10;
 /** Maximum size of lines that wait for another write, in bytes. Further lines are dropped. */
 const MAX_UNWRITTEN = 2 ** 20;
 
-/** An error as it is logged. */
-interface LoggedError {
-  /** The name of its class. */
-  type: string;
-  message: string;
-  code?: string | number;
-  /** HTTP status. */
-  statusCode?: number;
-  stack?: string;
-  /** A logged error, or the type of any other value. */
-  cause?: unknown;
-  errors?: unknown[];
-}
-
 type Fields = Record<string, unknown>;
 
 interface LogOptions {
@@ -95,7 +81,8 @@ function loggable(value: unknown, redact: Redact, within: readonly object[] = []
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, part(field)]));
 }
 
-function loggableError(error: Error, redact: Redact, part: (value: unknown) => unknown): LoggedError {
+/** An error as it is logged. */
+function loggableError(error: Error, redact: Redact, part: (value: unknown) => unknown) {
   const { name, message, stack, cause, code, statusCode, errors } = error as ErrorFields;
   // A thrown value that is not an error may be a whole request.
   const nested = (value: unknown) => part(value instanceof Error ? value : typeof value);

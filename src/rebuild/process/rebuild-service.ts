@@ -26,14 +26,6 @@ export interface Success {
   seconds: number | undefined;
 }
 
-/** How the last rebuild ended. */
-export interface LastOutcome {
-  /** Undefined after a success. */
-  failure: Failure | undefined;
-  /** Time of the last success, even if nothing had changed (ISO 8601). */
-  succeededAt: string | undefined;
-}
-
 /** The result of a request for a rebuild. */
 export type StartResponse = { progress: ProgressReport; lastFailure: Failure | undefined } & (
   | { accepted: true; outcome: Promise<Outcome> }
@@ -85,8 +77,12 @@ export class RebuildService {
     return this.#lastSuccess;
   }
 
-  /** The last result of any replica or command; without Redis, of this process. */
-  async lastOutcome(): Promise<LastOutcome> {
+  /**
+   * How the last rebuild of any replica or command ended; without Redis, of this process.
+   * @returns the failure, undefined after a success, and the time of the last success, even if nothing had changed
+   * (ISO 8601).
+   */
+  async lastOutcome() {
     const { status } = this.context;
     if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
     // What Redis does not return is taken from this process.

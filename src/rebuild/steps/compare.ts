@@ -78,12 +78,6 @@ export async function* compare(
   }
 }
 
-interface Page {
-  /** Encoded by `encodeEntry`, in name order. */
-  entries: string[];
-  isLast: boolean;
-}
-
 /** Reads a snapshot page by page, in name order. */
 class PageReader {
   #size = MIN_PAGE;
@@ -94,8 +88,8 @@ class PageReader {
     private readonly options: RetryOptions,
   ) {}
 
-  /** Reads the page after the name `after`, up to and including the name `upTo`. */
-  async read(after: string | undefined, upTo: string | undefined): Promise<Page> {
+  /** Reads the page after the name `after`, up to and including the name `upTo`. Its entries are encoded. */
+  async read(after: string | undefined, upTo: string | undefined) {
     const size = this.#size;
     const { index, shards } = this.source;
     const body = entriesInNameOrder(size, shards, after, upTo);

@@ -56,17 +56,8 @@ export async function bulkLoad(
   if (loaded !== dataset.total) throw new Error(`${loaded} of ${dataset.total} packages were loaded`);
 }
 
-interface BulkRequest {
-  /** Newline-delimited JSON. */
-  body: string;
-  /** Documents in it. */
-  count: number;
-}
-
-async function* bulkRequests({
-  read,
-  ordinalOf,
-}: Pick<CheckedPackages, 'read' | 'ordinalOf'>): AsyncGenerator<BulkRequest> {
+/** The bodies of bulk requests (newline-delimited JSON), each with the number of its documents. */
+async function* bulkRequests({ read, ordinalOf }: Pick<CheckedPackages, 'read' | 'ordinalOf'>) {
   let body = '';
   let bytes = 0;
   let count = 0;
