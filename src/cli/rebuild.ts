@@ -8,7 +8,7 @@ import { acquireAndRebuild } from '../rebuild/process/locked-rebuild.js';
 import { Progress } from '../rebuild/process/progress.js';
 import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { jsonText } from '../util/json-text.js';
-import { seenDataset } from '../rebuild/process/status-store.js';
+import { seenDataset } from '../lists/download.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
 import { EXIT, readArguments, runCommand, type CommandContext, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';

@@ -1,8 +1,9 @@
+import { z } from 'zod';
 import type { Config, DatasetConfig } from '../config/config.js';
+import { validators, type Validators } from '../snapshot/snapshot.js';
 import { DatasetError, describeFailure, type BadRows } from './dataset-error.js';
 import { Documents, UnchangedError, type DocumentsOptions } from './documents/documents.js';
 import * as FORMATS from './formats/index.js';
-import type { Validators } from './origin.js';
 import { PackageFile } from './package-file.js';
 import type { Transfer } from './transfer-limits.js';
 import { ofWeights, Weights } from './weights.js';
@@ -18,17 +19,19 @@ export const DOWNLOAD_LIMITS = {
 };
 
 /** How an unchanged document is recognised. */
-export interface SeenDocument {
+const seenDocument = z.object({
   /** SHA-256 of the packages, or of the text of the weights, in hexadecimal. */
-  digest: string;
+  digest: z.string(),
   /** Undefined if the origin sends none. */
-  validators?: Validators | undefined;
-}
+  validators: validators.optional(),
+});
+
+export type SeenDocument = z.infer<typeof seenDocument>;
 
 /** How an unchanged dataset and its unchanged document of weights are recognised. */
-export interface SeenDataset extends SeenDocument {
-  weights?: SeenDocument | undefined;
-}
+export const seenDataset = seenDocument.extend({ weights: seenDocument.optional() });
+
+export type SeenDataset = z.infer<typeof seenDataset>;
 
 /** A downloaded dataset. The caller must close its packages. */
 export interface DownloadedDataset extends SeenDocument {

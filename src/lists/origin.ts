@@ -7,6 +7,7 @@ import { DatasetError, OriginUnavailableError } from './dataset-error.js';
 import { parseHttpDate } from './dates.js';
 import { requestWithRedirects, type Authorization } from './http-request.js';
 import { UNAVAILABLE_STATUSES } from '../elasticsearch/elasticsearch-errors.js';
+import type { Validators } from '../snapshot/snapshot.js';
 import { secondsOf } from '../util/retry-after.js';
 import { quote } from '../util/reason-text.js';
 import type { Transfer } from './transfer-limits.js';
@@ -19,14 +20,6 @@ const UNREADABLE_ENCODINGS = ['br', 'zstd', 'deflate', 'compress', 'x-compress',
 
 /** Statuses of servers that are overloaded or restarting. */
 const TEMPORARY_STATUSES = [408, 429, 500, ...UNAVAILABLE_STATUSES];
-
-/** Validators of a downloaded dataset, for conditional requests. */
-export interface Validators {
-  /** SHA-256 of the address, which may contain a secret. */
-  origin: string;
-  etag?: string | undefined;
-  lastModified?: string | undefined;
-}
 
 /** Additional headers of a request. */
 export interface HttpOptions {

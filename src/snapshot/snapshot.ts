@@ -32,12 +32,15 @@ const lineage = z.object({
 
 export type RecordedChain = z.infer<typeof lineage>;
 
-/** For conditional requests to the origin of a dataset: `ETag`, `Last-Modified`, and the SHA-256 of the address. */
+/** Validators of a downloaded document, for conditional requests. */
 export const validators = z.object({
+  /** SHA-256 of the address, which may contain a secret. */
   origin: z.string(),
   etag: z.string().optional(),
   lastModified: z.string().optional(),
 });
+
+export type Validators = z.infer<typeof validators>;
 
 /** The inputs that a snapshot was built from, for operators and refreshes. */
 const builtFrom = z.object({

@@ -11,7 +11,7 @@ const MAX_CAUSES = 5;
 /** Kinds of failures, as a label of metrics. */
 export const FAILURE_KINDS = ['dataset', 'credentials', 'elasticsearch', 'lock', 'process', 'other'] as const;
 
-export type FailureKind = (typeof FAILURE_KINDS)[number];
+type FailureKind = (typeof FAILURE_KINDS)[number];
 
 const KINDS: Partial<Record<string, FailureKind>> = {
   DatasetError: 'dataset',

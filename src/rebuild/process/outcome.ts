@@ -1,14 +1,18 @@
+import { z } from 'zod';
 import type { SkippedRows } from '../../lists/dataset-error.js';
-import { detailsOf, failureKind, publicReason, type FailureKind } from './failure-reason.js';
+import { MAX_REASON_LENGTH } from '../../util/reason-text.js';
+import { detailsOf, FAILURE_KINDS, failureKind, publicReason } from './failure-reason.js';
 
 /** Why a rebuild failed. */
-export interface Failure {
+export const failure = z.object({
   /** ISO 8601. */
-  at: string;
-  reason: string;
+  at: z.iso.datetime(),
+  reason: z.string().max(MAX_REASON_LENGTH),
   /** For metrics. Undefined in a failure that an earlier release stored. */
-  kind?: FailureKind | undefined;
-}
+  kind: z.enum(FAILURE_KINDS).optional(),
+});
+
+export type Failure = z.infer<typeof failure>;
 
 /** A rebuild that succeeded: its index, undefined if there was nothing to build. */
 export interface Built {

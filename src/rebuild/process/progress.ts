@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /** The steps of a rebuild, in their order. */
 export const PHASES = [
   'downloading',
@@ -17,20 +19,24 @@ export type Phase = (typeof PHASES)[number];
 /** Phases that count rows. */
 const COUNTING: readonly Phase[] = ['checking', 'loading', 'comparing'];
 
+const count = z.int().nonnegative();
+
 /** Progress of a rebuild. */
-export interface ProgressReport {
-  phase: Phase;
+export const progressReport = z.object({
+  phase: z.enum(PHASES),
   /** Rows read or written so far, in this phase or in the last one that counts rows. */
-  rows: number;
+  rows: count,
   /** Expected number of rows, once that is known. */
-  total?: number | undefined;
+  total: count.optional(),
   /** Bytes received (`downloading`), merged (`merging`) or copied (`comparing`, `replicating`) so far. */
-  bytes?: number | undefined;
+  bytes: count.optional(),
   /** Expected number of bytes, roughly; unknown for a download. */
-  totalBytes?: number | undefined;
+  totalBytes: count.optional(),
   /** ISO 8601. */
-  startedAt: string;
-}
+  startedAt: z.iso.datetime(),
+});
+
+export type ProgressReport = z.infer<typeof progressReport>;
 
 /** Tracks one rebuild and notifies a listener of every change. */
 export class Progress {

@@ -2,12 +2,9 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { jsonText } from '../../util/json-text.js';
 import type { Logger } from '../../util/log.js';
-import { FAILURE_KINDS } from './failure-reason.js';
-import type { Failure } from './outcome.js';
-import { MAX_REASON_LENGTH } from '../../util/reason-text.js';
-import { PHASES, type ProgressReport } from './progress.js';
-import type { SeenDataset } from '../../lists/download.js';
-import { validators } from '../../snapshot/snapshot.js';
+import { failure, type Failure } from './outcome.js';
+import { progressReport, type ProgressReport } from './progress.js';
+import { seenDataset, type SeenDataset } from '../../lists/download.js';
 
 /** How often a running rebuild publishes its progress, and how long that is valid, in milliseconds. */
 const PUBLISH_MS = 500;
@@ -19,17 +16,6 @@ const MAX_VALUE_BYTES = 4096;
 /** Version of the stored format. Raise it if earlier replicas would misread a new format. */
 const VERSION = 1;
 
-const count = z.int().nonnegative();
-
-const progressReport: z.ZodType<ProgressReport> = z.object({
-  phase: z.enum(PHASES),
-  rows: count,
-  total: count.optional(),
-  bytes: count.optional(),
-  totalBytes: count.optional(),
-  startedAt: z.iso.datetime(),
-});
-
 /** Earlier releases wrote no version. */
 const envelope = z.looseObject({ version: z.literal(VERSION).optional() });
 
@@ -37,17 +23,7 @@ function shared(value: object): string {
   return JSON.stringify({ version: VERSION, ...value });
 }
 
-const failure: z.ZodType<Failure> = z.object({
-  at: z.iso.datetime(),
-  reason: z.string().max(MAX_REASON_LENGTH),
-  kind: z.enum(FAILURE_KINDS).optional(),
-});
-
 const success = z.object({ at: z.iso.datetime() });
-
-const seenDocument = z.object({ digest: z.string(), validators: validators.optional() });
-
-export const seenDataset: z.ZodType<SeenDataset> = seenDocument.extend({ weights: seenDocument.optional() });
 
 /** The last part of a key on Redis. */
 type Name = 'progress' | 'last-failure' | 'last-success' | 'seen-dataset' | `refresh-${number}`;
