@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
+import { percentDecoded } from '../util/percent-decoded.js';
 
 /**
  * The variables that are URLs, hosts and IP addresses. Messages describe the expected value, and never contain the
@@ -122,18 +123,8 @@ function isUrl(text: string, protocols: readonly string[]): boolean {
     text.startsWith(isFile ? 'file:///' : `${protocol}//`) &&
     (isFile || hostname !== '') &&
     port !== '0' &&
-    isDecodable(username) &&
-    isDecodable(password)
+    [username, password].every((text) => percentDecoded(text) !== undefined)
   );
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isPath(url: string): boolean {

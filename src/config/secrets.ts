@@ -1,3 +1,5 @@
+import { percentDecoded } from '../util/percent-decoded.js';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables whose whole value is secret. */
@@ -56,7 +58,8 @@ function urlSecrets(text: string): string[] {
 
 /** The credentials in an `Authorization: Basic` header. */
 function basic(user: string, password: string): string {
-  return Buffer.from(`${decoded(user)}:${decoded(password)}`).toString('base64');
+  const pair = [user, password].map((text) => percentDecoded(text) ?? text).join(':');
+  return Buffer.from(pair).toString('base64');
 }
 
 /**
@@ -64,17 +67,9 @@ function basic(user: string, password: string): string {
  */
 function forms(text: string): string[] {
   if (text === '') return [];
-  const plain = decoded(text);
+  const plain = percentDecoded(text) ?? text;
   const inForm = new URLSearchParams({ '': plain }).toString().slice(1);
   const url = new URL('http://host');
   url.password = plain;
   return [text, plain, encodeURIComponent(plain), inForm, url.password];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

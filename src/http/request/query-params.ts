@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { percentDecoded } from '../../util/percent-decoded.js';
 import { Problem } from '../problems/problem.js';
 
 const NOT_ASCII = /[^\0-\x7F]/;
@@ -24,11 +25,7 @@ function nameOf(pair: string): string {
  * UTF-8.
  */
 function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replace(/%(?![\da-f]{2})/gi, '%25'));
-  } catch {
-    return undefined;
-  }
+  return percentDecoded(text.replace(/%(?![\da-f]{2})/gi, '%25'));
 }
 
 /**

@@ -1,4 +1,5 @@
 import { canonicalName } from '../../util/name-rule.js';
+import { percentDecoded } from '../../util/percent-decoded.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import { peek } from '../documents/decompress.js';
@@ -148,9 +149,5 @@ function isIn(page: URL, path: string): boolean {
 /** The last segment of the path of a link, decoded. Empty for `./` and `../`. */
 function lastSegment(path: string): string {
   const segment = /([^/]*)\/*$/.exec(path.replace(/(^|\/)\.\.?\/*$/, ''))?.[1] ?? '';
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
+  return percentDecoded(segment) ?? segment;
 }
