@@ -54,16 +54,6 @@ export class Document {
     private readonly sizes: Sizes,
   ) {}
 
-  /** Its address, after redirects. */
-  get url(): string {
-    return this.origin.address;
-  }
-
-  /** The `Link` header of its response. */
-  get link(): string | undefined {
-    return this.origin.link;
-  }
-
   /** When it was made; undefined if it is unknown. */
   get takenAt(): Date | undefined {
     const { lastModified, date } = this.origin;
@@ -181,7 +171,7 @@ export class Documents {
    * Resolves an address in a document, and adds the user and password of the configured one.
    * @throws {DatasetError} if it leads to another origin or, from a local file, out of its folder.
    */
-  resolve(reference: string, { url: base }: Document): string {
+  resolve(reference: string, { origin: { address: base } }: Document): string {
     if (!URL.canParse(reference, base)) throw new DatasetError(`${quote(reference)} is not an address`);
     const url = new URL(reference, base);
     const configured = new URL(this.urls[0]);

@@ -120,7 +120,7 @@ function nextPage(
     page.searchParams.set(next.parameter, text);
     return page.href;
   }
-  for (const [, reference = '', parameters = ''] of document.link?.matchAll(LINK) ?? []) {
+  for (const [, reference = '', parameters = ''] of document.origin.link?.matchAll(LINK) ?? []) {
     if (IS_NEXT.test(parameters)) return documents.resolve(reference, document);
   }
   return undefined;

@@ -41,8 +41,8 @@ export const pypi: Format = {
       return typeof name !== 'string' || projects.size > size;
     };
     const first = /[^\s\uFEFF]/.exec(start.toString())?.[0];
-    for await (const items of first === '<' ? readHtml(chunks, document.url) : readProjects(chunks))
-      yield items.filter(isNew);
+    const batches = first === '<' ? readHtml(chunks, document.origin.address) : readProjects(chunks);
+    for await (const items of batches) yield items.filter(isNew);
   },
 };
 
