@@ -42,11 +42,19 @@ export async function checkPackages(
   const { nameHashes, numbers } = packages;
   nameHashes.sort();
   numbers.sort();
-  const max = badRows.max + MAX_REPEATED;
-  const suspects = { nameHashes: nameHashes.repeated(max), numbers: numbers.repeated(max) };
-  const duplicates = await findDuplicates(packages, suspects, badRows, signal);
+  const duplicates = await findDuplicates(packages, badRows, signal);
   if (duplicates.size > 0) numbers.remove([...duplicates.values()]);
-  const read = () => readKept(packages, { duplicates, weights, signal });
+  const read = async function* () {
+    let index = 0;
+    for await (const { entries } of packages.read()) {
+      signal.throwIfAborted();
+      const first = index;
+      index += entries.length;
+      const kept = duplicates.size === 0 ? entries : entries.filter((_, i) => !duplicates.has(first + i));
+      weights?.join(kept);
+      yield kept;
+    }
+  };
   let urlHost: string | undefined;
   // With weights, all packages are read, because joining them shows which weights have a package.
   for await (const [first] of read()) {
@@ -58,42 +66,20 @@ export async function checkPackages(
   return { total: numbers.length, urlHost, read, ordinalOf: (no) => numbers.indexOf(no) };
 }
 
-async function* readKept(
-  packages: PackageFile,
-  {
-    duplicates,
-    weights,
-    signal,
-  }: Omit<CheckOptions, 'badRows'> & { duplicates: ReadonlyMap<number, number> },
-): AsyncGenerator<PackageEntry[]> {
-  let index = 0;
-  for await (const { entries } of packages.read()) {
-    signal.throwIfAborted();
-    const first = index;
-    index += entries.length;
-    const kept = duplicates.size === 0 ? entries : entries.filter((_, i) => !duplicates.has(first + i));
-    weights?.join(kept);
-    yield kept;
-  }
-}
-
-/** Hashes of names, and package numbers, that occur more than once. Different names may have the same hash. */
-interface Suspects {
-  nameHashes: ReadonlySet<number>;
-  numbers: ReadonlySet<number>;
-}
-
 /**
- * Reads all packages to find the real duplicates among the suspects: all occurrences but the first.
+ * Reads all packages to find the real duplicates among those whose number or name hash is repeated: all occurrences but
+ * the first. Different names may have the same hash.
  * @returns their numbers by their positions in the file.
  */
 async function findDuplicates(
   packages: PackageFile,
-  { nameHashes, numbers }: Suspects,
   badRows: BadRows,
   signal: AbortSignal,
 ): Promise<Map<number, number>> {
   const duplicates = new Map<number, number>();
+  const max = badRows.max + MAX_REPEATED;
+  const nameHashes = packages.nameHashes.repeated(max);
+  const numbers = packages.numbers.repeated(max);
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
   /** The first occurrence of each suspect name, by its canonical form; below, the place of each suspect number. */
   const firstOfName = new Map<string, { place: string; name: string }>();
