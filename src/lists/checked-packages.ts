@@ -79,6 +79,8 @@ async function findDuplicates(
   const duplicates = new Map<number, number>();
   const max = badRows.max + MAX_REPEATED;
   const nameHashes = packages.nameHashes.repeated(max);
+  // The load needs the memory: up to 32 MB with 4,000,000 names.
+  packages.nameHashes.clear();
   const numbers = packages.numbers.repeated(max);
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
   /** The first occurrence of each suspect name, by its canonical form; below, the place of each suspect number. */

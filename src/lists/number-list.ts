@@ -48,6 +48,12 @@ export class NumberList {
     this.#length = kept;
   }
 
+  /** Removes all numbers and frees their memory. */
+  clear(): void {
+    this.#length = 0;
+    this.#buffer.resize(0);
+  }
+
   /** The index of a value in the sorted list, by binary search; -1 if it is missing. */
   indexOf(value: number): number {
     let low = 0;

@@ -54,7 +54,7 @@ export async function createNameHash(): Promise<(name: string) => number> {
 /**
  * The packages of a list in a temporary file, one JSON array a line. Each package was checked on its own and numbered.
  * The file disappears when it is closed. In addition, each package takes 16 bytes outside the heap: a hash of its name,
- * and its number.
+ * until the names have been checked, and its number.
  */
 export class PackageFile {
   readonly nameHashes = new NumberList();

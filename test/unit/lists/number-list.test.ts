@@ -54,4 +54,13 @@ describe('NumberList', function () {
     expectList(list, kept);
     for (const value of removed) expect(list.indexOf(value)).to.equal(-1);
   });
+
+  it('is empty once it was cleared, and can be filled again', () => {
+    const list = listOf(numbers);
+    list.clear();
+    expectList(list, []);
+    expect(list.indexOf(1)).to.equal(-1);
+    list.push(7);
+    expectList(list, [7]);
+  });
 });
