@@ -7,7 +7,7 @@ import { DatasetError, describeFailure, OriginUnavailableError } from '../datase
 import { firstPlausibleDate, gzipDate } from '../dates.js';
 import type { Validators } from '../../snapshot/snapshot.js';
 import { openFile, openHttp, type DatasetOrigin, type HttpOptions } from '../origin.js';
-import { chunksOf, limitByFreeSpace, openTemporaryFile } from '../temporary-file.js';
+import { chunksOf, limitByFreeSpace } from '../temporary-file.js';
 import { enforceMinimumRate, type Transfer } from '../transfer-limits.js';
 import { decompress, peek } from './decompress.js';
 
@@ -143,18 +143,6 @@ export class Documents {
    */
   reread<T, R>(read: () => AsyncGenerator<T, R>): AsyncGenerator<T, R> {
     return this.#retry(InterruptedError, read);
-  }
-
-  /** Stores a document, as it is sent, in a file that disappears when it is closed. */
-  async store(document: Document): Promise<FileHandle> {
-    const file = await openTemporaryFile();
-    try {
-      await this.write(document.bytes(), file);
-      return file;
-    } catch (error) {
-      await file.close();
-      throw error;
-    }
   }
 
   /** Writes to a temporary file. @throws {DatasetError} if the free space runs out. */

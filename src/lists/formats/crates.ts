@@ -4,6 +4,7 @@ import { CopyReader } from '../documents/postgres-csv.js';
 import type { Documents } from '../documents/documents.js';
 import { readTar, type FileReader } from '../documents/tar.js';
 import { NameTable } from '../name-table.js';
+import { openTemporaryFile } from '../temporary-file.js';
 import { isObject, type Format, type Item } from './format.js';
 
 /** The tables that are read, and their needed columns in the order of the parameters of `OnRecord`. */
@@ -34,8 +35,9 @@ export const crates: Format = {
   place: (at) => (typeof at === 'number' ? `crates.csv: record ${at}` : at),
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();
-    const dump = await documents.store(document);
+    const dump = await openTemporaryFile();
     try {
+      await documents.write(document.bytes(), dump);
       /**
        * Crates by id, with the number of their record. Their texts begin with `n` (name), `v` (version id) or `d`
        * (downloads).

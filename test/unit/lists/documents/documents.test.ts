@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { Documents } from '../../../../src/lists/documents/documents.js';
+import { openTemporaryFile } from '../../../../src/lists/temporary-file.js';
 import {
   convert,
   downloadList,
@@ -200,7 +201,9 @@ describe('The documents of a list', () => {
     const stopping = new AbortController();
     const transfer = { windowMs: 60_000, signal: stopping.signal };
     const documents = new Documents([url], { transfer, maxBytes: 1000, reservedBytes: 0 });
-    const file = await documents.store(await documents.open(url));
+    const document = await documents.open(url);
+    const file = await openTemporaryFile();
+    await documents.write(document.bytes(), file);
     expect(await text(documents.textOf(file))).to.equal('a\nb\n');
     stopping.abort();
     const read = text(documents.textOf(file)).finally(() => file.close());
