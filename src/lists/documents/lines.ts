@@ -40,7 +40,7 @@ export async function* readLines(
     const lines = { first, texts: block.toString().split('\n'), invalid: invalidIn(block), isOpen };
     const { texts } = lines;
     if (first === 1 && texts[0]?.startsWith(BYTE_ORDER_MARK) === true) texts[0] = texts[0].slice(1);
-    const tooLong = block.length > maxBytes ? lineLengths(block).findIndex((bytes) => bytes > maxBytes) : -1;
+    const tooLong = block.length > maxBytes ? byteLines(block).findIndex((one) => one.length > maxBytes) : -1;
     if (tooLong !== -1) refuse(tooLong, texts[tooLong] as string);
     first += texts.length;
     return lines;
@@ -65,12 +65,9 @@ export async function* readLines(
   if (bytes > 0) yield linesIn(Buffer.concat(pieces), true);
 }
 
-/** The length of each line in bytes. In Latin-1, a byte is a character. */
-function lineLengths(block: Buffer): number[] {
-  return block
-    .toString('latin1')
-    .split('\n')
-    .map((line) => line.length);
+/** The lines as Latin-1, in which a byte is a character. */
+function byteLines(block: Buffer): string[] {
+  return block.toString('latin1').split('\n');
 }
 
 /**
@@ -94,11 +91,8 @@ export function hasBareReturns(line: string): boolean {
   return line.slice(0, -1).includes('\r');
 }
 
-const NO_LINES: ReadonlySet<number> = new Set();
-
 /** The indexes of the lines of a block that are not valid. */
 function invalidIn(block: Buffer): ReadonlySet<number> {
-  if (isUtf8(block)) return NO_LINES;
-  const lines = block.toString('latin1').split('\n');
-  return new Set(lines.flatMap((line, i) => (isUtf8(Buffer.from(line, 'latin1')) ? [] : [i])));
+  if (isUtf8(block)) return new Set();
+  return new Set(byteLines(block).flatMap((line, i) => (isUtf8(Buffer.from(line, 'latin1')) ? [] : [i])));
 }
