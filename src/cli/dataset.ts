@@ -83,7 +83,7 @@ async function write(
   const bar = new ProgressBar(process.stdout, signal, 'Dataset');
   const { nameRule } = config;
   try {
-    const numbers = earlier === undefined ? undefined : await readNumbers(earlier, nameRule, signal);
+    const numbers = earlier === undefined ? undefined : await readNumbers(earlier, config, signal);
     bar.show({ phase: 'downloading', rows: 0 });
     const list = await readList(config, signal, {
       onBytes: (bytes) => bar.show({ phase: 'downloading', rows: 0, bytes }),

@@ -17,13 +17,9 @@ import { datasetHeader, datasetRows } from './dataset-csv.js';
 /** Settings for reading an earlier dataset. Its URLs are ignored, so any valid template is sufficient. */
 const EARLIER = {
   format: 'csv',
-  authorization: undefined,
-  jsonPaths: { items: [] },
-  isSample: false,
   packageUrlTemplate: 'https://registry.example/{name}',
   nameRule: 'exact',
   maxBadRows: 0,
-  downloadTimeoutSeconds: 3600,
 } as const;
 
 /** Rows per write. */
@@ -68,17 +64,18 @@ export async function readList(
 /**
  * Reads the package numbers of an earlier dataset, by the canonical form of the names.
  * @param path of a CSV file, plain or gzip.
+ * @param config of the new dataset.
  * @throws {Error} with the path and the reason.
  */
 export async function readNumbers(
   path: string,
-  nameRule: NameRule,
+  config: DatasetConfig,
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
   try {
-    const list = await readList({ ...EARLIER, urls: [pathToFileURL(path).href] }, signal);
+    const list = await readList({ ...config, ...EARLIER, urls: [pathToFileURL(path).href] }, signal);
     if (!list.isNumbered) throw new Error('the header has no column `package_no`');
-    return new Map(list.packages.map(({ no, name }) => [canonicalName(nameRule, name), no]));
+    return new Map(list.packages.map(({ no, name }) => [canonicalName(config.nameRule, name), no]));
   } catch (error) {
     throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
   }
