@@ -101,26 +101,19 @@ export class NameTable {
     return address;
   }
 
-  /** The addresses of all names. */
-  *addresses(): Generator<number> {
+  /** Calls `toItem` with the address of each name. @returns the defined results, in batches. */
+  *map<T>(toItem: (address: number) => T | undefined): Generator<T[]> {
+    let batch: T[] = [];
     for (const [i, end] of this.#ends.entries()) {
       for (let start = i === 0 ? 1 : 0; start < end;) {
         const address = i * BLOCK_BYTES + start;
         const isText = (this.#read(address) & IS_TEXT) !== 0;
-        if (!isText) yield address;
         start += (isText ? TEXT_HEAD_BYTES : NAME_HEAD_BYTES) + this.#sizeOf(address);
+        const item = isText ? undefined : toItem(address);
+        if (item === undefined || batch.push(item) < BATCH) continue;
+        yield batch;
+        batch = [];
       }
-    }
-  }
-
-  /** Calls `toItem` with the address of each name. @returns the defined results, in batches. */
-  *map<T>(toItem: (address: number) => T | undefined): Generator<T[]> {
-    let batch: T[] = [];
-    for (const address of this.addresses()) {
-      const item = toItem(address);
-      if (item === undefined || batch.push(item) < BATCH) continue;
-      yield batch;
-      batch = [];
     }
     yield batch;
   }
