@@ -11,8 +11,8 @@ export interface JsonMember {
   /** Its name in the object, or its index in the array. */
   key: string | number;
   value: unknown;
-  /** Set if U+FFFD may stand for bytes of the document, up to here, that are not UTF-8. */
-  isLossy?: boolean;
+  /** Whether U+FFFD may stand for bytes of the document, up to here, that are not UTF-8. */
+  isLossy: boolean;
 }
 
 /** The kinds of objects and arrays, by their paths. */
@@ -55,9 +55,7 @@ export async function* readJson(
         .map((element) => element.key)
         .join('.');
     }
-    const member: JsonMember = { parent, key: key as string | number, value };
-    if (isLossy) member.isLossy = true;
-    found.push(member);
+    found.push({ parent, key: key as string | number, value, isLossy });
   };
   const watcher = new ContainerWatcher(paths, containers);
   parser.onToken = (token) => watcher.see(token);

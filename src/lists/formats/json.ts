@@ -88,7 +88,7 @@ function pathOf({ parent, key }: JsonMember): string {
 }
 
 /** @throws {DatasetError} if an item of an array is an object, and `paths` has no path of the name. */
-function toPackage({ key: at, value, isLossy = false }: JsonMember, paths: JsonPaths): ListedPackage {
+function toPackage({ key: at, value, isLossy }: JsonMember, paths: JsonPaths): ListedPackage {
   const isInMap = typeof at === 'string';
   if (paths.name === undefined && !isInMap && isObject(value)) {
     throw new DatasetError(`item ${at} is not a string: say where its name is (DATASET_JSON=name=…)`);

@@ -61,7 +61,7 @@ async function* readPage(documents: Documents, number: number, page: Page): Asyn
   const containers: Containers = new Map();
   for await (const members of readJson(document.text(), ['rows.*', 'total_rows'], containers)) {
     const items: Item[] = [];
-    for (const { parent, key: at, value, isLossy = false } of members) {
+    for (const { parent, key: at, value, isLossy } of members) {
       if (parent === '') {
         page.total = value;
         continue;

@@ -114,7 +114,7 @@ async function readRepository(document: Document, partial: NameTable, nameRule: 
   const lists = [...COMPLETE, ...PARTIAL, ...INCLUDES];
   const paths = [...lists.map((name) => `${name}.*`), 'list', ...LAZY];
   for await (const members of readJson(document.text(), paths, containers)) {
-    for (const { parent, key, value, isLossy = false } of members) {
+    for (const { parent, key, value, isLossy } of members) {
       const add = (names: NameTable, name: unknown) => {
         if (typeof name === 'string' && !(isLossy && name.includes('\uFFFD'))) addName(names, name, nameRule);
         else found.bad.push({ at: `${parent}[${key}]`, name, isLossy });

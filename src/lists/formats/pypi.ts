@@ -52,7 +52,7 @@ async function* readProjects(source: AsyncIterable<Buffer>): AsyncGenerator<List
   for await (const members of readJson(source, ['meta.api-version', 'projects.*'], containers)) {
     const projects = members.filter(({ parent }) => parent === 'projects');
     version ??= members.find(({ parent }) => parent === 'meta')?.value;
-    yield projects.map(({ key: at, value, isLossy = false }) => {
+    yield projects.map(({ key: at, value, isLossy }) => {
       return { at, name: isObject(value) ? value['name'] : undefined, isLossy };
     });
   }
