@@ -185,18 +185,10 @@ function* linesOf(packages: readonly PackageEntry[], onRows: (rows: number) => v
   }
 }
 
-/** Compares two texts by their UTF-8 bytes, which is the order of code points. */
-function compareBytes(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const difference = rankOf(a.charCodeAt(i)) - rankOf(b.charCodeAt(i));
-    if (difference !== 0) return difference;
-  }
-  return a.length - b.length;
-}
+const SURROGATE = /[\ud800-\udfff]/;
 
-/** Surrogates, which stand for code points beyond U+FFFF, come after all other code units. */
-function rankOf(unit: number): number {
-  const isSurrogate = unit >= 0xd800 && unit <= 0xdfff;
-  return isSurrogate ? unit + 0x10000 : unit;
+/** Compares two texts by their UTF-8 bytes. Without surrogates, the code units have the same order. */
+function compareBytes(a: string, b: string): number {
+  if (!SURROGATE.test(a) && !SURROGATE.test(b)) return Number(a > b) - Number(a < b);
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
