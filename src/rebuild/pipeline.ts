@@ -1,6 +1,4 @@
-import type { Client } from '@elastic/elasticsearch';
-import type { SearchPool } from '../elasticsearch/search-pool.js';
-import { DEFAULT_SLUG, type Config } from '../config/config.js';
+import { DEFAULT_SLUG } from '../config/config.js';
 import {
   assertReadable,
   findIndex,
@@ -9,7 +7,6 @@ import {
   type FoundIndex,
   type SnapshotMeta,
 } from '../snapshot/snapshot.js';
-import type { Logger } from '../util/log.js';
 import { builtFrom, isSameInput } from './built-from.js';
 import { leftovers, obsolete } from './steps/obsolete-indices.js';
 import { flip } from './steps/flip.js';
@@ -24,23 +21,10 @@ import { bulkLoad } from './steps/load.js';
 import { merge } from './steps/merge.js';
 import type { Built } from './process/outcome.js';
 import type { Progress } from './process/progress.js';
+import type { RebuildContext } from './rebuild-context.js';
 import { recordChanges } from './steps/record-changes.js';
 import { verify } from './steps/verify.js';
 import { assertNotShrunk, assertWeightsKept } from './steps/losses.js';
-
-export interface RebuildDeps {
-  client: Client;
-  /** For searching the new index as reads do. */
-  pool: SearchPool;
-  /** For reading whole snapshots. */
-  exportPool: SearchPool;
-  alias: string;
-  config: Pick<
-    Config,
-    'changesRetention' | 'dataset' | 'index' | 'rebuild' | 'redisUrl' | 'registry' | 'weights'
-  >;
-  log: Logger;
-}
 
 /** Message of the error that keeps the bundled sample from replacing the packages of a registry. */
 export const NO_DATASET =
@@ -66,8 +50,8 @@ export interface RebuildOptions {
  * Builds a new snapshot from the dataset and serves it. After a failure before the flip, the old snapshot stays in
  * service, and the new index is deleted.
  */
-export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promise<Built> {
-  const { client, alias, config, log } = deps;
+export async function rebuild(context: RebuildContext, options: RebuildOptions): Promise<Built> {
+  const { client, exportPool, alias, config, log } = context;
   const { progress, signal } = options;
   const { changesRetention: retention } = config;
 
@@ -86,7 +70,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   const badRows = new BadRows(config.dataset.maxBadRows, log);
   const inputs = await downloadInputs(config, signal, {
     badRows,
-    known: knownOf(deps, options, newest),
+    known: knownOf(context, options, newest),
     onSeen: options.onSeen,
     onBytes: (bytes) => progress.countBytes(bytes),
   });
@@ -116,7 +100,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     if (warning !== undefined) log.warn(warning);
     if (!options.force) {
       assertNotShrunk(dataset.total, served?.meta?.total, config.rebuild.maxShrinkPercent);
-      if (weights !== undefined) await assertWeightsKept(deps.exportPool, served, weights, { signal, log });
+      if (weights !== undefined) await assertWeightsKept(exportPool, served, weights, { signal, log });
     }
     const meta: SnapshotMeta = {
       schema_version: 1,
@@ -140,7 +124,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
     const index = newIndexName(alias, new Date());
     options.onIndex?.(index);
     try {
-      await buildAndServe(deps, options, { index, dataset, meta, served, previous });
+      await buildAndServe(context, options, { index, dataset, meta, served, previous });
     } catch (error) {
       await discardIndex(client, alias, index, log);
       throw error;
@@ -157,7 +141,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions): Promi
   }
 }
 
-interface IndexInput {
+interface Input {
   /** Name of the new index. */
   index: string;
   dataset: CheckedPackages;
@@ -168,8 +152,8 @@ interface IndexInput {
 }
 
 /** Creates an index, loads it, and flips the alias to it. */
-async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: IndexInput): Promise<void> {
-  const { client, pool, alias, config, log } = deps;
+async function buildAndServe(context: RebuildContext, options: RebuildOptions, input: Input): Promise<void> {
+  const { client, pool, alias, config, log } = context;
   const { changesRetention: retention } = config;
   const { progress, signal } = options;
   const { index, dataset, meta, served, previous } = input;
@@ -192,7 +176,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
   progress.enter('comparing', dataset.total);
   const created = { index, shards, replicas, meta };
   const changes =
-    retention === 0 ? undefined : await recordChanges(deps, served, created, { ...step, retention });
+    retention === 0 ? undefined : await recordChanges(context, served, created, { ...step, retention });
   progress.enter('replicating');
   await waitForReplicas(client, { index, shards }, replicas, step);
   signal.throwIfAborted();
@@ -202,7 +186,7 @@ async function buildAndServe(deps: RebuildDeps, options: RebuildOptions, input: 
 
 /** The documents of the newest snapshot; undefined if the rebuild must build an index even if they have not changed. */
 function knownOf(
-  { config }: RebuildDeps,
+  { config }: RebuildContext,
   { skipIf, seen }: RebuildOptions,
   newest: FoundIndex | undefined,
 ): SeenDataset | undefined {

@@ -1,11 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 import { FlipError } from '../steps/flip.js';
-import type { StatusStore } from './status-store.js';
 import { LockLostError, UNSHARED_LOCK, type HeldLock } from './lock.js';
 import { failed, type Outcome } from './outcome.js';
 import type { RebuildContext } from '../rebuild-context.js';
-import { rebuild, type RebuildDeps, type RebuildOptions } from '../pipeline.js';
+import { rebuild, type RebuildOptions } from '../pipeline.js';
 
 /** Time limit of the cleanup after a stop, in milliseconds: process managers kill after ten seconds. */
 const STOP_MS = 8_500;
@@ -15,11 +14,6 @@ const NICENESS = 5;
 
 /** Makes the kernel's out-of-memory killer choose this process before a server (range: -1000 to 1000). */
 const OOM_SCORE_ADJ = 500;
-
-interface Deps extends RebuildDeps {
-  /** Undefined without Redis, because there are no other replicas then. */
-  status: StatusStore | undefined;
-}
 
 /**
  * Acquires the lock, and rebuilds with a lower priority than servers. If the cleanup after a stop takes too long,
@@ -66,17 +60,17 @@ function yieldToServers(): void {
  */
 export async function rebuildUnderLock(
   held: HeldLock,
-  { status, ...deps }: Deps,
+  context: RebuildContext,
   options: RebuildOptions,
 ): Promise<Outcome> {
-  const { progress, signal } = options;
-  const unpublish = status?.publish(() => progress.report, held.lost);
+  const unpublish = context.status?.publish(() => options.progress.report, held.lost);
+  const signal = AbortSignal.any([options.signal, held.lost]);
   try {
-    const outcome = await attempt(held, deps, { ...options, signal: AbortSignal.any([signal, held.lost]) });
+    const outcome = await attempt(held, context, { ...options, signal });
     // Once the lock is lost, the status may belong to another rebuild.
     const isHeld = await held.isStillHeld().catch(() => false);
     const isPublished = isHeld && !('stopped' in outcome);
-    if (isPublished) await status?.end('failure' in outcome ? outcome.failure : undefined);
+    if (isPublished) await context.status?.end('failure' in outcome ? outcome.failure : undefined);
     return outcome;
   } finally {
     await unpublish?.();
@@ -84,12 +78,12 @@ export async function rebuildUnderLock(
   }
 }
 
-async function attempt(held: HeldLock, deps: RebuildDeps, options: RebuildOptions): Promise<Outcome> {
-  const { log } = deps;
+async function attempt(held: HeldLock, context: RebuildContext, options: RebuildOptions): Promise<Outcome> {
+  const { log } = context;
   const began = performance.now();
   try {
     options.signal.throwIfAborted();
-    const built = await rebuild(deps, options);
+    const built = await rebuild(context, options);
     const { index } = built;
     if (index === undefined) log.info('nothing to rebuild');
     else log.info({ index, seconds: (performance.now() - began) / 1000 }, 'rebuilt');

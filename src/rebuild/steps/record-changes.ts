@@ -1,5 +1,4 @@
 import type { Client } from '@elastic/elasticsearch';
-import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { DeadlineError, withDeadline } from '../../util/deadline.js';
 import { describeAuthError } from '../../elasticsearch/elasticsearch.js';
 import { encodeRecord, kindOf, type ChangeKind, type ChangeRecord } from '../../snapshot/change-record.js';
@@ -19,6 +18,7 @@ import { assertDocuments, type OnBytes } from './merge.js';
 import { createIndex } from './create.js';
 import { waitForCopies } from './replicate.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
+import type { RebuildContext } from '../rebuild-context.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
@@ -35,12 +35,7 @@ class NewChainError extends Error {
   override readonly name = 'NewChainError';
 }
 
-interface Deps {
-  client: Client;
-  /** For reading whole snapshots. */
-  exportPool: SearchPool;
-  alias: string;
-}
+type Deps = Pick<RebuildContext, 'client' | 'exportPool' | 'alias'>;
 
 /** A new snapshot that is complete and not served yet. */
 interface NewSnapshot {
