@@ -33,13 +33,6 @@ export function readArguments<T>(usage: string, parse: () => T): T | undefined {
   }
 }
 
-/** The context of a command that changes the data of a registry. */
-export interface CommandContext {
-  rebuildContext: RebuildContext;
-  /** Aborts on SIGINT, SIGTERM and SIGHUP. */
-  signal: AbortSignal;
-}
-
 /**
  * Runs a command and sets the exit code. Prints a failure in one line, or one line for each malformed variable.
  * @param env the environment, whose secrets are redacted.
@@ -73,10 +66,11 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
 /**
  * Runs a command with the configuration and the rights of the server's rebuilds, and sets the exit code. The command
  * itself acquires the lock.
+ * @param command its signal aborts on SIGINT, SIGTERM and SIGHUP.
  */
 export function runCommand(
   env: NodeJS.ProcessEnv,
-  command: (context: CommandContext) => Promise<Exit>,
+  command: (context: RebuildContext, signal: AbortSignal) => Promise<Exit>,
 ): Promise<void> {
   return exitWith(env, async () => {
     const config = readConfig(env);
@@ -90,18 +84,18 @@ export function runCommand(
       );
     }
     await checkElasticsearch(config.elasticsearch);
-    const rebuildContext = await createRebuildContext(config, log, 'no lock can be acquired');
-    const { snapshots } = rebuildContext;
+    const context = await createRebuildContext(config, log, 'no lock can be acquired');
+    const { snapshots } = context;
     const stopping = new AbortController();
     const forget = onStopSignal(() => stopping.abort());
     try {
       await snapshots.refresh();
       if (snapshots.state === 'unreachable') throw new Error(snapshots.stateReason);
       if (snapshots.state === 'absent' && env['REGISTRY_SLUG'] === undefined) throw new ConfigError(NO_SLUG);
-      return await command({ rebuildContext, signal: stopping.signal });
+      return await command(context, stopping.signal);
     } finally {
       forget();
-      await rebuildContext.close();
+      await context.close();
     }
   });
 }

@@ -10,7 +10,7 @@ import type { StartOptions } from '../rebuild/process/rebuild-process.js';
 import { jsonText } from '../util/json-text.js';
 import { seenDataset } from '../lists/download.js';
 import type { RebuildContext } from '../rebuild/rebuild-context.js';
-import { EXIT, readArguments, runCommand, type CommandContext, type Exit } from './command.js';
+import { EXIT, readArguments, runCommand, type Exit } from './command.js';
 import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 
@@ -64,13 +64,13 @@ function assertComplete({ config, snapshots }: RebuildContext, env: NodeJS.Proce
   );
 }
 
-async function rebuild({ rebuildContext, signal }: CommandContext, options: StartOptions): Promise<Exit> {
+async function rebuild(context: RebuildContext, signal: AbortSignal, options: StartOptions): Promise<Exit> {
   const bar = new ProgressBar(process.stdout, signal);
   const progress = new Progress(new Date(), bar.show);
-  const outcome = await acquireAndRebuild(rebuildContext, { ...options, progress, signal });
+  const outcome = await acquireAndRebuild(context, { ...options, progress, signal });
   bar.end();
   if (outcome === undefined) {
-    const { phase, rows, startedAt } = (await rebuildContext.status?.progress()) ?? progress.report;
+    const { phase, rows, startedAt } = (await context.status?.progress()) ?? progress.report;
     console.error(`another rebuild has been running since ${startedAt}: ${phase}, ${rows} rows`);
     return EXIT.busy;
   }
@@ -94,9 +94,9 @@ async function main(): Promise<void> {
   if (given === undefined) return;
   const { env, isOther, options } = given;
   if (process.send === undefined) {
-    await runCommand(env, (context) => {
-      if (!isOther) assertComplete(context.rebuildContext, env);
-      return rebuild(context, options);
+    await runCommand(env, (context, signal) => {
+      if (!isOther) assertComplete(context, env);
+      return rebuild(context, signal, options);
     });
   } else await rebuildForServer(env, options);
 }

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import { UNSHARED_LOCK } from '../rebuild/process/lock.js';
 import { rollBack } from '../rebuild/rollback.js';
-import { EXIT, readArguments, runCommand, type CommandContext, type Exit } from './command.js';
+import type { RebuildContext } from '../rebuild/rebuild-context.js';
+import { EXIT, readArguments, runCommand, type Exit } from './command.js';
 
 const USAGE = 'usage: npm run rollback, which switches to the previous snapshot, and back if it is run again';
 
@@ -9,7 +10,7 @@ const USAGE = 'usage: npm run rollback, which switches to the previous snapshot,
  * `npm run rollback`: switches to the previous snapshot at once; run again, it switches back. Exit codes: 0
  * done, 1 failed, 2 misused, 3 a rebuild is running.
  */
-async function rollback({ rebuildContext: { client, lock, alias, log } }: CommandContext): Promise<Exit> {
+async function rollback({ client, lock, alias, log }: RebuildContext): Promise<Exit> {
   const held = lock === undefined ? UNSHARED_LOCK : await lock.acquire();
   if (held === undefined) {
     console.error('a rebuild is running: stop it, because it will delete the previous snapshot');
