@@ -50,6 +50,11 @@ export interface RetryOptions {
   pauseMs?: number | undefined;
 }
 
+export interface LongStepOptions extends RetryOptions {
+  /** Called with the bytes written so far, and the expected total. */
+  onBytes: (done: number, total: number) => void;
+}
+
 /** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
 export function isRetryable(error: unknown): error is Error {
   if (error instanceof errors.ResponseError) return RETRYABLE_STATUSES.includes(error.statusCode ?? 0);

@@ -1,5 +1,12 @@
 import type { Client, estypes } from '@elastic/elasticsearch';
-import { isRetryable, retry, RetryableError, waitUntilDone, type RetryOptions } from '../retry.js';
+import {
+  isRetryable,
+  retry,
+  RetryableError,
+  waitUntilDone,
+  type LongStepOptions,
+  type RetryOptions,
+} from '../retry.js';
 
 /**
  * Pause before a merge that is not running is requested again, in milliseconds. Elasticsearch keeps the request only in
@@ -7,13 +14,6 @@ import { isRetryable, retry, RetryableError, waitUntilDone, type RetryOptions } 
  * the same merge twice is harmless.
  */
 const REQUEST_AGAIN_MS = 60_000;
-
-/** Bytes written so far, and the expected total. */
-export type OnBytes = (done: number, total: number) => void;
-
-export interface MergeOptions extends RetryOptions {
-  onBytes: OnBytes;
-}
 
 /**
  * Merges a loaded index to one searchable segment per shard and blocks writes to it. The merge may take hours, so it is
@@ -26,7 +26,7 @@ export async function merge(
   client: Client,
   index: string,
   total: number,
-  options: MergeOptions,
+  options: LongStepOptions,
 ): Promise<void> {
   const { onBytes, signal: stopped } = options;
   await retry((signal) => client.indices.refresh({ index }, { signal }), options);

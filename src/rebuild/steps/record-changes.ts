@@ -14,12 +14,12 @@ import { comparedPart, isVolatile, type PackageEntry } from '../../snapshot/pack
 import { changesIndexOf, loadingAliasOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { BULK_BYTES, sendBulk } from './load.js';
 import { compare } from './compare.js';
-import { assertDocuments, type OnBytes } from './merge.js';
+import { assertDocuments } from './merge.js';
 import { createIndex } from './create.js';
 import { waitForCopies } from './replicate.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
 import type { RebuildContext } from '../rebuild-context.js';
-import { retry, type RetryOptions } from '../retry.js';
+import { retry, type LongStepOptions, type RetryOptions } from '../retry.js';
 
 /** A step fails after this time without progress, in milliseconds: changes must not delay fresh data. */
 const STALL_MS = 60_000;
@@ -46,11 +46,10 @@ interface NewSnapshot {
   meta: SnapshotMeta;
 }
 
-interface RecordOptions extends RetryOptions {
+interface RecordOptions extends LongStepOptions {
   /** Maximum number of recorded ancestors: CHANGES_RETENTION. */
   retention: number;
   onRows: (rows: number) => void;
-  onBytes: OnBytes;
   timeoutMs?: number;
 }
 

@@ -1,10 +1,6 @@
 import type { Client } from '@elastic/elasticsearch';
-import { retry, waitUntilDone, type RetryOptions } from '../retry.js';
-import { assertOneSegment, type OnBytes } from './merge.js';
-
-interface ReplicaOptions extends RetryOptions {
-  onBytes: OnBytes;
-}
+import { retry, waitUntilDone, type LongStepOptions } from '../retry.js';
+import { assertOneSegment } from './merge.js';
 
 /**
  * Copies a merged index with `waitForCopies`, and checks that each shard still has one segment.
@@ -14,7 +10,7 @@ export async function waitForReplicas(
   client: Client,
   { index, shards }: { index: string; shards: number },
   replicas: string,
-  options: ReplicaOptions,
+  options: LongStepOptions,
 ): Promise<void> {
   await waitForCopies(client, index, replicas, options);
   await assertOneSegment(client, index, shards, options);
@@ -30,7 +26,7 @@ export async function waitForCopies(
   client: Client,
   index: string,
   replicas: string,
-  options: ReplicaOptions,
+  options: LongStepOptions,
 ): Promise<void> {
   const copies = replicas.includes('-')
     ? { auto_expand_replicas: replicas }
