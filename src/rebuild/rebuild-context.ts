@@ -62,19 +62,14 @@ export function rebuildContextOf(connections: Connections, config: Config, log: 
   const { reader, redis } = connections;
   const { slug } = config.registry;
   const alias = aliasOf(slug);
-  const snapshots = new SnapshotWatcher(reader, alias, log, config.changesRetention);
   return {
     ...connections,
     config,
     log,
     alias,
-    snapshots,
+    snapshots: new SnapshotWatcher(reader, alias, log, config.changesRetention),
     lock: redis && new RebuildLock(redis, slug, log),
     status: redis && new StatusStore(redis, slug, log),
-    close: async () => {
-      snapshots.stop();
-      await connections.close();
-    },
   };
 }
 
