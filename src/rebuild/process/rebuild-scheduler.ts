@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from '../../util/log.js';
 import type { SnapshotWatcher } from '../../snapshot/snapshot-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
@@ -11,9 +12,8 @@ const COLD_START_POLL_MS = 500;
 
 /** Starts rebuilds without a request: until there is a first snapshot, and at a fixed interval. */
 export class RebuildScheduler {
-  #isStopped = false;
-  readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #attempts = new Set<Promise<boolean>>();
+  readonly #stopping = new AbortController();
+  #loops: Promise<unknown> | undefined;
 
   constructor(
     private readonly rebuilds: RebuildService,
@@ -26,56 +26,49 @@ export class RebuildScheduler {
    * also rebuilds at that interval if the dataset has changed. Only one of several replicas starts such a rebuild.
    */
   start(intervalSeconds: number): void {
-    let retryMs = FIRST_RETRY_MS;
-    const coldStart = async () => {
-      const { state } = this.snapshots;
-      const hasFailed = state === 'absent' && (await this.#attempt({ force: false, skipIf: 'served' }));
-      this.#after(hasFailed ? retryMs : COLD_START_POLL_MS, coldStart);
-      if (state !== 'absent') retryMs = FIRST_RETRY_MS;
-      if (hasFailed) retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-    };
-    void coldStart();
-
-    if (intervalSeconds === 0) return;
-    const refresh = async () => {
-      if (await this.rebuilds.claimsRefresh(intervalSeconds)) {
-        await this.#attempt({ force: false, skipIf: 'unchanged' });
-      }
-      this.#after(intervalSeconds * 1000, refresh);
-    };
-    this.#after(intervalSeconds * 1000, refresh);
+    const refreshing = intervalSeconds === 0 ? undefined : this.#refresh(intervalSeconds);
+    this.#loops = Promise.all([this.#coldStart(), refreshing]);
   }
 
   /** Starts no more rebuilds, and waits for the end of the running one without stopping it. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    for (const timer of this.#timers) clearTimeout(timer);
-    await Promise.all(this.#attempts);
+    this.#stopping.abort();
+    await this.#loops;
   }
 
-  /** Rebuilds unless another replica is rebuilding, and waits for the end. @returns whether it failed. */
-  #attempt(options: StartOptions): Promise<boolean> {
-    const attempt = this.#rebuild(options).finally(() => this.#attempts.delete(attempt));
-    this.#attempts.add(attempt);
-    return attempt;
-  }
-
-  async #rebuild(options: StartOptions): Promise<boolean> {
-    try {
-      const response = await this.rebuilds.start(options);
-      return response.accepted && 'failure' in (await response.outcome);
-    } catch (error) {
-      if (!this.#isStopped) this.log.error({ err: error }, 'the rebuild could not be started');
-      return true;
+  async #coldStart(): Promise<void> {
+    let retryMs = FIRST_RETRY_MS;
+    for (;;) {
+      const { state } = this.snapshots;
+      const hasFailed = state === 'absent' && (await this.#rebuild({ force: false, skipIf: 'served' }));
+      if (!(await this.#pause(hasFailed ? retryMs : COLD_START_POLL_MS))) return;
+      if (state !== 'absent') retryMs = FIRST_RETRY_MS;
+      else if (hasFailed) retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
     }
   }
 
-  #after(ms: number, action: () => Promise<void>): void {
-    if (this.#isStopped) return;
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      void action();
-    }, ms);
-    this.#timers.add(timer);
+  async #refresh(intervalSeconds: number): Promise<void> {
+    while (await this.#pause(intervalSeconds * 1000)) {
+      if (await this.rebuilds.claimsRefresh(intervalSeconds))
+        await this.#rebuild({ force: false, skipIf: 'unchanged' });
+    }
+  }
+
+  /** @returns false as soon as the scheduler stops. */
+  #pause(ms: number): Promise<boolean> {
+    return pause(ms, true, { signal: this.#stopping.signal }).catch(() => false);
+  }
+
+  /** Rebuilds unless another replica is rebuilding, and waits for the end. @returns whether it failed. */
+  async #rebuild(options: StartOptions): Promise<boolean> {
+    try {
+      // The stop may have come while a refresh was claimed.
+      this.#stopping.signal.throwIfAborted();
+      const response = await this.rebuilds.start(options);
+      return response.accepted && 'failure' in (await response.outcome);
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) this.log.error({ err: error }, 'the rebuild could not be started');
+      return true;
+    }
   }
 }
