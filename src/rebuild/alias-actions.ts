@@ -1,4 +1,4 @@
-import type { estypes } from '@elastic/elasticsearch';
+import { errors, type Client, type estypes } from '@elastic/elasticsearch';
 import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
@@ -7,6 +7,22 @@ import { isSnapshotOf, loadingAliasOf, previousAliasOf } from '../snapshot/index
  * serve.
  */
 export type Action = estypes.IndicesUpdateAliasesAction;
+
+/** @returns false if a precondition is not met: an alias or an index does not exist. */
+export async function applyActions(client: Client, actions: Action[]): Promise<boolean> {
+  try {
+    await client.indices.updateAliases({ actions });
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
+/** Whether the error means that an alias or an index of a precondition does not exist. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof errors.ResponseError && error.statusCode === 404;
+}
 
 /** The indices of a flip. */
 export interface Flip {

@@ -1,6 +1,13 @@
-import { errors, type Client } from '@elastic/elasticsearch';
+import type { Client } from '@elastic/elasticsearch';
 import { withDeadline } from '../../util/deadline.js';
-import { flipActions, whileServed, type Action, type Flip } from '../alias-actions.js';
+import {
+  applyActions,
+  flipActions,
+  isMissing,
+  whileServed,
+  type Action,
+  type Flip,
+} from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 
 /** It is unknown whether a flip took effect, or the flip made the alias ambiguous. */
@@ -38,8 +45,9 @@ export async function moveAlias(
     try {
       await client.indices.updateAliases({ actions });
     } catch (error) {
-      // The response may have been lost, or the request retried, after the alias had moved.
-      if (!(await isServed(client, alias, to))) throw error;
+      // The response may have been lost, or the request retried, after the alias had moved. The master knows: other
+      // nodes may respond with an outdated state.
+      if (!(await applyActions(client, whileServed(alias, to)))) throw error;
     }
   };
   try {
@@ -64,20 +72,4 @@ export async function moveAlias(
     const cause = new Error(others.join(', '));
     throw new FlipError(`the new snapshot is served, but ${alias} points to other indices, too`, { cause });
   }
-}
-
-/** Whether the alias points to an index, according to the master: other nodes may respond with an outdated state. */
-async function isServed(client: Client, alias: string, index: string): Promise<boolean> {
-  try {
-    await client.indices.updateAliases({ actions: whileServed(alias, index) });
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
-}
-
-/** Whether the error means that an alias or an index of a precondition does not exist. */
-function isMissing(error: unknown): boolean {
-  return error instanceof errors.ResponseError && error.statusCode === 404;
 }

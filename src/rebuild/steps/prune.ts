@@ -1,7 +1,7 @@
-import { errors, type Client, type estypes } from '@elastic/elasticsearch';
+import type { Client, estypes } from '@elastic/elasticsearch';
 import type { Logger } from '../../util/log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
-import { neverServe, whileServed } from '../alias-actions.js';
+import { applyActions, neverServe, whileServed } from '../alias-actions.js';
 
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 
@@ -44,8 +44,8 @@ export async function discardIndex(client: Client, alias: string, index: string,
  * If the response to a flip was lost, the index is served and has no loading alias: then it is kept.
  */
 export async function discard(client: Client, index: string): Promise<void> {
-  const claimed = await unlessMissing(() => client.indices.updateAliases({ actions: neverServe(index) }));
-  if (claimed) await client.indices.delete({ index, ignore_unavailable: true });
+  if (await applyActions(client, neverServe(index)))
+    await client.indices.delete({ index, ignore_unavailable: true });
 }
 
 interface PruneOptions {
@@ -71,7 +71,7 @@ export async function prune(
     for (const index of indices) {
       if (signal.aborted) return;
       const actions = [...whileServed(alias, served), { remove_index: { index } }];
-      const deleted = await unlessMissing(() => client.indices.updateAliases({ actions }));
+      const deleted = await applyActions(client, actions);
       if (!deleted)
         log.info(
           { index, served },
@@ -80,16 +80,5 @@ export async function prune(
     }
   } catch (error) {
     log.warn({ err: error }, 'old indices could not be removed; the next rebuild tries again');
-  }
-}
-
-/** @returns false if the request was rejected because an alias or an index does not exist. */
-async function unlessMissing(request: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await request();
-    return true;
-  } catch (error) {
-    if (error instanceof errors.ResponseError && error.statusCode === 404) return false;
-    throw error;
   }
 }
