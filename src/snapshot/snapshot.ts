@@ -152,12 +152,6 @@ export interface FoundIndex {
 }
 
 /**
- * Retries without a pause, for requests that users wait for: the client's backoff of up to two seconds would take too
- * long.
- */
-const IMMEDIATE_RETRY = { retryBackoff: () => 0 };
-
-/**
  * The index an alias points to, or undefined if there is none.
  * @throws {ElasticsearchUnavailableError} if Elasticsearch does not respond. {AmbiguousAliasError} if the alias points
  * to more than one index, or an index has its name.
@@ -167,8 +161,10 @@ export async function findIndex(
   alias: string,
   options: Pick<TransportRequestOptions, 'signal'> = {},
 ): Promise<FoundIndex | undefined> {
-  const look = () => client.indices.get(lookAt(alias), { ...IMMEDIATE_RETRY, ...options });
-  const found = await callElasticsearch(look).catch(undefinedWhereAbsent);
+  // Retried without a pause, because users wait: the client's backoff of up to two seconds would take too long.
+  const found = await client.indices
+    .get(lookAt(alias), { retryBackoff: () => 0, ...options })
+    .catch(undefinedIfAbsent);
   if (found === undefined) return undefined;
   // An absent alias has a different response, so a proxy may have changed this one.
   if (!isComplete(found))
@@ -213,9 +209,14 @@ function lookAt(alias: string): estypes.IndicesGetRequest {
   };
 }
 
-function undefinedWhereAbsent(error: unknown): undefined {
-  if (error instanceof errors.ResponseError && errorIn(error).type === 'index_not_found_exception') return;
-  throw error;
+/** @throws {ElasticsearchUnavailableError} instead of the client's own errors if the request may succeed later. */
+function undefinedIfAbsent(error: unknown): undefined {
+  if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) {
+    if (errorIn(error).type === 'index_not_found_exception') return;
+    throw error;
+  }
+  if (!(error instanceof errors.ElasticsearchClientError)) throw error;
+  throw new ElasticsearchUnavailableError(error.message, { cause: error });
 }
 
 /** Whether a response contains indices with the settings that every index has. */
@@ -264,17 +265,4 @@ export function optionalFields({ has_weights, has_fields = [] }: OptionalFields)
 /** How many packages differ from the previous snapshot; undefined if the two were not compared. */
 export function changeCounts({ lineage }: SnapshotMeta): Record<ChangeKind, number> | undefined {
   return lineage === undefined || lineage.ancestors.length === 0 ? undefined : lineage;
-}
-
-/** @throws {ElasticsearchUnavailableError} instead of the client's own errors if the request may succeed later. */
-async function callElasticsearch<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    if (error instanceof errors.ResponseError && !isRetryable(error.statusCode ?? 500)) throw error;
-    if (error instanceof errors.ElasticsearchClientError) {
-      throw new ElasticsearchUnavailableError(error.message, { cause: error });
-    }
-    throw error;
-  }
 }
