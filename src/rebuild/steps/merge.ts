@@ -79,18 +79,12 @@ export async function assertDocuments(
   total: number,
   options: RetryOptions,
 ): Promise<void> {
-  const count = await countDocuments(client, index, options);
-  if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
-}
-
-/** Documents in an index. */
-export async function countDocuments(client: Client, index: string, options: RetryOptions): Promise<number> {
   const { count } = await retry(async (signal) => {
     const counted = await client.count({ index }, { signal });
     assertComplete(counted._shards);
     return counted;
   }, options);
-  return count;
+  if (count !== total) throw new Error(`${index} has ${count} documents instead of ${total}`);
 }
 
 /** @throws {RetryableError} if a shard failed, or no shard responded. */

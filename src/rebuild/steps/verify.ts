@@ -7,7 +7,7 @@ import { browseIndex } from '../../search/catalog.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
 import { runSearches, type SearchBody } from '../../elasticsearch/msearch.js';
 import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
-import { countDocuments } from './merge.js';
+import { assertDocuments } from './merge.js';
 import { retry, type RetryOptions } from '../retry.js';
 
 /** How many packages of the new index are searched for; at least 2. */
@@ -30,8 +30,7 @@ export async function verify(
   const { total } = meta;
   const found = await retry((signal) => findIndex(client, index, { signal }), options);
   if (found === undefined || !isReadable(found)) throw new Error(`the _meta of ${index} cannot be read`);
-  const count = await countDocuments(client, index, options);
-  if (count !== total) throw new Error(`the new index has ${count} packages instead of ${total}`);
+  await assertDocuments(client, index, total, options);
   const run = (bodies: SearchBody[]) => retry(() => runSearches(pool, index, bodies, OPAQUE_ID), options);
   const ordinals = Array.from({ length: SAMPLES }, (_, i) => Math.round((i * (total - 1)) / (SAMPLES - 1)));
   // A set, because a small index has fewer samples.
