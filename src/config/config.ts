@@ -10,8 +10,9 @@ import {
   redisUrl,
   urlTemplate,
 } from './addresses.js';
-import { DATASET_FORMATS, defaultNameRule, needsUrl, lacksUrls } from './dataset-format.js';
+import { DATASET_FORMATS, defaultNameRule } from './dataset-format.js';
 import { jsonPaths } from './json-paths.js';
+import * as FORMATS from '../lists/formats/index.js';
 import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { trimWhiteSpace } from '../util/unicode.js';
@@ -153,16 +154,22 @@ const settings = datasetSettings.extend({
 /** The names of all variables of the service. */
 export const VARIABLES = Object.keys(settings.shape);
 
-/** Reports a rule about several variables by one name. The rule is checked even if other variables are malformed. */
+/**
+ * Reports a rule about `DATASET_FORMAT` and a variable by the name of that variable. The rule is checked even if other
+ * variables are malformed, unless the format is.
+ */
 function ofVariable(name: string, error: string) {
-  return { path: [name], error, when: () => true };
+  const when = ({ value }: { value: unknown }) =>
+    DATASET_FORMATS.includes((value as DatasetSettings).DATASET_FORMAT);
+  return { path: [name], error, when };
 }
 
 /** Adds the rules about several variables of the dataset. */
 function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
   return schema
     .refine(
-      ({ DATASET_FORMAT, DATASET_URL }) => !needsUrl(DATASET_FORMAT) || DATASET_URL !== undefined,
+      // The bundled list is CSV.
+      ({ DATASET_FORMAT, DATASET_URL }) => DATASET_FORMAT === 'csv' || DATASET_URL !== undefined,
       ofVariable('DATASET_URL', 'must be set with this DATASET_FORMAT'),
     )
     .refine(
@@ -175,7 +182,7 @@ function withDatasetRules<T extends z.ZodType<DatasetSettings>>(schema: T): T {
     )
     .refine(
       ({ DATASET_FORMAT, PACKAGE_URL_TEMPLATE }) =>
-        !lacksUrls(DATASET_FORMAT) || PACKAGE_URL_TEMPLATE !== undefined,
+        'hasUrls' in FORMATS[DATASET_FORMAT] || PACKAGE_URL_TEMPLATE !== undefined,
       ofVariable('PACKAGE_URL_TEMPLATE', 'must be set with this DATASET_FORMAT, whose packages have no url'),
     );
 }

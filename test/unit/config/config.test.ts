@@ -103,7 +103,8 @@ describe('readConfig', () => {
         .to.throw(ConfigError)
         .with.property('message', [port, one, onlyJson].join('\n'));
       expect(list('csv', { DATASET_URL: `${URL} ${URL}` })).to.throw(ConfigError, one);
-      expect(list('NPM', none)).to.throw(ConfigError, /^DATASET_FORMAT must be one of crates, [^\n]+$/);
+      for (const others of [none, { DATASET_URL: `${URL} ${URL}`, DATASET_JSON: 'name=x' }])
+        expect(list('NPM', others)).to.throw(ConfigError, /^DATASET_FORMAT must be one of crates, [^\n]+$/);
     });
 
     it('compares names as the registries of the format do, unless NAME_RULE says otherwise', () => {
