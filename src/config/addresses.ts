@@ -63,19 +63,11 @@ export const urlTemplate = z
   )
   .regex(/^https?:\/\/[^/?#{]+[/?#].*\{\+?name\}/, 'must contain {name} or {+name} after the host');
 
-/** Links must not have credentials. */
-export const publicUrl = plainUrl();
-
-/** `fetch` rejects a URL with credentials. */
-export const kibanaUrl = plainUrl();
-
-/** An http(s) address without credentials, query and fragment. */
-function plainUrl() {
-  return urlOf(['http:', 'https:'], 'must be http://… or https://…').refine((text) => {
-    const { username, password } = new URL(text);
-    return username === '' && password === '' && !hasQueryOrFragment(text);
-  }, 'must have no user, password, query or fragment');
-}
+/** An address without query and fragment. Links must not have credentials, and `fetch` rejects them. */
+export const plainUrl = urlOf(['http:', 'https:'], 'must be http://… or https://…').refine((text) => {
+  const { username, password } = new URL(text);
+  return username === '' && password === '' && !hasQueryOrFragment(text);
+}, 'must have no user, password, query or fragment');
 
 /** Letters, digits, `-` and `_`, in parts separated by dots. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z\d_]([a-z\d_-]*[a-z\d_])?(\.[a-z\d_]([a-z\d_-]*[a-z\d_])?)*$/i;

@@ -4,9 +4,8 @@ import {
   datasetUrls,
   host,
   ipRanges,
-  kibanaUrl,
   nodeUrls,
-  publicUrl,
+  plainUrl,
   redisUrl,
   urlTemplate,
 } from './addresses.js';
@@ -130,7 +129,7 @@ const settings = datasetSettings.extend({
   REBUILD_SECRET: secret.optional(),
   BYPASS_SECRET: secret.optional(),
   TRUSTED_PROXIES: ipRanges.default([]),
-  PUBLIC_URL: publicUrl.optional(),
+  PUBLIC_URL: plainUrl.optional(),
   INDEX_SHARDS: wholeNumber(1, 1024).default(1),
   INDEX_REPLICAS: z
     .string()
@@ -298,7 +297,7 @@ export function readKeysConfig(env: Environment) {
 }
 
 const kibanaVariables = settings.pick({ REGISTRY_SLUG: true }).extend({
-  KIBANA_URL: kibanaUrl.default('http://127.0.0.1:5601'),
+  KIBANA_URL: plainUrl.default('http://127.0.0.1:5601'),
   KIBANA_API_KEY: apiKey.optional(),
 });
 
