@@ -214,16 +214,12 @@ export class SnapshotWatcher {
       this.#current = found && withChainLimit(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);
     } catch (error) {
-      if (error instanceof SearchRefusedError) {
-        this.#enter('unusable', REFUSED, { err: error });
-        return;
+      if (error instanceof SearchRefusedError) this.#enter('unusable', REFUSED, { err: error });
+      else if (error instanceof AmbiguousAliasError) this.#enter('unusable', error.message, { err: error });
+      else {
+        const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
+        this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
       }
-      if (error instanceof AmbiguousAliasError) {
-        this.#enter('unusable', error.message, { err: error });
-        return;
-      }
-      const refusal = describeAuthError(error, 'ELASTICSEARCH_API_KEY');
-      this.#enter('unreachable', refusal ?? UNREACHABLE, { err: error });
     }
   }
 
