@@ -1,11 +1,5 @@
 import type { estypes } from '@elastic/elasticsearch';
-import {
-  aliasOf,
-  allChangesOf,
-  allSnapshotsOf,
-  loadingAliasesOf,
-  previousAliasOf,
-} from '../snapshot/index-names.js';
+import { aliasOf, allIndicesOf, loadingAliasesOf, previousAliasOf } from '../snapshot/index-names.js';
 
 /**
  * The privileges of the two keys of a registry. They include none on the cluster or on other indices. A privilege on an
@@ -25,7 +19,7 @@ export function readerRole(slug: string): Role {
     indices: [
       { names: [alias], privileges: ['read', 'view_index_metadata'] },
       { names: [previousAliasOf(alias)], privileges: ['view_index_metadata'] },
-      { names: [allSnapshotsOf(alias), allChangesOf(alias)], privileges: ['read'] },
+      { names: [allIndicesOf(alias)], privileges: ['read'] },
     ],
   };
 }
@@ -40,7 +34,7 @@ export function builderRole(slug: string): Role {
     cluster: [],
     indices: [
       {
-        names: [allSnapshotsOf(alias), allChangesOf(alias)],
+        names: [allIndicesOf(alias)],
         privileges: [
           'create_index',
           'delete_index',

@@ -64,14 +64,9 @@ export function isChangesOf(alias: string, index: string): boolean {
   return index.startsWith(prefix) && SNAPSHOT_ID.test(index.slice(prefix.length));
 }
 
-/** All indices of snapshots of the alias, as a regular expression for roles in Elasticsearch. */
-export function allSnapshotsOf(alias: string): string {
-  return `/${alias}-${ID}/`;
-}
-
-/** All indices of changes of the alias, as a regular expression for roles. */
-export function allChangesOf(alias: string): string {
-  return `/${changesIndexOf(alias, ID)}/`;
+/** All indices of snapshots and changes of the alias, as a regular expression for roles in Elasticsearch. */
+export function allIndicesOf(alias: string): string {
+  return `/${alias}-(changes-)?${ID}/`;
 }
 
 /** The loading aliases of all indices of snapshots and changes of the alias, as a regular expression for roles. */

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import {
   aliasOf,
-  allSnapshotsOf,
+  allIndicesOf,
   changesIndexOf,
   isSnapshotOf,
   isChangesOf,
@@ -79,10 +79,11 @@ describe('The names of registries with similar slugs', () => {
     const covers = (pattern: string, name: string) => new RegExp(`^${pattern.slice(1, -1)}$`).test(name);
     for (const [alias, index] of snapshots) {
       const loading = loadingAliasOf(index);
-      expect(aliases.filter((other) => covers(allSnapshotsOf(other), index))).to.deep.equal([alias]);
+      for (const name of [index, changesIndexOf(alias, snapshotIdOf(index))])
+        expect(aliases.filter((other) => covers(allIndicesOf(other), name))).to.deep.equal([alias]);
       expect(aliases.filter((other) => covers(loadingAliasesOf(other), loading))).to.deep.equal([alias]);
       const all = [...snapshots.keys(), ...aliases.map(previousAliasOf), loading];
-      expect(all.filter((name) => covers(allSnapshotsOf(alias), name))).to.deep.equal([]);
+      expect(all.filter((name) => covers(allIndicesOf(alias), name))).to.deep.equal([]);
     }
   });
 });
