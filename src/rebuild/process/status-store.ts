@@ -17,7 +17,7 @@ const MAX_VALUE_BYTES = 4096;
 const VERSION = 1;
 
 /** Earlier releases wrote no version. */
-const envelope = z.looseObject({ version: z.literal(VERSION).optional() });
+const envelope: z.ZodType = z.looseObject({ version: z.literal(VERSION).optional() });
 
 function shared(value: object): string {
   return JSON.stringify({ version: VERSION, ...value });
@@ -112,8 +112,7 @@ export class StatusStore {
     const key = this.#key(name);
     const text = await this.#try(() => this.redis.getrange(key, 0, MAX_VALUE_BYTES));
     if (!text) return undefined;
-    const sent = jsonText.pipe(envelope).safeParse(text);
-    const parsed = sent.success ? schema.safeParse(sent.data) : sent;
+    const parsed = jsonText.pipe(envelope).pipe(schema).safeParse(text);
     if (!parsed.success) this.log.debug({ key, err: parsed.error }, 'a value of another version is ignored');
     return parsed.data;
   }
