@@ -18,18 +18,16 @@ import { send } from './http/response/send.js';
 
 export interface AppDeps extends RouteDeps {
   log: Logger;
-  /** Aborts when the server stops. */
-  stopping: AbortSignal;
   onResponse: OnResponse | undefined;
 }
 
 /** Creates the app: its middleware, in order, and its routes. Does not listen. */
-export function createApp({ log, stopping, onResponse, ...deps }: AppDeps): Koa<RequestState> {
+export function createApp({ log, onResponse, ...deps }: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter(deps);
   if (onResponse !== undefined || log.isLevelEnabled('debug')) app.use(accessLog(router, onResponse, log));
   const readAddress = clientIpReader(deps.config.trustedProxies);
-  app.use(respond(exactRoutes(router), { readAddress, tokens: deps.tokens, stopping }, log));
+  app.use(respond(exactRoutes(router), { readAddress, tokens: deps.tokens }, log));
   app.use(router.routes());
   app.use(unmatched);
   app.context.onerror = uncaughtErrorHandler(log);

@@ -76,13 +76,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   const tooFewFiles = describeOpenFiles(config.maxConnections);
   if (tooFewFiles !== undefined) log.warn(tooFewFiles);
   const stopping = new AbortController();
-  const { registry, server, metricsServer, pools } = createServers(
-    env,
-    config,
-    connections,
-    options,
-    stopping.signal,
-  );
+  const { registry, server, metricsServer, pools } = createServers(env, config, connections, options);
   const { snapshots, rebuilds } = registry;
 
   const end = async () => {
@@ -136,7 +130,6 @@ function createServers(
   config: Config,
   connections: Connections,
   { log, timeouts, onRebuild }: ServerOptions,
-  stopping: AbortSignal,
 ) {
   const { nodes, apiKey, rebuildApiKey } = config.elasticsearch;
   const { slug } = config.registry;
@@ -160,7 +153,6 @@ function createServers(
   const app = createApp({
     config,
     log,
-    stopping,
     onResponse: metrics?.observeRequest,
     registry,
     exports,

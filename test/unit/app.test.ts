@@ -14,7 +14,6 @@ const log = pino({ level: 'silent' });
 const services = {
   readAddress: clientIpReader([]),
   tokens: new BypassTokens(undefined, 'debian'),
-  stopping: new AbortController().signal,
 };
 
 /** Starts a server with this middleware. */

@@ -26,8 +26,6 @@ export function requestIdOf(request: IncomingMessage): string {
 export interface RequestServices {
   readAddress: ReadClientIp;
   tokens: BypassTokens;
-  /** Aborts when the server stops: responses then close their connections. */
-  stopping: AbortSignal;
 }
 
 /** The state of one request. The address and the token are read on first use: pages and health checks need neither. */
@@ -57,10 +55,6 @@ export class RequestState {
   /** Seconds for which the request's bypass token skips the limits; 0 without a valid one. */
   get bypassSecondsLeft(): number {
     return (this.#bypassSecondsLeft ??= this.services.tokens.secondsLeft(this.#token()));
-  }
-
-  get isStopping(): boolean {
-    return this.services.stopping.aborted;
   }
 
   #token(): string | undefined {

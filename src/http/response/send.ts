@@ -40,7 +40,6 @@ function write(
   { status, headers, fields: own = fieldsOf(headers), body, stream }: HttpResponse,
 ): void {
   const fields = [...policyFields(path, status, state.isPage), ...state.headerFields, ...own];
-  if (state.isStopping) fields.push('Connection', 'close');
   res.writeHead(status, fields);
   if (stream === undefined || method === 'HEAD') {
     stream?.destroy();

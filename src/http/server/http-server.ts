@@ -85,7 +85,11 @@ export class HttpServer {
     server.on('timeout', (socket: Socket) => this.#disconnect(socket));
     // `close` calls this method. Node's own method also closes connections whose clients are still reading a response.
     server.closeIdleConnections = () => {
-      for (const socket of this.#open.keys()) this.#close(socket);
+      for (const [socket, { response, isClosing }] of this.#open) {
+        // Tells the client that the connection closes, unless another response follows.
+        if (response?.headersSent === false && !isClosing) response.setHeader('Connection', 'close');
+        this.#close(socket);
+      }
     };
     this.#server = server;
   }
