@@ -67,7 +67,10 @@ export class HttpServer {
     server.maxConnections = maxConnections;
     // No limit on the number of headers: `checkRequest` must find a repeated Host. `maxHeaderSize` limits their size.
     server.maxHeadersCount = 0;
-    server.on('connection', (socket) => this.#add(socket));
+    server.on('connection', (socket) => {
+      this.#open.set(socket, { isClosing: false });
+      socket.once('close', () => this.#open.delete(socket));
+    });
     server.on('drop', () => this.closed.refused++);
     server.on('request', (request, response) => this.#handle(request, response));
     server.on('checkContinue', (request, response) => {
@@ -106,7 +109,8 @@ export class HttpServer {
   async listen(port: number, host: string): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
-    return urlOf(this.#server.address() as AddressInfo);
+    const { address, family, port: bound } = this.#server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`;
   }
 
   /** Stops accepting connections, and waits for the requests in flight, at most for `timeouts.drain`. */
@@ -119,11 +123,6 @@ export class HttpServer {
     }, this.timeouts.drain);
     await closed;
     clearTimeout(late);
-  }
-
-  #add(socket: Socket): void {
-    this.#open.set(socket, { isClosing: false });
-    socket.once('close', () => this.#open.delete(socket));
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
@@ -216,8 +215,4 @@ export class HttpServer {
       socket.resetAndDestroy();
     }
   }
-}
-
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
