@@ -1,7 +1,4 @@
-import { STATUS_CODES } from 'node:http';
-
-/** Maximum size of the request line and all headers of a request, in bytes. */
-export const MAX_HEADER_BYTES = 16 * 1024;
+import { maxHeaderSize, STATUS_CODES } from 'node:http';
 
 /** The properties that all problems of one code share. */
 interface ProblemType {
@@ -45,7 +42,7 @@ export const PROBLEMS = {
   expectation_failed: type(417, 'Expect must be 100-continue', 'the `Expect` header is not `100-continue`'),
   headers_too_large: type(
     431,
-    `the request line and the headers must have at most ${MAX_HEADER_BYTES} bytes`,
+    `the request line and the headers must have at most ${maxHeaderSize} bytes`,
     'the request line and the headers are too long',
   ),
   rate_limited: type(

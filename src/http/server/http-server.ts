@@ -13,7 +13,7 @@ import {
   expectationFailed,
   problemOfClientError,
 } from './malformed-request.js';
-import { MAX_HEADER_BYTES, type Problem } from '../problems/problem.js';
+import type { Problem } from '../problems/problem.js';
 import { rawProblem } from '../response/problem-response.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 
@@ -55,7 +55,6 @@ export class HttpServer {
     private readonly timeouts: ServerTimeouts = SERVER_TIMEOUTS,
   ) {
     const server = createServer({
-      maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: timeouts.headers,
       requestTimeout: timeouts.request,
       connectionsCheckingInterval: Math.min(CHECK_MS, timeouts.headers),
@@ -65,7 +64,7 @@ export class HttpServer {
     });
     server.timeout = timeouts.inactive;
     server.maxConnections = maxConnections;
-    // No limit on the number of headers: `checkRequest` must find a repeated Host. `maxHeaderSize` limits their size.
+    // No limit on the number of headers: `checkRequest` must find a repeated Host. Node limits their size to 16 KB.
     server.maxHeadersCount = 0;
     server.on('connection', (socket) => {
       this.#open.set(socket, { isClosing: false });
