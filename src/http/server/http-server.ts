@@ -7,13 +7,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { Socket, type AddressInfo } from 'node:net';
-import {
-  checkRequest,
-  connectNotAllowed,
-  expectationFailed,
-  problemOfClientError,
-} from './malformed-request.js';
-import type { Problem } from '../problems/problem.js';
+import { checkRequest, connectNotAllowed, problemOfClientError } from './malformed-request.js';
+import { Problem } from '../problems/problem.js';
 import { rawProblem } from '../response/problem-response.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './timeouts.js';
 
@@ -78,7 +73,7 @@ export class HttpServer {
       this.#handle(request, response);
     });
     server.on('checkExpectation', (request) => {
-      this.#refuse(request.socket, checkRequest(request) ?? expectationFailed(), request);
+      this.#refuse(request.socket, checkRequest(request) ?? new Problem('expectation_failed'), request);
     });
     server.on('connect', (request) => this.#refuse(request.socket, connectNotAllowed(), request));
     server.on('clientError', (error, socket) => {

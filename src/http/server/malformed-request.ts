@@ -13,32 +13,27 @@ const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
  * @returns undefined for a valid request.
  */
 export function checkRequest(request: IncomingMessage): Problem | undefined {
-  const { httpVersionMajor, httpVersionMinor, rawHeaders, url = '' } = request;
+  const { httpVersionMajor, httpVersionMinor, headers, rawHeaders, url = '' } = request;
   if (httpVersionMajor !== 1) return malformedRequest('the HTTP version must be 1.0 or 1.1');
+  const { host, 'transfer-encoding': coding } = headers;
+  if (host === undefined && httpVersionMinor > 0) return malformedRequest('the Host header is required');
+  if (host !== undefined && !HOST.test(host))
+    return malformedRequest('the Host header must be a host and a port');
+  // `headers` has only the first one.
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i];
-    if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
-    hosts++;
-    if (!HOST.test(rawHeaders[i + 1] ?? ''))
-      return malformedRequest('the Host header must be a host and a port');
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts++;
   }
   if (hosts > 1) return malformedRequest('the Host header must be given once');
-  if (hosts === 0 && httpVersionMinor > 0) return malformedRequest('the Host header is required');
-  const transferEncoding = request.headers['transfer-encoding'];
-  if (transferEncoding !== undefined && !isChunked(transferEncoding)) {
+  // With any other transfer coding, a body has no end (RFC 9112, section 6.3).
+  if (coding !== undefined && !/\bchunked[ \t]*$/i.test(coding))
     return malformedRequest('the last transfer coding must be chunked');
-  }
   if (url.startsWith('/')) return undefined;
   const target = request.method === 'OPTIONS' && url === '*' ? url : pathOf(url);
   if (target === undefined) return malformedRequest('the request target is not a valid URL');
   request.url = target;
   return undefined;
-}
-
-/** Whether a body is chunked. With any other transfer coding, a body has no end (RFC 9112, section 6.3). */
-function isChunked(transferEncoding = ''): boolean {
-  return /\bchunked[ \t]*$/i.test(transferEncoding);
 }
 
 /** The problem of malformed or late input; undefined if the connection failed. */
@@ -51,11 +46,6 @@ export function problemOfClientError({ code = '' }: NodeJS.ErrnoException): Prob
     );
   }
   return code.startsWith('HPE_') ? malformedRequest('this is not a well-formed HTTP request') : undefined;
-}
-
-/** 417: the only expectation that HTTP defines is `100-continue`. */
-export function expectationFailed(): Problem {
-  return new Problem('expectation_failed');
 }
 
 /** 405 for `CONNECT`. */
