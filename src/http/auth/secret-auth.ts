@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { Problem } from '../problems/problem.js';
 import { invalidParameter, parseParams } from '../request/query-params.js';
@@ -47,7 +47,10 @@ export class SecretAuth {
     schema: Schema,
     configured: string | undefined,
   ): Promise<z.output<Schema>> {
-    if (isCrossSite(ctx)) throw new Problem('forbidden');
+    // A page of another site caused this request, for example by an image, a link, a prefetch or a redirect. Pages cannot
+    // set or remove the header. Browsers send it only to `https:` and loopback addresses. Without the header (other
+    // programs), and with `none` (typed or bookmarked), `same-origin` or `same-site`, only the secret counts.
+    if (ctx.get('Sec-Fetch-Site') === 'cross-site') throw new Problem('forbidden');
     const client = ctx.state.address.key;
     // Checked before anything is parsed.
     const exhausted = this.#wrongSecrets.exhausted(client);
@@ -84,19 +87,8 @@ function check<Schema extends typeof secretParams>(
 
 /** Undefined for other schemes, which proxies may add for their own use. Node decodes headers as Latin-1. */
 function bearerToken(authorization: string): string | undefined {
-  const [scheme = '', ...token] = authorization.split(' ');
-  return scheme.toLowerCase() === 'bearer'
-    ? trimWhiteSpace(Buffer.from(token.join(' '), 'latin1').toString())
-    : undefined;
-}
-
-/**
- * Whether a page of another site caused this request, for example by an image, a link, a prefetch or a redirect. Pages
- * cannot set or remove the header. Browsers send it only to `https:` and loopback addresses. Without the header (other
- * programs), and with `none` (typed or bookmarked), `same-origin` or `same-site`, only the secret counts.
- */
-function isCrossSite(ctx: Context): boolean {
-  return ctx.get('Sec-Fetch-Site') === 'cross-site';
+  const [, token] = /^bearer(?= |$)(.*)$/i.exec(authorization) ?? [];
+  return token === undefined ? undefined : trimWhiteSpace(Buffer.from(token, 'latin1').toString());
 }
 
 /**
@@ -104,10 +96,7 @@ function isCrossSite(ctx: Context): boolean {
  * lengths do not matter. An unconfigured secret matches nothing.
  */
 export function secretsEqual(given: string | undefined, configured: string | undefined): boolean {
-  const same = timingSafeEqual(sha256(given ?? ''), sha256(configured ?? ''));
+  const digestOf = (text = '') => hash('sha256', text, 'buffer');
+  const same = timingSafeEqual(digestOf(given), digestOf(configured));
   return same && given !== undefined && configured !== undefined;
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }
