@@ -25,20 +25,8 @@ function nameOf(pair: string): string {
  * UTF-8.
  */
 function decode(text: string): string | undefined {
+  if (!text.includes('%')) return text;
   return percentDecoded(text.replace(/%(?![\da-f]{2})/gi, '%25'));
-}
-
-/**
- * Rejects bytes that are not UTF-8: the parser would replace them by U+FFFD, which is also a legal character. @throws
- * {Problem} 400
- */
-function assertUtf8(pairs: readonly string[]): void {
-  if (decode(pairs.join('&')) !== undefined) return;
-  for (const pair of pairs) {
-    if (decode(pair) !== undefined) continue;
-    const all = pairs.filter((other) => nameOf(other) === nameOf(pair));
-    throw invalidParameter(labelOf(nameOf(pair), all.indexOf(pair), all.length), NOT_UTF8);
-  }
 }
 
 /** 400, with the parameter `name` and the expected value. */
@@ -50,7 +38,7 @@ export function invalidParameter(name: string, must: string): Problem {
  * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain. Only arrays
  * may be repeated.
  * @throws {Problem} 400 naming a parameter (in an array: the value) that is not UTF-8, repeated, or rejected by the
- * schema, checked in this order.
+ * schema. Each parameter is checked in this order, all by the schema last.
  */
 export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
@@ -59,11 +47,14 @@ export function parseParams<Schema extends z.ZodObject>(
   // Parameters outside the schema cost almost nothing. A leading `?` is ignored (WHATWG).
   const pairs = querystring.replace(/^\?/, '').split('&');
   const known = pairs.filter((pair) => Object.hasOwn(schema.shape, nameOf(pair))).slice(0, MAX_PARAMETERS);
-  assertUtf8(known);
-  const given = new URLSearchParams(known.join('&'));
   const values: Record<string, string | string[]> = {};
   for (const [name, shape] of Object.entries(schema.shape)) {
-    const all = given.getAll(name);
+    const encoded = known.filter((pair) => nameOf(pair) === name);
+    const all = encoded.map((pair, i) => {
+      const decoded = decode(pair.replace(/^[^=]*=?/, '').replaceAll('+', ' '));
+      if (decoded === undefined) throw invalidParameter(labelOf(name, i, encoded.length), NOT_UTF8);
+      return decoded;
+    });
     const isArray = shape instanceof z.ZodArray;
     if (all.length > 1 && !isArray) throw invalidParameter(name, 'must be given once');
     const value = isArray ? all : all[0];
@@ -73,7 +64,7 @@ export function parseParams<Schema extends z.ZodObject>(
   if (parsed.success) return parsed.data;
   const [{ path, message }] = parsed.error.issues as [z.core.$ZodIssue];
   const [name, index] = path as [string, number?];
-  throw invalidParameter(labelOf(name, index, given.getAll(name).length), message);
+  throw invalidParameter(labelOf(name, index, values[name]?.length ?? 0), message);
 }
 
 /** The name of a parameter; if it has several values, also the position of the value, such as "name 38 of 100". */
