@@ -48,7 +48,7 @@ export class ResponseCache {
     if (response.body.length < MIN_COMPRESSED_BYTES) return response;
     const encodedKey = `${encoding} ${key}`;
     const kept = this.#entries?.get(encodedKey);
-    return kept ?? this.#create(encodedKey, () => compress(response, encoding, 'quick'));
+    return kept ?? this.#create(encodedKey, () => compress(response, encoding, 5));
   }
 
   /** Creates and stores a response, once for concurrent calls. */

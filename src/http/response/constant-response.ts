@@ -18,6 +18,6 @@ export function constantResponse(response: BodyResponse, cacheControl: string): 
   return ({ req }) => {
     if (matches(req.headers['if-none-match'], validators.ETag)) return notModified(validators);
     const encoding = encodingFor(req.headers['accept-encoding']);
-    return encoding === undefined ? plain : (encoded[encoding] ??= compress(plain, encoding, 'best'));
+    return encoding === undefined ? plain : (encoded[encoding] ??= compress(plain, encoding, 11));
   };
 }
