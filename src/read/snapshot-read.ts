@@ -1,7 +1,7 @@
 import { etagOf, matches } from '../http/response/etag.js';
 import { encodingFor } from '../http/response/compression.js';
 import type { Context, Handler } from '../http/request/request-context.js';
-import { notModified, type BodyResponse, type HttpResponse } from '../http/response/response.js';
+import type { BodyResponse, HttpResponse } from '../http/response/response.js';
 import type { ResponseCache } from './response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -71,7 +71,7 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
     const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
     if (matches(condition, tag)) {
       cache.counts.not_modified++;
-      return notModified(validators(source, tag));
+      return { status: 304, headers: validators(source, tag) };
     }
   }
   const search = async () => {
@@ -83,7 +83,7 @@ function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
   const inForm = (response: BodyResponse) => {
     // `*` matches any 200.
     if (condition === '*' && response.status === 200)
-      return notModified(validators(source, etagOf(source, request)));
+      return { status: 304, headers: validators(source, etagOf(source, request)) };
     const encoding = encodingFor(req.headers['accept-encoding']);
     return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
   };

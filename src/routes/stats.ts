@@ -7,7 +7,7 @@ import { changeCounts, type SnapshotMeta } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Handler } from '../http/request/request-context.js';
-import { jsonResponse, notModified } from '../http/response/response.js';
+import { jsonResponse } from '../http/response/response.js';
 
 /** Units of an age and their lengths in milliseconds, the longest first. */
 const UNITS = [
@@ -80,7 +80,7 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
       'Last-Modified': new Date(taken_at).toUTCString(),
       ...changesHeader(meta),
     };
-    if (matches(req.headers['if-none-match'], etag)) return notModified(headers);
+    if (matches(req.headers['if-none-match'], etag)) return { status: 304, headers };
     const stats = {
       [totalOf(slug)]: total,
       source,

@@ -1,7 +1,7 @@
 import { compress, encodingFor, type Encoding } from './compression.js';
 import { contentTag, matches } from './etag.js';
 import type { Handler } from '../request/request-context.js';
-import { notModified, shared, type BodyResponse } from './response.js';
+import { shared, type BodyResponse } from './response.js';
 
 /**
  * Serves a response that does not change while the process runs. Its tag is derived from the content, and all requested
@@ -16,7 +16,7 @@ export function constantResponse(response: BodyResponse, cacheControl: string): 
   const plain = shared({ ...response, headers: { ...response.headers, ...validators } });
   const encoded: Partial<Record<Encoding, Promise<BodyResponse>>> = {};
   return ({ req }) => {
-    if (matches(req.headers['if-none-match'], validators.ETag)) return notModified(validators);
+    if (matches(req.headers['if-none-match'], validators.ETag)) return { status: 304, headers: validators };
     const encoding = encodingFor(req.headers['accept-encoding']);
     return encoding === undefined ? plain : (encoded[encoding] ??= compress(plain, encoding, 11));
   };

@@ -18,9 +18,7 @@ export interface HttpResponse {
   stream?: Readable;
 }
 
-export interface BodyResponse extends HttpResponse {
-  body: Buffer;
-}
+export type BodyResponse = HttpResponse & { body: Buffer };
 
 /** Keeps a response out of all caches. */
 export const NO_STORE: ResponseHeaders = { 'Cache-Control': 'no-store' };
@@ -48,9 +46,4 @@ export function fieldsOf(headers: ResponseHeaders): HeaderFields {
 /** Prepares a response that is sent to many requests. */
 export function shared(response: BodyResponse): BodyResponse {
   return { ...response, fields: fieldsOf(response.headers) };
-}
-
-/** 304: the client already has the response. @param headers the response headers that caches need, such as `ETag`. */
-export function notModified(headers: ResponseHeaders): HttpResponse {
-  return { status: 304, headers };
 }
