@@ -20,10 +20,11 @@ export class RateLimit extends FailoverLimiter {
       this.stats.outcomes.bypassed++;
       return;
     }
+    const client = state.address.key;
     // The query of a client without points is not parsed: one point is enough to reject it.
-    const isRejected = typeof cost !== 'number' && this.exhausted(state.address.key) !== undefined;
+    const isRejected = typeof cost !== 'number' && this.exhausted(client) !== undefined;
     const points = Math.min(isRejected ? 1 : pointsOf(cost, querystring), limit);
-    const window = await this.take(state.address.key, points);
+    const window = await this.take(client, points);
     // Other replicas may have a higher limit.
     const left = Math.max(0, limit - window.used);
     const seconds = secondsLeft(window);

@@ -28,7 +28,7 @@ export interface RequestServices {
   tokens: BypassTokens;
 }
 
-/** The state of one request. The address and the token are read on first use: pages and health checks need neither. */
+/** The state of one request. The address and the token are read on use: pages and health checks need neither. */
 export class RequestState {
   /** Identifies the request in logs, in Elasticsearch and in the response. */
   readonly requestId: string;
@@ -36,8 +36,6 @@ export class RequestState {
   readonly headerFields: string[];
   /** Whether the response is part of the web page, which has other security headers. */
   isPage = false;
-  #address: ClientIp | undefined;
-  #bypassSecondsLeft: number | undefined;
 
   constructor(
     private readonly request: IncomingMessage,
@@ -49,16 +47,12 @@ export class RequestState {
 
   /** The address of the client. */
   get address(): ClientIp {
-    return (this.#address ??= this.services.readAddress(this.request));
+    return this.services.readAddress(this.request);
   }
 
   /** Seconds for which the request's bypass token skips the limits; 0 without a valid one. */
   get bypassSecondsLeft(): number {
-    return (this.#bypassSecondsLeft ??= this.services.tokens.secondsLeft(this.#token()));
-  }
-
-  #token(): string | undefined {
-    const token = this.request.headers['x-bypass-token'];
-    return Array.isArray(token) ? token[0] : token;
+    const token = this.request.headers['x-bypass-token']?.toString();
+    return this.services.tokens.secondsLeft(token);
   }
 }
