@@ -14,12 +14,9 @@ export function publicUrlReader(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
 ): PublicUrlReader {
-  if (publicUrl !== undefined) {
-    const configured = publicUrl.replace(/\/+$/, '');
-    return () => configured;
-  }
   const isTrusted = proxyAddr.compile([...trustedProxies]);
   return ({ headers, socket }) => {
+    if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '');
     const host = headers.host ?? 'localhost';
     if (!isTrusted(socket.remoteAddress ?? '', 0)) return `http://${host}`;
     const scheme = lastOf(headers['x-forwarded-proto']) === 'https' ? 'https' : 'http';
@@ -29,6 +26,5 @@ export function publicUrlReader(
 
 /** The entry that the trusted proxy wrote: clients can forge earlier entries. */
 function lastOf(header: string | string[] | undefined): string | undefined {
-  const last = header?.toString().split(',').at(-1)?.trim();
-  return last === '' ? undefined : last;
+  return header?.toString().split(',').at(-1)?.trim() || undefined;
 }
