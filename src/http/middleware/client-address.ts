@@ -39,7 +39,7 @@ export type ReadClientIp = (request: IncomingMessage) => ClientIp;
  */
 export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
-  const read: ReadClientIp = (request) => {
+  const read = (request: IncomingMessage, forwardedFor: string): ClientIp => {
     const hops = proxyAddr
       .all(request, (hop, i) => isTrusted(addressOf(hop) ?? '', i))
       .map((hop) => addressOf(hop))
@@ -49,7 +49,7 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
     return {
       ip,
       peer: addressOf(request.socket.remoteAddress) ?? UNKNOWN,
-      forwardedFor: splitForwardedFor(request.headers['x-forwarded-for']),
+      forwardedFor: forwardedFor === '' ? [] : forwardedFor.split(',').map((hop) => hop.trim()),
       trustedHops: hops.slice(1).reverse(),
       key: limitKey(ip),
     };
@@ -61,9 +61,10 @@ export function clientIpReader(trustedProxies: readonly string[]): ReadClientIp 
     sizeCalculation: (_client, key) => key.length,
   });
   return (request) => {
-    const key = `${request.socket.remoteAddress} ${(request.headers['x-forwarded-for'] ?? '').toString()}`;
+    const forwardedFor = (request.headers['x-forwarded-for'] ?? '').toString();
+    const key = `${request.socket.remoteAddress} ${forwardedFor}`;
     let client = known.get(key);
-    if (client === undefined) known.set(key, (client = read(request)));
+    if (client === undefined) known.set(key, (client = read(request, forwardedFor)));
     return client;
   };
 }
@@ -86,9 +87,4 @@ export function addressOf(hop = ''): string | undefined {
   if (isIP(address) === 4) return address;
   const [ipv6 = ''] = address.split('%', 1);
   return isIP(ipv6) === 6 ? ipaddr.process(ipv6).toString() : undefined;
-}
-
-function splitForwardedFor(header: string | string[] | undefined): string[] {
-  const text = Array.isArray(header) ? header.join(',') : (header ?? '');
-  return text === '' ? [] : text.split(',').map((hop) => hop.trim());
 }
