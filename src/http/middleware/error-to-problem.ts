@@ -61,10 +61,8 @@ export function toProblem(error: unknown): Problem {
     const detail = `no rebuild can start: ${error.message}`;
     return new Problem('search_unavailable', { detail, headers: retryAfter(5), cause: error });
   }
-  const [, code, detail, seconds] = PROBLEM_OF_ERROR.find(([type]) => error instanceof type) ?? [
-    Error,
-    'internal',
-  ];
+  const [, code = 'internal', detail, seconds] =
+    PROBLEM_OF_ERROR.find(([type]) => error instanceof type) ?? [];
   const headers = seconds === undefined ? {} : retryAfter(seconds);
   return new Problem(code, { ...(detail !== undefined && { detail }), headers, cause: error });
 }
