@@ -47,7 +47,8 @@ export class OpenApiComponents {
 
   /** A schema as JSON Schema. Schemas with an `id` (`meta`) are components. */
   schema(schema: z.ZodType, io: 'input' | 'output' = 'output'): Json {
-    const { properties, $defs } = jsonSchema(z.object({ schema }), io);
+    const text = JSON.stringify(z.toJSONSchema(z.object({ schema }), { io, override }));
+    const { properties, $defs } = JSON.parse(text.replaceAll('#/$defs/', '#/components/schemas/')) as Json;
     Object.assign(this.parts.schemas, $defs);
     return (properties as { schema: Json }).schema;
   }
@@ -135,23 +136,18 @@ function pascalCase(code: ProblemCode): string {
 
 const MAX_INT32 = 2 ** 31 - 1;
 
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const described = z.toJSONSchema(schema, {
-    io,
-    override: ({ zodSchema, jsonSchema: part }) => {
-      // A pattern is redundant beside a format. A numeric query parameter is described as a number, not as the string
-      // that is parsed.
-      if (part.type === 'integer' || part.format !== undefined) delete part.pattern;
-      if (part.type === 'integer' && (part.maximum ?? Infinity) > MAX_INT32) {
-        // Without a format, generated clients use 32 bits.
-        part.format = 'int64';
-        // Zod adds a maximum to every integer.
-        if (zodSchema instanceof z.ZodNumber) delete part.maximum;
-      }
-      // Keys of JSON are strings.
-      delete part.propertyNames;
-      if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
-    },
-  });
-  return JSON.parse(JSON.stringify(described).replaceAll('#/$defs/', '#/components/schemas/')) as Json;
-}
+/** Adapts Zod's description of a schema. */
+const override: z.core.ToJSONSchemaContext['override'] = ({ zodSchema, jsonSchema: part }) => {
+  // A pattern is redundant beside a format. A numeric query parameter is described as a number, not as the string that is
+  // parsed.
+  if (part.type === 'integer' || part.format !== undefined) delete part.pattern;
+  if (part.type === 'integer' && (part.maximum ?? Infinity) > MAX_INT32) {
+    // Without a format, generated clients use 32 bits.
+    part.format = 'int64';
+    // Zod adds a maximum to every integer.
+    if (zodSchema instanceof z.ZodNumber) delete part.maximum;
+  }
+  // Keys of JSON are strings.
+  delete part.propertyNames;
+  if (zodSchema instanceof z.ZodDefault) part.default = zodSchema.def.defaultValue;
+};
