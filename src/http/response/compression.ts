@@ -53,7 +53,5 @@ export async function compress(
 
 /** A copy in a buffer of its exact size. */
 export function exactCopy(slice: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(slice.length);
-  slice.copy(copy);
-  return copy;
+  return Buffer.from(new Uint8Array(slice).buffer);
 }

@@ -33,9 +33,6 @@ export function contentTag(body: Buffer): string {
 export function matches(condition: string | undefined, etag: string): boolean {
   if (condition === undefined) return false;
   if (condition === '*') return true;
-  return condition.split(',').some((candidate) => opaque(candidate.trim()) === opaque(etag));
-}
-
-function opaque(etag: string): string {
-  return etag.startsWith('W/') ? etag.slice(2) : etag;
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
+  return condition.split(',').some((candidate) => opaque(candidate) === opaque(etag));
 }
