@@ -40,17 +40,15 @@ export const browseOperation: Operation = {
   description:
     'Every page, the last one included, costs the same time. Follow the `Link` headers to stay in one snapshot.',
   params: browseParams,
-  responses: {
-    200: {
-      description: 'One page of packages.',
-      schema: component('BrowsePage', {
-        page: z.int().min(1),
-        limit: z.int().min(1).max(MAX_LIMIT),
-        results: z.array(packageSchema).max(MAX_LIMIT),
-      }),
-      example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
-      headers: ['X-Snapshot', 'Link'],
-    },
+  response: {
+    description: 'One page of packages.',
+    schema: component('BrowsePage', {
+      page: z.int().min(1),
+      limit: z.int().min(1).max(MAX_LIMIT),
+      results: z.array(packageSchema).max(MAX_LIMIT),
+    }),
+    example: { page: 1, limit: 200, results: [PACKAGE_EXAMPLE] },
+    headers: ['X-Snapshot', 'Link'],
   },
   problems: READ_PROBLEMS,
 };

@@ -33,14 +33,12 @@ export const changesFeedOperation: Operation = {
   summary: 'The newest added packages, for feed readers',
   description: `An Atom feed (RFC 4287) of recorded changes: up to ${MAX_ENTRIES} packages, newest first.`,
   params: feedParams,
-  responses: {
-    200: {
-      description: 'The feed.',
-      contentType: CONTENT_TYPE,
-      schema: z.string(),
-      example: '<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"></feed>',
-      headers: ['X-Snapshot'],
-    },
+  response: {
+    description: 'The feed.',
+    contentType: CONTENT_TYPE,
+    schema: z.string(),
+    example: '<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"></feed>',
+    headers: ['X-Snapshot'],
   },
   problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
 };

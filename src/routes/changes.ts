@@ -57,23 +57,21 @@ export const changesOperation: Operation = {
     'result for a removed package has its last entry. If the dataset has no package numbers, another `no` is ' +
     'no change.',
   params: changesParams,
-  responses: {
-    200: {
-      description: 'One page of changes.',
-      schema: component('ChangesPage', {
-        from: snapshotId,
-        to: snapshotId,
-        count: z.int().min(0).max(MAX_LIMIT),
-        results: z.array(changeSchema).max(MAX_LIMIT),
-      }),
-      example: {
-        from: '20260101t030405z-0123abcd',
-        to: '20260102t030405z-4567cdef',
-        count: 1,
-        results: [{ change: 'updated', ...PACKAGE_EXAMPLE, previous_version: '1:1.2.2-3' }],
-      },
-      headers: ['X-Snapshot', 'Link'],
+  response: {
+    description: 'One page of changes.',
+    schema: component('ChangesPage', {
+      from: snapshotId,
+      to: snapshotId,
+      count: z.int().min(0).max(MAX_LIMIT),
+      results: z.array(changeSchema).max(MAX_LIMIT),
+    }),
+    example: {
+      from: '20260101t030405z-0123abcd',
+      to: '20260102t030405z-4567cdef',
+      count: 1,
+      results: [{ change: 'updated', ...PACKAGE_EXAMPLE, previous_version: '1:1.2.2-3' }],
     },
+    headers: ['X-Snapshot', 'Link'],
   },
   problems: READ_PROBLEMS,
 };

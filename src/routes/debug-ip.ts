@@ -66,40 +66,38 @@ export const debugIpOperation: Operation = {
   tag: 'Access',
   summary: 'How the client is identified for rate limits, and why',
   description: 'Has a limit of its own, so that a client over the other limit can see why.',
-  responses: {
-    200: {
-      description:
-        'The client as the service sees it. Only headers that show how the request arrived keep their ' +
-        'values; all other values and all query strings are `[redacted]`.',
-      schema: component('ClientInfo', {
-        ip: address,
-        peer: address,
-        forwarded_for: z.array(z.string()),
-        forwarded_for_believed: z.array(address),
-        limit_key: z.string(),
-        limit: component('ClientLimit', {
-          limit: z.int().min(1),
-          remaining: z.int().nonnegative(),
-          reset_seconds: z.int().nonnegative(),
-        }).nullable(),
-        costs: costsSchema,
-        bypass: component('Bypass', {
-          valid: z.boolean(),
-          valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS),
-        }),
-        headers: z.record(z.string(), z.string()),
+  response: {
+    description:
+      'The client as the service sees it. Only headers that show how the request arrived keep their ' +
+      'values; all other values and all query strings are `[redacted]`.',
+    schema: component('ClientInfo', {
+      ip: address,
+      peer: address,
+      forwarded_for: z.array(z.string()),
+      forwarded_for_believed: z.array(address),
+      limit_key: z.string(),
+      limit: component('ClientLimit', {
+        limit: z.int().min(1),
+        remaining: z.int().nonnegative(),
+        reset_seconds: z.int().nonnegative(),
+      }).nullable(),
+      costs: costsSchema,
+      bypass: component('Bypass', {
+        valid: z.boolean(),
+        valid_for_seconds: z.int().min(0).max(BYPASS_SECONDS),
       }),
-      example: {
-        ip: '203.0.113.5',
-        peer: '10.0.0.1',
-        forwarded_for: ['198.51.100.1', '203.0.113.5'],
-        forwarded_for_believed: ['203.0.113.5'],
-        limit_key: '203.0.113.5',
-        limit: { limit: 120, remaining: 117, reset_seconds: 60 },
-        costs: { '/search': { points: 1 }, '/lookup': { points: 1, per_names: 10 }, '/ping': { points: 0 } },
-        bypass: { valid: false, valid_for_seconds: 0 },
-        headers: { host: 'api.example', accept: '*/*' },
-      },
+      headers: z.record(z.string(), z.string()),
+    }),
+    example: {
+      ip: '203.0.113.5',
+      peer: '10.0.0.1',
+      forwarded_for: ['198.51.100.1', '203.0.113.5'],
+      forwarded_for_believed: ['203.0.113.5'],
+      limit_key: '203.0.113.5',
+      limit: { limit: 120, remaining: 117, reset_seconds: 60 },
+      costs: { '/search': { points: 1 }, '/lookup': { points: 1, per_names: 10 }, '/ping': { points: 0 } },
+      bypass: { valid: false, valid_for_seconds: 0 },
+      headers: { host: 'api.example', accept: '*/*' },
     },
   },
   problems: [],

@@ -35,15 +35,13 @@ export const exportOperation: Operation = {
     'The CSV is itself a dataset. A response that cannot be completed is cut off. Few run at a time (503). ' +
     'Costs a tenth of the rate limit.',
   params: exportParams,
-  responses: {
-    200: {
-      description: 'The whole snapshot.',
-      contentType: CONTENT_TYPES.csv,
-      schema: z.string(),
-      example: csvOf([PACKAGE_EXAMPLE], { isNumbered: true, optional: [] }, true),
-      otherTypes: { [CONTENT_TYPES.jsonl]: jsonLines([PACKAGE_EXAMPLE]) },
-      headers: ['X-Snapshot', 'Content-Disposition'],
-    },
+  response: {
+    description: 'The whole snapshot.',
+    contentType: CONTENT_TYPES.csv,
+    schema: z.string(),
+    example: csvOf([PACKAGE_EXAMPLE], { isNumbered: true, optional: [] }, true),
+    otherTypes: { [CONTENT_TYPES.jsonl]: jsonLines([PACKAGE_EXAMPLE]) },
+    headers: ['X-Snapshot', 'Content-Disposition'],
   },
   problems: READ_PROBLEMS,
 };

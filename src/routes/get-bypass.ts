@@ -14,19 +14,17 @@ export const getBypassOperation: Operation = {
   summary: 'A token that skips the rate limits for an hour',
   description: 'Send it as the header `X-Bypass-Token`. 403 unless the service has a secret for it.',
   params: secretParams,
-  responses: {
-    200: {
-      description: 'The token to send with each request.',
-      schema: component('BypassToken', {
-        bypass_token: z.string().regex(/^\d+:[\w-]{43}$/),
-        valid_for_seconds: z.literal(BYPASS_SECONDS),
-        usage: z.string(),
-      }),
-      example: {
-        bypass_token: '1795268907:RHNVX5j4oZ51axvUuwqy96itmeWEG3YLJof07YCHkMY',
-        valid_for_seconds: BYPASS_SECONDS,
-        usage: USAGE,
-      },
+  response: {
+    description: 'The token to send with each request.',
+    schema: component('BypassToken', {
+      bypass_token: z.string().regex(/^\d+:[\w-]{43}$/),
+      valid_for_seconds: z.literal(BYPASS_SECONDS),
+      usage: z.string(),
+    }),
+    example: {
+      bypass_token: '1795268907:RHNVX5j4oZ51axvUuwqy96itmeWEG3YLJof07YCHkMY',
+      valid_for_seconds: BYPASS_SECONDS,
+      usage: USAGE,
     },
   },
   problems: ['invalid_parameter', 'forbidden', 'rate_limited'],

@@ -18,12 +18,12 @@ export const healthOperation: Operation = {
   tag: 'Service',
   summary: 'Whether the service can search',
   description: 'For load balancers. A 503 has the same shape as a 200.',
-  responses: {
-    200: {
-      description: 'The service can search.',
-      schema,
-      example: { status: 'ok', total_packages: 63666 },
-    },
+  response: {
+    description: 'The service can search.',
+    schema,
+    example: { status: 'ok', total_packages: 63666 },
+  },
+  otherResponses: {
     503: {
       description:
         '`initializing`: the first snapshot is being loaded. `unavailable`: Elasticsearch does not respond, ' +

@@ -34,23 +34,21 @@ export const lookupOperation: Operation = {
   summary: 'Packages with the given names',
   description: `Costs one point of the rate limit for every ${NAMES_PER_POINT} names.`,
   params: lookupParams,
-  responses: {
-    200: {
-      description:
-        'One result for each name, in request order. `package` is `null` if no package has the name.',
-      schema: component('LookupResults', {
-        count: z.int().min(0).max(MAX_NAMES),
-        results: z.array(resultSchema).min(1).max(MAX_NAMES),
-      }),
-      example: {
-        count: 1,
-        results: [
-          { name: PACKAGE_EXAMPLE.name, package: PACKAGE_EXAMPLE },
-          { name: 'redis-redisserch', package: null },
-        ],
-      },
-      headers: ['X-Snapshot'],
+  response: {
+    description:
+      'One result for each name, in request order. `package` is `null` if no package has the name.',
+    schema: component('LookupResults', {
+      count: z.int().min(0).max(MAX_NAMES),
+      results: z.array(resultSchema).min(1).max(MAX_NAMES),
+    }),
+    example: {
+      count: 1,
+      results: [
+        { name: PACKAGE_EXAMPLE.name, package: PACKAGE_EXAMPLE },
+        { name: 'redis-redisserch', package: null },
+      ],
     },
+    headers: ['X-Snapshot'],
   },
   problems: [...READ_PROBLEMS, 'headers_too_large'],
 };

@@ -41,12 +41,10 @@ export const openApiOperation: Operation = {
   tag: 'Service',
   summary: 'This document',
   description: 'For generators of clients, and for tools that test or show an API.',
-  responses: {
-    200: {
-      description: 'OpenAPI 3.1 for all endpoints.',
-      schema: z.looseObject({ openapi: z.literal('3.1.0') }).meta({ id: 'OpenApiDocument' }),
-      example: { openapi: '3.1.0' },
-    },
+  response: {
+    description: 'OpenAPI 3.1 for all endpoints.',
+    schema: z.looseObject({ openapi: z.literal('3.1.0') }).meta({ id: 'OpenApiDocument' }),
+    example: { openapi: '3.1.0' },
   },
   problems: [],
 };

@@ -15,13 +15,11 @@ export const openSearchOperation: Operation = {
   tag: 'Search',
   summary: 'A description of the searches, for address bars',
   description: 'OpenSearch 1.1, with absolute URLs of the page, of its suggestions and of `/search`.',
-  responses: {
-    200: {
-      description: 'The description.',
-      contentType: CONTENT_TYPE,
-      schema: z.string(),
-      example: '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/"></OpenSearchDescription>',
-    },
+  response: {
+    description: 'The description.',
+    contentType: CONTENT_TYPE,
+    schema: z.string(),
+    example: '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/"></OpenSearchDescription>',
   },
   problems: [],
 };

@@ -24,13 +24,11 @@ export const packageOperation: Operation = {
   description:
     'Names are equal by `name_rule` of `/stats`; without it, exactly. Clients normalise the paths of `.` and `..`: use `/lookup` for these names.',
   params: queryParams.extend({ name }),
-  responses: {
-    200: {
-      description: 'The package.',
-      schema: packageSchema,
-      example: PACKAGE_EXAMPLE,
-      headers: ['X-Snapshot', 'Content-Location'],
-    },
+  response: {
+    description: 'The package.',
+    schema: packageSchema,
+    example: PACKAGE_EXAMPLE,
+    headers: ['X-Snapshot', 'Content-Location'],
   },
   problems: [...READ_PROBLEMS, 'unknown_package'],
 };

@@ -9,12 +9,10 @@ export const pingOperation: Operation = {
   tag: 'Service',
   summary: 'Whether the process is alive',
   description: 'Responds in every state.',
-  responses: {
-    200: {
-      description: 'The process is alive.',
-      schema: component('Pong', { ping: z.literal('pong') }),
-      example: { ping: 'pong' },
-    },
+  response: {
+    description: 'The process is alive.',
+    schema: component('Pong', { ping: z.literal('pong') }),
+    example: { ping: 'pong' },
   },
   problems: [],
 };

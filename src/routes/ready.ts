@@ -12,13 +12,11 @@ export const readyOperation: Operation = {
   summary: 'Whether this replica has reached Elasticsearch since it started',
   description:
     'For startup probes: a replica with a wrong key or address never becomes ready. Once it is ready, it stays so.',
-  responses: {
-    200: {
-      description: 'Elasticsearch has accepted the key of this replica, whether or not there is a snapshot.',
-      // Not a literal: generated Java clients with a boolean constant do not compile.
-      schema: component('Readiness', { ready: z.boolean() }),
-      example: { ready: true },
-    },
+  response: {
+    description: 'Elasticsearch has accepted the key of this replica, whether or not there is a snapshot.',
+    // Not a literal: generated Java clients with a boolean constant do not compile.
+    schema: component('Readiness', { ready: z.boolean() }),
+    example: { ready: true },
   },
   problems: ['search_unavailable'],
 };

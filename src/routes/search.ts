@@ -56,24 +56,22 @@ export const searchOperation: Operation = {
   summary: 'Packages whose name contains the query',
   description: 'Results are sorted by `rank`, then by weight if `sort` is `weight`, then in name order.',
   params: searchParams,
-  responses: {
-    200: {
-      description: 'One page of matches, best rank first.',
-      schema: component('SearchPage', {
-        query: z.string(),
-        count: z.int().min(0).max(MAX_LIMIT),
-        total: z
-          .int()
-          .min(0)
-          .max(MAX_TOTAL)
-          .optional()
-          .meta({ description: 'All matches; only with `total=true`.' }),
-        total_is_exact: z.boolean().optional().meta({ description: 'False if there are more than `total`.' }),
-        results: z.array(resultSchema).max(MAX_LIMIT),
-      }),
-      example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
-      headers: ['X-Snapshot', 'X-Results-Truncated', 'Link'],
-    },
+  response: {
+    description: 'One page of matches, best rank first.',
+    schema: component('SearchPage', {
+      query: z.string(),
+      count: z.int().min(0).max(MAX_LIMIT),
+      total: z
+        .int()
+        .min(0)
+        .max(MAX_TOTAL)
+        .optional()
+        .meta({ description: 'All matches; only with `total=true`.' }),
+      total_is_exact: z.boolean().optional().meta({ description: 'False if there are more than `total`.' }),
+      results: z.array(resultSchema).max(MAX_LIMIT),
+    }),
+    example: { query: 'redis-', count: 1, results: [{ ...PACKAGE_EXAMPLE, rank: 1 }] },
+    headers: ['X-Snapshot', 'X-Results-Truncated', 'Link'],
   },
   problems: READ_PROBLEMS,
 };

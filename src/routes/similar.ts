@@ -48,18 +48,15 @@ export const similarOperation: Operation = {
     'characters to insert, delete, replace or swap with the next one. Its maximum is 2 for names with 6 or ' +
     `more characters, 1 for 3 to 5, and 0 for fewer. Costs ${SIMILAR_COST} points of the rate limit.`,
   params: similarParams,
-  responses: {
-    200: {
-      description:
-        'The nearest names, sorted by distance, then in the requested order; never the name itself.',
-      schema: component('SimilarPackages', {
-        name: z.string(),
-        count: z.int().min(0).max(MAX_RESULTS),
-        results: z.array(resultSchema).max(MAX_RESULTS),
-      }),
-      example: { name: 'redis-redisaerch', count: 1, results: [{ ...PACKAGE_EXAMPLE, distance: 1 }] },
-      headers: ['X-Snapshot', 'X-Results-Truncated'],
-    },
+  response: {
+    description: 'The nearest names, sorted by distance, then in the requested order; never the name itself.',
+    schema: component('SimilarPackages', {
+      name: z.string(),
+      count: z.int().min(0).max(MAX_RESULTS),
+      results: z.array(resultSchema).max(MAX_RESULTS),
+    }),
+    example: { name: 'redis-redisaerch', count: 1, results: [{ ...PACKAGE_EXAMPLE, distance: 1 }] },
+    headers: ['X-Snapshot', 'X-Results-Truncated'],
   },
   problems: READ_PROBLEMS,
 };

@@ -43,12 +43,11 @@ export const rebuildOperation: Operation = {
   summary: 'Starts a rebuild in the background',
   description: 'The current snapshot is served until the rebuild has succeeded.',
   params: rebuildParams,
-  responses: {
-    202: {
-      description: 'The rebuild has started.',
-      schema: component('Rebuild', { status: z.literal('rebuilding'), ...progressMembers }),
-      example: { status: 'rebuilding', ...PROGRESS_EXAMPLE },
-    },
+  status: 202,
+  response: {
+    description: 'The rebuild has started.',
+    schema: component('Rebuild', { status: z.literal('rebuilding'), ...progressMembers }),
+    example: { status: 'rebuilding', ...PROGRESS_EXAMPLE },
   },
   problems: ['invalid_parameter', 'forbidden', 'rate_limited', 'rebuilding', 'search_unavailable'],
   members: { rebuilding: { shape: progressMembers, example: PROGRESS_EXAMPLE } },

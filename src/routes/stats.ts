@@ -23,34 +23,29 @@ export function statsOperation(slug: string): Operation {
     tag: 'Service',
     summary: 'The number of packages, their registry, and the age of the snapshot',
     description: `The first member is \`${total}\`: its middle word is the short name of the registry.`,
-    responses: {
-      200: {
-        description: 'The current snapshot.',
-        schema: component('Stats', {
-          [total]: z.int().nonnegative(),
-          source: z.string(),
-          note: z.string(),
-          has_weights: z
-            .boolean()
-            .optional()
-            .meta({ description: 'Present if every package has a `weight`.' }),
-          name_rule: z
-            .enum(NAME_RULES)
-            .exclude(['exact'])
-            .optional()
-            .meta({
-              description:
-                'How names are compared: by `lowercase`, case is ignored; by `crates`, `_` is also `-`; by `pypi` (PEP 503), so is a run ' +
-                'of `-`, `_` and `.`. Without it, names are exact.',
-            }),
-        }),
-        example: {
-          [total]: 63666,
-          source: 'tracker.debian.org',
-          note: noteOf('2026-01-02T03:04:05.678Z', Date.parse('2026-01-04T03:04:05.678Z')),
-        },
-        headers: ['X-Snapshot', 'Last-Modified', 'X-Snapshot-Changes'],
+    response: {
+      description: 'The current snapshot.',
+      schema: component('Stats', {
+        [total]: z.int().nonnegative(),
+        source: z.string(),
+        note: z.string(),
+        has_weights: z.boolean().optional().meta({ description: 'Present if every package has a `weight`.' }),
+        name_rule: z
+          .enum(NAME_RULES)
+          .exclude(['exact'])
+          .optional()
+          .meta({
+            description:
+              'How names are compared: by `lowercase`, case is ignored; by `crates`, `_` is also `-`; by `pypi` (PEP 503), so is a run ' +
+              'of `-`, `_` and `.`. Without it, names are exact.',
+          }),
+      }),
+      example: {
+        [total]: 63666,
+        source: 'tracker.debian.org',
+        note: noteOf('2026-01-02T03:04:05.678Z', Date.parse('2026-01-04T03:04:05.678Z')),
       },
+      headers: ['X-Snapshot', 'Last-Modified', 'X-Snapshot-Changes'],
     },
     problems: ['initializing', 'search_unavailable'],
   };

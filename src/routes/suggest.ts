@@ -37,15 +37,13 @@ export const suggestOperation: Operation = {
   summary: 'The most used packages whose name contains the query, for address bars',
   description: `The first ${MAX_SUGGESTIONS} results of \`/search?sort=weight\` as OpenSearch suggestions.`,
   params: suggestParams,
-  responses: {
-    200: {
-      description: 'The query as it was sent, names, versions and URLs.',
-      contentType: SUGGESTIONS_TYPE,
-      // Not a tuple: tools that read OpenAPI 3.1 do not know `prefixItems`.
-      schema: z.array(z.union([z.string(), list])).length(4),
-      example: ['redis-', ...LISTED.map((field) => [PACKAGE_EXAMPLE[field]])],
-      headers: ['X-Snapshot'],
-    },
+  response: {
+    description: 'The query as it was sent, names, versions and URLs.',
+    contentType: SUGGESTIONS_TYPE,
+    // Not a tuple: tools that read OpenAPI 3.1 do not know `prefixItems`.
+    schema: z.array(z.union([z.string(), list])).length(4),
+    example: ['redis-', ...LISTED.map((field) => [PACKAGE_EXAMPLE[field]])],
+    headers: ['X-Snapshot'],
   },
   problems: ['invalid_parameter', 'initializing', 'search_unavailable'],
 };

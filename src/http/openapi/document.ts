@@ -33,7 +33,11 @@ export interface Operation {
   description: string;
   /** Parses its path and query parameters. */
   params?: z.ZodObject;
-  responses: Record<number, ResponseDescription>;
+  /** Status of `response`; 200 by default. */
+  status?: number;
+  response: ResponseDescription;
+  /** Other responses that are not problems, by status. */
+  otherResponses?: Record<number, ResponseDescription>;
   problems: readonly ProblemCode[];
   /** Additional members of problems. */
   members?: ProblemMembers;
@@ -100,11 +104,12 @@ function describe(
   { operation, limit }: DescribedEndpoint,
   components: OpenApiComponents,
 ): Json {
-  const { id, tag, summary, description, params, responses, problems } = operation;
+  const { id, tag, summary, description, params, problems } = operation;
+  const { status = 200, response: success, otherResponses } = operation;
   const limited = limit !== undefined;
   const codes = [...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal' as const];
-  const described = Object.entries(responses).map(([status, response]) => [
-    status,
+  const described = Object.entries({ [status]: success, ...otherResponses }).map(([code, response]) => [
+    code,
     {
       description: response.description,
       headers: components.headers(limited, response.headers),
