@@ -100,7 +100,6 @@ export const debugIpOperation: Operation = {
       headers: { host: 'api.example', accept: '*/*' },
     },
   },
-  problems: [],
 };
 
 /** `GET /debug-ip`: how the client is identified for rate limits, and the costs of requests. */

@@ -33,7 +33,6 @@ export const healthOperation: Operation = {
       headers: ['Retry-After'],
     },
   },
-  problems: [],
 };
 
 /**

@@ -46,7 +46,6 @@ export const openApiOperation: Operation = {
     schema: z.looseObject({ openapi: z.literal('3.1.0') }).meta({ id: 'OpenApiDocument' }),
     example: { openapi: '3.1.0' },
   },
-  problems: [],
 };
 
 /** `GET /openapi.json`: the OpenAPI document of all endpoints. */

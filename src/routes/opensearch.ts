@@ -21,7 +21,6 @@ export const openSearchOperation: Operation = {
     schema: z.string(),
     example: '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/"></OpenSearchDescription>',
   },
-  problems: [],
 };
 
 /** `GET /opensearch.xml`: lets browsers search from the address bar. */

@@ -14,7 +14,6 @@ export const pingOperation: Operation = {
     schema: component('Pong', { ping: z.literal('pong') }),
     example: { ping: 'pong' },
   },
-  problems: [],
 };
 
 /** `GET /ping`: the process is alive. Responds in every state. */

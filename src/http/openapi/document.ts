@@ -38,7 +38,7 @@ export interface Operation {
   response: ResponseDescription;
   /** Other responses that are not problems, by status. */
   otherResponses?: Record<number, ResponseDescription>;
-  problems: readonly ProblemCode[];
+  problems?: readonly ProblemCode[];
   /** Additional members of problems. */
   members?: ProblemMembers;
 }
@@ -104,7 +104,7 @@ function describe(
   { operation, limit }: DescribedEndpoint,
   components: OpenApiComponents,
 ): Json {
-  const { id, tag, summary, description, params, problems } = operation;
+  const { id, tag, summary, description, params, problems = [] } = operation;
   const { status = 200, response: success, otherResponses } = operation;
   const limited = limit !== undefined;
   const codes = [...problems, ...(limited ? (['rate_limited'] as const) : []), 'internal' as const];
