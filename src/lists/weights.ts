@@ -4,7 +4,7 @@ import { canonicalName, type NameRule } from '../util/name-rule.js';
 import { quote } from '../util/reason-text.js';
 import { DatasetError, type BadRows } from './dataset-error.js';
 import { peek } from './documents/decompress.js';
-import { readColumns } from './formats/csv.js';
+import { readColumns, type Values } from './formats/csv.js';
 import type { BadItem } from './formats/format.js';
 import { readObjects } from './formats/jsonl.js';
 import { nameOf, orReason, weightOf } from './package-check.js';
@@ -20,13 +20,6 @@ const MAX_NAMES = 10_000_000;
 export interface WeightsColumns {
   name: string;
   weight: string;
-}
-
-/** The values of a row, which may have any type. */
-interface Row {
-  at: number;
-  name: unknown;
-  weight: unknown;
 }
 
 /** The weights of packages, from a document of their own. */
@@ -58,7 +51,7 @@ export class Weights {
         yield chunk;
       }
     };
-    const add = ({ name, weight }: Row) => {
+    const add = ({ values: [name, weight] }: Values) => {
       const key = canonicalName(nameRule, nameOf(name, columns.name));
       const value = weightOf(weight, columns.weight);
       const address = table.add(key, value);
@@ -114,18 +107,15 @@ export function ofWeights(error: unknown): unknown {
   return new DatasetError(`${WEIGHTS}: ${error.message}`, { cause: error });
 }
 
+/** The name and the weight in each row. */
 async function* rowsOf(
   source: AsyncIterable<Buffer>,
   columns: WeightsColumns,
-): AsyncGenerator<(Row | BadItem)[]> {
+): AsyncGenerator<(Values | BadItem)[]> {
   const { start, chunks } = await peek(source);
   if (!/^\s*[{[]/.test(start.toString())) {
     const indexes = (header: string[]) => [indexIn(header, columns.name), indexIn(header, columns.weight)];
-    for await (const rows of readColumns(chunks, indexes)) {
-      yield rows.map((row) =>
-        'reason' in row ? row : { at: row.at, name: row.values[0], weight: row.values[1] },
-      );
-    }
+    yield* readColumns(chunks, indexes);
     return;
   }
   let hasWeights = false as boolean;
@@ -136,7 +126,7 @@ async function* rowsOf(
       if (!(columns.name in object))
         return { at, reason: `no member ${quote(columns.name)} (WEIGHTS_COLUMNS): ${quote(text)}` };
       hasWeights ||= columns.weight in object;
-      return { at, name: object[columns.name], weight: object[columns.weight] };
+      return { at, values: [object[columns.name], object[columns.weight]] };
     });
   }
   if (!hasWeights) throw new DatasetError(`no line has a member ${quote(columns.weight)} (WEIGHTS_COLUMNS)`);

@@ -59,10 +59,10 @@ export const csv: Format = {
   },
 };
 
-/** The values of some columns of a record; undefined if the column does not exist. */
-interface Values {
+/** The values of some columns of a row, which may have any type; undefined if the column does not exist. */
+export interface Values {
   at: number;
-  values: (string | undefined)[];
+  values: unknown[];
 }
 
 /**
