@@ -55,7 +55,7 @@ export async function readList(
     const { read } = await checkPackages(file, { badRows, signal });
     const packages: PackageEntry[] = [];
     for await (const entries of read()) packages.push(...entries);
-    return { packages, isNumbered: file.isNumbered, skipped: badRows.skipped, takenAt };
+    return { packages, isNumbered: file.check.isNumbered, skipped: badRows.skipped, takenAt };
   } finally {
     await file.close();
   }

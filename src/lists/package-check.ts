@@ -49,7 +49,7 @@ export class PackageCheck {
   /** Items seen so far: the number of a package if the list has no numbers. */
   #position = 0;
   #isNumbered: boolean | undefined;
-  /** The optional fields that some package has. */
+  /** Optional fields that some package has. Packages without such a field get its default, if there is one. */
   readonly optionalFields = new Set<OptionalField>();
 
   /** The URL template, split into its literal parts and its placeholders (`{name}` or `{+name}`). */

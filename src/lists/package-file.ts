@@ -61,7 +61,8 @@ export class PackageFile {
   readonly numbers = new NumberList();
   /** SHA-256 of the packages in their order, in hexadecimal. */
   digest = '';
-  readonly #check: PackageCheck;
+  /** Checks each package. It also shows whether the list has numbers, and which optional fields. */
+  readonly check: PackageCheck;
 
   private constructor(
     private readonly file: FileHandle,
@@ -69,7 +70,7 @@ export class PackageFile {
     private readonly options: ReadOptions,
     private readonly hash: (name: string) => number,
   ) {
-    this.#check = new PackageCheck(options.packageUrlTemplate);
+    this.check = new PackageCheck(options.packageUrlTemplate);
   }
 
   /** The caller must close it. */
@@ -87,16 +88,6 @@ export class PackageFile {
     return this.hash(this.canonicalOf(name));
   }
 
-  /** Whether numbers come from the list; otherwise they are positions. */
-  get isNumbered(): boolean {
-    return this.#check.isNumbered;
-  }
-
-  /** Optional fields that some package has. Packages without such a field get its default, if there is one. */
-  get optionalFields(): ReadonlySet<OptionalField> {
-    return this.#check.optionalFields;
-  }
-
   /**
    * Reads a list while it is transferred.
    * @throws {DatasetError} if the list is not complete, or has too many invalid rows.
@@ -108,9 +99,8 @@ export class PackageFile {
         ? this.#checked(documents, badRows)
         : this.#merged(documents, badRows, this.format.replaces);
     await documents.write(this.#lines(packages, hash), this.file);
-    this.digest = hash
-      .update(JSON.stringify([this.isNumbered, this.optionalFields.has('weight')]))
-      .digest('hex');
+    const { isNumbered, optionalFields } = this.check;
+    this.digest = hash.update(JSON.stringify([isNumbered, optionalFields.has('weight')])).digest('hex');
   }
 
   /** Reads the packages from the beginning. Can be called more than once. */
@@ -118,7 +108,7 @@ export class PackageFile {
     for await (const { texts } of readLines(chunksOf(this.file))) {
       for (const text of texts) {
         const [document, places, written] = JSON.parse(text) as [string, Place[], Written[]];
-        yield { document, places, entries: written.map((one) => toEntry(one, this.optionalFields)) };
+        yield { document, places, entries: written.map((one) => toEntry(one, this.check.optionalFields)) };
       }
     }
   }
@@ -159,7 +149,7 @@ export class PackageFile {
       if ((count += items.length) > MAX_PACKAGES)
         throw new DatasetError(`the list has more than ${MAX_PACKAGES} packages`);
       for (const item of items) {
-        const entry = this.#check.read(item);
+        const entry = this.check.read(item);
         if (typeof entry === 'string') badRows.skip(this.placeOf({ ...batch, places: [item.at] }, 0), entry);
         else {
           batch.places.push(item.at);
@@ -200,7 +190,7 @@ export class PackageFile {
     const toEntry = (address: number): PackageEntry => {
       const [version = '', spelling, ...others] = (names.lastOf(address) ?? '').split('\n');
       const name = spelling || names.nameAt(address);
-      const entry: PackageEntry = { no: ++no, name, version, url: this.#check.urlOf(name) };
+      const entry: PackageEntry = { no: ++no, name, version, url: this.check.urlOf(name) };
       return withOptional(entry, (field, i) => optionalValue(others[i] || undefined, field));
     };
     for (const entries of names.map(toEntry)) yield { document: '', places: [], entries };

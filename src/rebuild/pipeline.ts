@@ -114,8 +114,8 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
       weights_validators: downloadedWeights?.validators,
       mapping_version: MAPPING_VERSION,
       built_from: builtFrom(config),
-      has_package_no: packages.isNumbered,
-      ...optionalMeta([...packages.optionalFields, ...(weights === undefined ? [] : ['weight'])]),
+      has_package_no: packages.check.isNumbered,
+      ...optionalMeta([...packages.check.optionalFields, ...(weights === undefined ? [] : ['weight'])]),
       name_rule: config.dataset.nameRule,
       is_sample: isSample,
     };

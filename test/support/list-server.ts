@@ -132,7 +132,7 @@ export async function convert(
       for await (const batch of read()) entries.push(...batch);
       const rows = entries.map(({ no, name, version, url, weight }) => ({
         name,
-        package_no: packages.isNumbered ? String(no) : '',
+        package_no: packages.check.isNumbered ? String(no) : '',
         version: version === 'latest' ? '' : version,
         url: url === fromTemplate(name) ? '' : url,
         weight: weight === undefined ? '' : String(weight),
