@@ -34,14 +34,6 @@ const MAX_FURTHER_READS = 10;
 /** The members that a response adds to entries at a distance of 0, 1 and 2. */
 const DISTANCES = ['distance0', 'distance1', 'distance2'] as const;
 
-/** The look-alikes of a name: entries by distance, nearest first. */
-export interface SimilarResults {
-  groups: EntryGroup[];
-  count: number;
-  /** Whether more names match than were requested. */
-  truncated: boolean;
-}
-
 /** A package that was added. */
 export interface Addition {
   /** The id of the snapshot that added it. */
@@ -208,7 +200,7 @@ export class Catalog {
     snapshot: Snapshot,
     { name, limit, byWeight }: { name: string; limit: number; byWeight: boolean },
     requestId: string,
-  ): Promise<SimilarResults> {
+  ): Promise<SearchResults> {
     assertMapping(snapshot, FOLD_VERSION);
     const { index, shards, meta } = snapshot;
     const bodies = similarNames(name, maxDistance(name), limit + 1, shards, byWeight && meta.has_weights);

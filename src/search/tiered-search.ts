@@ -11,7 +11,7 @@ export type Match = (typeof MATCHES)[number];
 /** The matches of a query are counted up to this number. */
 export const MAX_TOTAL = 10_000;
 
-/** The results of a search: entries by rank, best first. */
+/** The results of a search: entries by rank or by distance, best first. */
 export interface SearchResults {
   groups: EntryGroup[];
   count: number;
