@@ -86,6 +86,21 @@ export async function* readWholeLines(source: AsyncIterable<Buffer>): AsyncGener
   }
 }
 
+/**
+ * Maps lines to items.
+ * @param toItem gets a line, its number, and whether it is invalid UTF-8. Returns undefined if the line has no item.
+ */
+export async function* mapLines<T>(
+  source: AsyncIterable<Lines>,
+  toItem: (text: string, at: number, isInvalid: boolean) => T | undefined,
+): AsyncGenerator<T[]> {
+  for await (const { first, texts, invalid } of source) {
+    yield texts
+      .map((text, i) => toItem(text, first + i, invalid.has(i)))
+      .filter((item) => item !== undefined);
+  }
+}
+
 /** Whether a line has a carriage return before its last character. A last carriage return may belong to a CRLF. */
 export function hasBareReturns(line: string): boolean {
   return line.slice(0, -1).includes('\r');

@@ -1,7 +1,7 @@
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Document, Documents } from '../documents/documents.js';
-import { readWholeLines } from '../documents/lines.js';
+import { mapLines, readWholeLines } from '../documents/lines.js';
 import { compareDebianVersions } from './versions.js';
 import { line, type Format, type Item } from './format.js';
 
@@ -39,23 +39,20 @@ async function* readStanzas(document: Document): AsyncGenerator<Item[]> {
   let fields = new Map<string, string>();
   /** The first line of the stanza; 0 between two stanzas. */
   let start = 0;
-  for await (const { first, texts } of readWholeLines(document.text())) {
-    const stanzas: Item[] = [];
-    for (const [i, text] of texts.entries()) {
-      if (text === '' || text === '\r') {
-        if (start > 0) stanzas.push(toItem(fields, start));
-        fields = new Map();
-        start = 0;
-        continue;
-      }
-      if (!LINE.test(text))
-        throw new DatasetError(`line ${first + i}: expected a field of a Packages index: ${quote(text)}`);
-      if (start === 0 && text.trim() !== '') start = first + i;
-      const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
-      if (field !== undefined) fields.set(field.toLowerCase(), value);
+  yield* mapLines(readWholeLines(document.text()), (text, at) => {
+    if (text === '' || text === '\r') {
+      const stanza = start > 0 ? toItem(fields, start) : undefined;
+      fields = new Map();
+      start = 0;
+      return stanza;
     }
-    yield stanzas;
-  }
+    if (!LINE.test(text))
+      throw new DatasetError(`line ${at}: expected a field of a Packages index: ${quote(text)}`);
+    if (start === 0 && text.trim() !== '') start = at;
+    const [, field, value = ''] = FIELD.exec(text.trimEnd()) ?? [];
+    if (field !== undefined) fields.set(field.toLowerCase(), value);
+    return undefined;
+  });
   if (start > 0) yield [toItem(fields, start)];
 }
 

@@ -3,7 +3,7 @@ import { parseJson } from '../../util/json-text.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
-import { readLines } from '../documents/lines.js';
+import { mapLines, readLines } from '../documents/lines.js';
 import { isObject, line, type BadItem, type Format, type Item, type ListedPackage } from './format.js';
 
 /**
@@ -38,22 +38,16 @@ interface LineObject {
 }
 
 /** Reads the objects of JSON lines. @throws {DatasetError} if the first line belongs to another format. */
-export async function* readObjects(source: AsyncIterable<Buffer>): AsyncGenerator<(LineObject | BadItem)[]> {
+export function readObjects(source: AsyncIterable<Buffer>): AsyncGenerator<(LineObject | BadItem)[]> {
   let isFirst = true;
-  for await (const { first, texts, invalid } of readLines(source)) {
-    const rows: (LineObject | BadItem)[] = [];
-    for (const [i, text] of texts.entries()) {
-      if (text.trim() === '') continue;
-      const at = first + i;
-      const object = parseJson(text);
-      if (isObject(object)) rows.push({ at, object, text, isLossy: invalid.has(i) });
-      else if (isFirst && !text.trimStart().startsWith('{'))
-        throw new DatasetError(`line ${at}: ${NO_OBJECT}: ${describe(text)}`);
-      else rows.push({ at, reason: `${NO_OBJECT}: ${quote(text)}` });
-      isFirst = false;
-    }
-    yield rows;
-  }
+  return mapLines(readLines(source), (text, at, isLossy) => {
+    if (text.trim() === '') return undefined;
+    const object = parseJson(text);
+    if (isFirst && !isObject(object) && !text.trimStart().startsWith('{'))
+      throw new DatasetError(`line ${at}: ${NO_OBJECT}: ${describe(text)}`);
+    isFirst = false;
+    return isObject(object) ? { at, object, text, isLossy } : { at, reason: `${NO_OBJECT}: ${quote(text)}` };
+  });
 }
 
 const NO_OBJECT = 'expected one JSON object a line';

@@ -1,6 +1,6 @@
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
-import { readWholeLines } from '../documents/lines.js';
+import { mapLines, readWholeLines } from '../documents/lines.js';
 import { line, type Format, type Item } from './format.js';
 
 /** The beginning of web pages and JSON, which no name has. */
@@ -19,18 +19,12 @@ export const lines: Format = {
   async *read(documents: Documents): AsyncGenerator<Item[]> {
     const document = await documents.open();
     let isFirst = true;
-    for await (const { first, texts, invalid } of readWholeLines(document.text())) {
-      const items: Item[] = [];
-      for (const [i, text] of texts.entries()) {
-        const [name = '', version, ...others] = text.trim().split(/\s+/);
-        const at = first + i;
-        if (name === '') continue;
-        if (isFirst && OTHER_FORMAT.test(text)) throw new DatasetError(`line ${at}: ${EXPECTED}`);
-        isFirst = false;
-        if (others.length > 0) items.push({ at, reason: EXPECTED });
-        else items.push({ at, name, version, isLossy: invalid.has(i) });
-      }
-      yield items;
-    }
+    yield* mapLines(readWholeLines(document.text()), (text, at, isLossy) => {
+      const [name = '', version, ...others] = text.trim().split(/\s+/);
+      if (name === '') return undefined;
+      if (isFirst && OTHER_FORMAT.test(text)) throw new DatasetError(`line ${at}: ${EXPECTED}`);
+      isFirst = false;
+      return others.length > 0 ? { at, reason: EXPECTED } : { at, name, version, isLossy };
+    });
   },
 };

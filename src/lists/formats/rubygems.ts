@@ -3,7 +3,7 @@ import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
 import { peek } from '../documents/decompress.js';
-import { NOT_UTF8, readWholeLines } from '../documents/lines.js';
+import { mapLines, NOT_UTF8, readWholeLines } from '../documents/lines.js';
 import { NameTable } from '../name-table.js';
 import { line, type Format, type Item, type ReadOptions } from './format.js';
 import { compareGemVersions, isPrerelease } from './versions.js';
@@ -43,18 +43,14 @@ export const rubygems: Format = {
     const hasHead = HEAD_END.test(start.toString());
     let isHead = hasHead;
     const gems = await NameTable.create();
-    for await (const { first, texts, invalid } of readWholeLines(chunks)) {
-      const bad: Item[] = [];
-      for (const [i, text] of texts.entries()) {
-        const at = first + i;
-        if (isHead) isHead = text.trimEnd() !== '---';
-        else if (!hasHead && METADATA.test(text)) continue;
-        else if (invalid.has(i)) bad.push({ at, reason: NOT_UTF8 });
-        else if (!readGem(at, text, gems, nameRule))
-          bad.push({ at, reason: `expected a name, versions and a checksum: ${quote(text)}` });
-      }
-      yield bad;
-    }
+    yield* mapLines(readWholeLines(chunks), (text, at, isInvalid) => {
+      if (isHead) isHead = text.trimEnd() !== '---';
+      else if (!hasHead && METADATA.test(text)) return undefined;
+      else if (isInvalid) return { at, reason: NOT_UTF8 };
+      else if (!readGem(at, text, gems, nameRule))
+        return { at, reason: `expected a name, versions and a checksum: ${quote(text)}` };
+      return undefined;
+    });
     yield* gems.map((gem) => {
       const texts = textsOf(gems, gem);
       const spelling = texts.find((text) => text.startsWith(SPELLING))?.slice(1);
