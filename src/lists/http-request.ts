@@ -124,17 +124,13 @@ async function get(
  * @param signal closes the connection to the proxy when it aborts.
  */
 function agentFor(address: URL, signal: AbortSignal): Agent | false {
-  const proxy = proxyFor(address);
-  if (proxy === undefined) return false;
-  const ProxyAgent = address.protocol === 'https:' ? HttpsProxyAgent : HttpProxyAgent;
-  return new ProxyAgent(proxy, { signal });
-}
-
-/** An invalid proxy setting is a permanent error: another attempt would fail, too. */
-function proxyFor(address: URL): URL | undefined {
   try {
-    return proxyOf(address);
+    const proxy = proxyOf(address);
+    if (proxy === undefined) return false;
+    const ProxyAgent = address.protocol === 'https:' ? HttpsProxyAgent : HttpProxyAgent;
+    return new ProxyAgent(proxy, { signal });
   } catch (error) {
+    // An invalid proxy setting is a permanent error: another attempt would fail, too.
     throw error instanceof ProxyError ? new DatasetError(error.message) : error;
   }
 }

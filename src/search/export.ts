@@ -67,7 +67,10 @@ export class SnapshotExports {
       const size = Math.min(PAGE_SIZE, meta.total - from);
       let entries: PackageEntry[];
       try {
-        entries = await this.#page(index, from, size, requestId);
+        const [hits] = await runSearches(this.pool, index, [exportPage(from, size)], requestId);
+        entries = (hits?.entries ?? []).map(decodeEntry);
+        if (entries.length !== size)
+          throw new Error(`${entries.length} of ${size} packages were found from the ordinal ${from} on`);
       } catch (error) {
         if (from > 0) {
           this.outcomes.cut_off++;
@@ -78,13 +81,5 @@ export class SnapshotExports {
       // Outside of the `try`, because this throws if the client has ended the export.
       yield write(entries, from === 0);
     }
-  }
-
-  async #page(index: string, from: number, size: number, requestId: string): Promise<PackageEntry[]> {
-    const [hits] = await runSearches(this.pool, index, [exportPage(from, size)], requestId);
-    const entries = (hits?.entries ?? []).map(decodeEntry);
-    if (entries.length !== size)
-      throw new Error(`${entries.length} of ${size} packages were found from the ordinal ${from} on`);
-    return entries;
   }
 }
