@@ -34,16 +34,13 @@ export class NumberList {
     return found;
   }
 
-  /** Removes each of `values` once from the sorted list. */
+  /** Removes each of `values` once from the sorted list, which must have them. */
   remove(values: number[]): void {
-    const due = new Map<number, number>();
-    for (const value of values) due.set(value, (due.get(value) ?? 0) + 1);
+    const removed = values.toSorted((a, b) => a - b);
     let kept = 0;
     for (let i = 0; i < this.#length; i++) {
-      const value = this.#at(i);
-      const left = due.get(value) ?? 0;
-      if (left > 0) due.set(value, left - 1);
-      else this.#numbers[kept++] = value;
+      // `i - kept` numbers have been removed so far.
+      if (this.#at(i) !== removed[i - kept]) this.#numbers[kept++] = this.#at(i);
     }
     this.#length = kept;
   }
