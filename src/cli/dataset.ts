@@ -22,17 +22,8 @@ const USAGE = `usage: npm run dataset -- --output FILE.csv.gz [--format FORMAT] 
 
 const ISO_DATE = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
 
-interface Options {
-  /** Path of the file to write. */
-  output: string;
-  /** Path of an earlier dataset, whose names keep their numbers. */
-  earlier: string | undefined;
-  /** Date of the dataset; by default the date of the list. */
-  date: Date | undefined;
-}
-
 /** In the returned environment, arguments replace variables. */
-function parseArguments(): { env: NodeJS.ProcessEnv; options: Options } {
+function parseArguments() {
   const { values } = parseArgs({
     options: {
       format: { type: 'string' },
@@ -55,8 +46,11 @@ function parseArguments(): { env: NodeJS.ProcessEnv; options: Options } {
       ...(json === undefined ? {} : { DATASET_JSON: json }),
     },
     options: {
+      /** Path of the file to write. */
       output: pathOf(output),
+      /** Path of an earlier dataset, whose names keep their numbers. */
       earlier: earlier === undefined ? undefined : pathOf(earlier),
+      /** Date of the dataset; by default the date of the list. */
       date: date === undefined ? undefined : parseDate(date),
     },
   };
@@ -74,7 +68,7 @@ function parseDate(text: string): Date {
 
 async function write(
   config: DatasetConfig,
-  { output, earlier, date }: Options,
+  { output, earlier, date }: ReturnType<typeof parseArguments>['options'],
   signal: AbortSignal,
 ): Promise<Exit> {
   // An invalid path must fail now, not after an hour of downloading.

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Client, estypes } from '@elastic/elasticsearch';
+import type { Client } from '@elastic/elasticsearch';
 import { idOfKey, validKeys } from '../elasticsearch/api-keys.js';
 import {
   createAdministratorClient,
@@ -31,20 +31,16 @@ function parseArguments() {
   return values;
 }
 
-/** A key of a registry: its name in Elasticsearch, its environment variable, and its role. */
-interface Kind {
-  name: string;
-  variable: string;
-  role: estypes.SecurityRoleDescriptor;
-}
-
-function kindsOf(slug: string): Kind[] {
+/** The keys of a registry: their names in Elasticsearch, their environment variables, and their roles. */
+function kindsOf(slug: string) {
   const alias = aliasOf(slug);
   return [
     { name: `${alias}-reader`, variable: 'ELASTICSEARCH_API_KEY', role: readerRole(slug) },
     { name: `${alias}-builder`, variable: 'ELASTICSEARCH_REBUILD_API_KEY', role: builderRole(slug) },
   ];
 }
+
+type Kind = ReturnType<typeof kindsOf>[number];
 
 const namesOf = (kinds: Kind[]) => kinds.map(({ name }) => name);
 

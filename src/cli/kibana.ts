@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
+import type { readKibanaConfig } from '../config/config.js';
 import { withDeadline } from '../util/deadline.js';
 import { jsonText } from '../util/json-text.js';
 
@@ -42,19 +43,13 @@ const importResponse = z.object({
 const importText = jsonText.pipe(importResponse);
 type ImportError = z.infer<typeof importResponse>['errors'][number];
 
-/** The address of Kibana, and the API key. */
-export interface KibanaAccess {
-  /** With its base path and space, if any. */
-  url: string;
-  apiKey: string | undefined;
-}
-
 /** A client for the requests of `npm run kibana:setup`. */
 export class Kibana {
   readonly #url: string;
   readonly #headers: Record<string, string>;
 
-  constructor({ url, apiKey }: KibanaAccess) {
+  /** The URL may have a base path and a space. */
+  constructor({ url, apiKey }: Omit<ReturnType<typeof readKibanaConfig>, 'slug'>) {
     this.#url = url.replace(/\/+$/, '');
     this.#headers = {
       // Kibana requires this header against cross-site requests. Its value does not matter.

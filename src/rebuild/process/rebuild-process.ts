@@ -32,19 +32,11 @@ const SILENCE_CHECKS = 30;
 /** Options of a rebuild. Only the server sets `skipIf`. */
 export type StartOptions = Pick<RebuildOptions, 'force' | 'skipIf' | 'seen'>;
 
-/** Resources that a rebuild has used so far. */
-export interface ResourceUsage {
-  /** Resident memory, in bytes. */
-  memoryBytes: number;
-  /** Processor time, in seconds. */
-  cpuSeconds: number;
-}
-
 /** The state of a rebuild, as far as the server knows it. */
 export interface RebuildState {
   report: ProgressReport;
-  /** Undefined until the first report of the process. */
-  usage?: ResourceUsage;
+  /** Resident memory, and processor time so far. Undefined until the first report of the process. */
+  usage?: { memoryBytes: number; cpuSeconds: number };
   /** Id of the owner of the lock; undefined until the process holds the lock. */
   lockOwner?: string;
   /** The index being built; undefined until it has a name. */

@@ -9,7 +9,6 @@ import {
   RebuildProcess,
   type PROCESS_LIMITS,
   type ProcessEnd,
-  type ResourceUsage,
   type StartOptions,
 } from './rebuild-process.js';
 import { discardIndex } from '../steps/prune.js';
@@ -17,14 +16,6 @@ import { discardIndex } from '../steps/prune.js';
 /** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
 const ATTEMPTS = 5;
 const ATTEMPT_PAUSE_MS = 50;
-
-/** A rebuild that succeeded, even if nothing had changed. */
-export interface Success {
-  /** ISO 8601. */
-  at: string;
-  /** Duration of the last rebuild that built an index. */
-  seconds: number | undefined;
-}
 
 /** The result of a request for a rebuild. */
 export type StartResponse = { progress: ProgressReport; lastFailure: Failure | undefined } & (
@@ -46,7 +37,7 @@ export class RebuildService {
   #process: RebuildProcess | undefined;
   #outcome: Promise<Outcome> | undefined;
   #lastFailure: Failure | undefined;
-  #lastSuccess: Success | undefined;
+  #lastSuccess: { at: string; seconds: number | undefined } | undefined;
   #seen: SeenDataset | undefined;
   /** Number of rebuilds by outcome. */
   readonly counts = { rebuilt: 0, unchanged: 0, stopped: 0, failed: 0 };
@@ -63,7 +54,7 @@ export class RebuildService {
   }
 
   /** Resource usage of the rebuild that this server is running. */
-  get usage(): ResourceUsage | undefined {
+  get usage() {
     return this.#process?.state.usage;
   }
 
@@ -72,8 +63,11 @@ export class RebuildService {
     return this.#lastFailure;
   }
 
-  /** The last rebuild of this process that succeeded. */
-  get lastSuccess(): Success | undefined {
+  /**
+   * The last rebuild of this process that succeeded, even if nothing had changed: its end (ISO 8601), and the duration
+   * of the last rebuild that built an index, in seconds.
+   */
+  get lastSuccess() {
     return this.#lastSuccess;
   }
 

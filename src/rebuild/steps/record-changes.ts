@@ -7,7 +7,6 @@ import {
   optionalFields,
   type FoundIndex,
   type Snapshot,
-  type SnapshotMeta,
   type RecordedChain,
 } from '../../snapshot/snapshot.js';
 import { comparedPart, isVolatile, type PackageEntry } from '../../snapshot/package-fields.js';
@@ -38,12 +37,9 @@ class NewChainError extends Error {
 type Deps = Pick<RebuildContext, 'client' | 'exportPool' | 'alias'>;
 
 /** A new snapshot that is complete and not served yet. */
-interface NewSnapshot {
-  index: string;
-  shards: number;
+interface NewSnapshot extends Omit<Snapshot, 'id'> {
   /** INDEX_REPLICAS */
   replicas: string;
-  meta: SnapshotMeta;
 }
 
 interface RecordOptions extends LongStepOptions {
