@@ -5,7 +5,6 @@ import { describeAuthError } from '../elasticsearch/elasticsearch.js';
 import { ElasticsearchUnavailableError, SearchRefusedError } from '../elasticsearch/elasticsearch-errors.js';
 import { AmbiguousAliasError, findIndex, isReadable, withChainLimit, type Snapshot } from './snapshot.js';
 import { previousAliasOf } from './index-names.js';
-import { SharedRuns } from './shared-runs.js';
 
 /** Poll interval of the alias, in milliseconds: the longest delay before a replica sees a flip. */
 const POLL_MS = 1000;
@@ -67,7 +66,9 @@ export class SnapshotWatcher {
   #stateReason: string | undefined;
   #hasReachedElasticsearch = false;
   #timer: NodeJS.Timeout | undefined;
-  readonly #looks = new SharedRuns(() => this.#look());
+  /** The read that is running, or the last one; and the one that waits for its end, which all callers share. */
+  #lastRead = Promise.resolve();
+  #nextRead: Promise<void> | undefined;
   #refreshingAll: Promise<void> | undefined;
   #refreshedAllAt = -Infinity;
   /** A search that Elasticsearch refused. It is repeated until it succeeds. */
@@ -153,7 +154,7 @@ export class SnapshotWatcher {
   /** Polls once, then every second until `stop()`. */
   async start(): Promise<void> {
     await this.refresh();
-    this.#schedule();
+    if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), POLL_MS);
   }
 
   stop(): void {
@@ -166,7 +167,11 @@ export class SnapshotWatcher {
    * throws: see `current`, `state`.
    */
   refresh(): Promise<void> {
-    return this.#looks.run();
+    this.#nextRead ??= this.#lastRead.then(() => {
+      this.#nextRead = undefined;
+      return (this.#lastRead = this.#look());
+    });
+    return this.#nextRead;
   }
 
   /**
@@ -183,13 +188,6 @@ export class SnapshotWatcher {
       if (this.#state === 'present') this.#previous = await this.#findPrevious(this.#previous);
     });
     return this.#refreshingAll;
-  }
-
-  #schedule(): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      void this.refresh().then(() => this.#schedule());
-    }, POLL_MS);
   }
 
   async #look(): Promise<void> {
