@@ -19,7 +19,7 @@ import { SetupError } from './service.js';
 import { KINDS, SERVICES, startService } from './services.js';
 import { readArguments } from '../src/cli/command.js';
 import { ProgressBar } from '../src/cli/progress-bar.js';
-import { ignoreUserSignals, onStopSignal } from '../src/util/signals.js';
+import { abortOnStopSignal, ignoreUserSignals } from '../src/util/signals.js';
 import { lockFolder } from './lock-folder.js';
 import { serveAndWatch } from './watch.js';
 import { describeFileError, findPaths } from './paths.js';
@@ -224,7 +224,7 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const redact = createRedactor(secrets);
   const complain = (message: string) => console.error(redact(message));
   const stopping = new AbortController();
-  onStopSignal(() => {
+  abortOnStopSignal().addEventListener('abort', () => {
     stopping.abort();
     print('\nStopping …');
   });

@@ -6,7 +6,7 @@ import { createLogger } from '../util/log.js';
 import { LockUnavailableError } from '../rebuild/process/lock.js';
 import { createRebuildContext, type RebuildContext } from '../rebuild/rebuild-context.js';
 import { createRedactor } from '../util/redact.js';
-import { endOnStopSignal, ignoreUserSignals, onStopSignal } from '../util/signals.js';
+import { abortOnStopSignal, endOnStopSignal, ignoreUserSignals } from '../util/signals.js';
 
 export const EXIT = { done: 0, failed: 1, misused: 2, busy: 3, stopped: 130 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
@@ -86,15 +86,13 @@ export function runCommand(
     await checkElasticsearch(config.elasticsearch);
     const context = await createRebuildContext(config, log, 'no lock can be acquired');
     const { snapshots } = context;
-    const stopping = new AbortController();
-    const forget = onStopSignal(() => stopping.abort());
+    const signal = abortOnStopSignal();
     try {
       await snapshots.refresh();
       if (snapshots.state === 'unreachable') throw new Error(snapshots.stateReason);
       if (snapshots.state === 'absent' && env['REGISTRY_SLUG'] === undefined) throw new ConfigError(NO_SLUG);
-      return await command(context, stopping.signal);
+      return await command(context, signal);
     } finally {
-      forget();
       await context.close();
     }
   });

@@ -8,7 +8,7 @@ import { firstPlausibleDate } from '../lists/dates.js';
 import { EXIT, exitWith, readArguments, type Exit } from './command.js';
 import { pathOf, printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
-import { onStopSignal } from '../util/signals.js';
+import { abortOnStopSignal } from '../util/signals.js';
 
 /**
  * `npm run dataset -- --format F --url ADDRESS --output FILE`: writes the list of a registry as a dataset, without
@@ -110,8 +110,6 @@ if (given !== undefined) {
   await exitWith(env, () => {
     const dataset = readDatasetConfig(env);
     if (dataset.isSample) throw new ConfigError(`--url is missing\n${USAGE}`);
-    const stopping = new AbortController();
-    const forget = onStopSignal(() => stopping.abort());
-    return write(dataset, options, stopping.signal).finally(forget);
+    return write(dataset, options, abortOnStopSignal());
   });
 }

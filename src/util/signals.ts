@@ -52,21 +52,18 @@ export function firstStopSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * Calls `stop` on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. Another one ends the process at
- * once, unless it comes within `SAME_MS`.
- * @returns a function that removes the handlers.
+ * Aborts on the first stop signal: Ctrl-C, SIGTERM, or the end of the terminal. Another one ends the process at once,
+ * unless it comes within `SAME_MS`.
  */
-export function onStopSignal(stop: () => void): () => void {
+export function abortOnStopSignal(): AbortSignal {
+  const stopping = new AbortController();
   let stoppedAt: number | undefined;
   const take = () => {
-    if (stoppedAt === undefined) {
-      stoppedAt = Date.now();
-      stop();
-    } else if (Date.now() - stoppedAt > SAME_MS) process.exit(130);
+    if (stoppedAt !== undefined && Date.now() - stoppedAt > SAME_MS) process.exit(130);
+    stoppedAt ??= Date.now();
+    stopping.abort();
   };
   const signals = ['SIGINT', 'SIGTERM', ...(ignoreHangup() ? (['SIGHUP'] as const) : [])] as const;
   for (const signal of signals) process.on(signal, take);
-  return () => {
-    for (const signal of signals) process.off(signal, take);
-  };
+  return stopping.signal;
 }
