@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { IndexClosedError, IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Snapshot } from './snapshot.js';
 import { SnapshotGoneError, type GoneReason, type SnapshotWatcher } from './snapshot-watcher.js';
@@ -32,8 +33,8 @@ export interface ChangesSource extends Snapshot {
  * begins at the snapshot of these changes.
  */
 export class Chains {
-  /** Ids of snapshots whose changes are missing, with the time of the next attempt. */
-  readonly #missing = new Map<string, number>();
+  /** Ids of snapshots whose changes are missing. */
+  readonly #missing = new LRUCache<string, true>({ max: 1000, ttl: MISSING_MS });
 
   constructor(private readonly snapshots: SnapshotWatcher) {}
 
@@ -70,7 +71,7 @@ export class Chains {
     if (meta.lineage === undefined) throw new NoChainError(id);
     const { ancestors, filterable = 0 } = meta.lineage;
     const ids = [id, ...(isFiltered ? ancestors.slice(0, filterable) : ancestors)];
-    const first = ids.findIndex((one) => this.isMissing(one));
+    const first = ids.findIndex((one) => this.#missing.has(one));
     return first === -1 ? ids : ids.slice(0, first + 1);
   }
 
@@ -81,16 +82,8 @@ export class Chains {
   shorten(error: unknown): boolean {
     if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;
     if (!isChangesOf(this.snapshots.alias, error.index)) return false;
-    this.#missing.set(snapshotIdOf(error.index), performance.now() + MISSING_MS);
+    this.#missing.set(snapshotIdOf(error.index), true);
     return true;
-  }
-
-  /** Whether the changes of a snapshot are missing. */
-  isMissing(id: string): boolean {
-    const until = this.#missing.get(id) ?? -Infinity;
-    if (until > performance.now()) return true;
-    this.#missing.delete(id);
-    return false;
   }
 
   #whyNotIn(snapshot: Snapshot, since: string): GoneReason {
