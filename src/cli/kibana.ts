@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import type { readKibanaConfig } from '../config/config.js';
 import { withDeadline } from '../util/deadline.js';
+import { messageOf } from '../util/error-message.js';
 import { jsonText } from '../util/json-text.js';
 
 /** Timeout of the wait for Kibana, in milliseconds: its first start takes a minute or two. */
@@ -132,19 +133,11 @@ export class Kibana {
         return { status: response.status, body: await response.text() };
       });
     } catch (error) {
-      throw new Error(`Kibana does not respond at ${this.#url}: ${reasonOf(error as Error)}`, {
-        cause: error,
-      });
+      // A failed `fetch` gives its reason in the cause.
+      const reason = messageOf(((error as Error).cause ?? error) as Error);
+      throw new Error(`Kibana does not respond at ${this.#url}: ${reason}`, { cause: error });
     }
   }
-}
-
-/**
- * The reason of a failed `fetch`: the message of its cause. If several addresses were tried, the cause has only a code.
- */
-function reasonOf({ message, cause }: Error): string {
-  if (!(cause instanceof Error)) return message;
-  return cause.message || ((cause as NodeJS.ErrnoException).code ?? message);
 }
 
 function describe({ type, id, error }: ImportError): string {

@@ -60,8 +60,7 @@ export function isSnapshotOf(alias: string, index: string): boolean {
 
 /** Whether an index holds the changes of a snapshot of exactly this alias. */
 export function isChangesOf(alias: string, index: string): boolean {
-  const prefix = changesIndexOf(alias, '');
-  return index.startsWith(prefix) && SNAPSHOT_ID.test(index.slice(prefix.length));
+  return isSnapshotOf(`${alias}-changes`, index);
 }
 
 /** All indices of snapshots and changes of the alias, as a regular expression for roles in Elasticsearch. */
