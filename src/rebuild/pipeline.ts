@@ -72,7 +72,7 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
     badRows,
     known: knownOf(context, options, newest),
     onSeen: options.onSeen,
-    onBytes: (bytes) => progress.countBytes(bytes),
+    onBytes: (bytes) => progress.change({ bytes }),
   });
   if (inputs === undefined) {
     // Without Redis, there is no lock: another process may be loading one of these indices.
@@ -94,7 +94,7 @@ export async function rebuild(context: RebuildContext, options: RebuildOptions):
     progress.enter('checking');
     const weights = downloadedWeights?.weights;
     const dataset = await checkPackages(packages, { badRows, weights, signal });
-    progress.count(dataset.total);
+    progress.change({ rows: dataset.total });
     if (weights !== undefined) log.info(weights.counts, 'the weights were read');
     const warning = weights?.warning;
     if (warning !== undefined) log.warn(warning);
@@ -161,8 +161,8 @@ async function buildAndServe(context: RebuildContext, options: RebuildOptions, i
   const step = {
     signal,
     log,
-    onRows: (rows: number) => progress.count(rows),
-    onBytes: (done: number, total: number) => progress.countBytes(done, total),
+    onRows: (rows: number) => progress.change({ rows }),
+    onBytes: (bytes: number, totalBytes: number) => progress.change({ bytes, totalBytes }),
   };
 
   progress.enter('creating');

@@ -61,13 +61,8 @@ export class Progress {
     this.listener(this.#report);
   }
 
-  count(rows: number): void {
-    this.#report = { ...this.#report, rows };
-    this.listener(this.#report);
-  }
-
-  countBytes(bytes: number, totalBytes?: number): void {
-    this.#report = { ...this.#report, bytes, totalBytes };
+  change(part: Partial<Pick<ProgressReport, 'rows' | 'bytes' | 'totalBytes'>>): void {
+    this.#report = { ...this.#report, ...part };
     this.listener(this.#report);
   }
 }

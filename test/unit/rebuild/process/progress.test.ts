@@ -7,12 +7,12 @@ describe('Progress', () => {
     const progress = new Progress(new Date('2025-01-02T03:04:05.678Z'), (report) => reports.push(report));
     reports.push(progress.report);
     progress.enter('checking');
-    progress.count(10);
+    progress.change({ rows: 10 });
     progress.enter('creating');
     progress.enter('loading', 10);
-    progress.count(4);
+    progress.change({ rows: 4 });
     progress.enter('merging');
-    progress.countBytes(1, 2);
+    progress.change({ bytes: 1, totalBytes: 2 });
     progress.enter('comparing');
     const startedAt = '2025-01-02T03:04:05.678Z';
     const report = (phase: Phase, rows: number, total?: number) => ({ phase, rows, total, startedAt });
