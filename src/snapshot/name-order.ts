@@ -43,7 +43,7 @@ export function orderedPage(size: number, shards: number, ...first: Query[]): Se
 }
 
 /** Clauses of a `bool` query. */
-interface Clauses {
+export interface Clauses {
   filter?: Query[];
   must_not?: Query[];
 }

@@ -1,30 +1,12 @@
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { isSame, type Difference } from '../../snapshot/change-record.js';
-import type { Snapshot } from '../../snapshot/snapshot.js';
-import { runSearches } from '../../elasticsearch/msearch.js';
 import { decodeEntry, type PackageEntry } from '../../snapshot/package-document.js';
 import { isVolatile, OPTIONAL_FIELDS } from '../../snapshot/package-fields.js';
-import { entriesInNameOrder } from '../../snapshot/name-order.js';
-import { retry, type RetryOptions } from '../retry.js';
-
-/**
- * Maximum number of entries per page. Three pages are in memory at a time, in a heap of 128 MB. A page whose size was
- * chosen for short entries may contain entries of the maximum length, 11 KB in base64.
- */
-const MAX_PAGE = 2000;
-const MIN_PAGE = 100;
-
-/** Target size of one page, in characters of base64. */
-const PAGE_LENGTH = 2_000_000;
+import type { RetryOptions } from '../retry.js';
+import { PageReader, type SnapshotIndex } from './page-reader.js';
 
 /** Unmatched entries of the old snapshot are resolved once there are more than this number. */
 const MAX_UNMATCHED = 2000;
-
-/** Identifies these searches in Elasticsearch's tasks and slow logs. */
-const OPAQUE_ID = 'compare';
-
-/** A snapshot to read. */
-type Source = Pick<Snapshot, 'index' | 'shards'>;
 
 interface CompareOptions extends RetryOptions {
   /** Whether a different package number is a change. */
@@ -43,8 +25,8 @@ interface CompareOptions extends RetryOptions {
  */
 export async function* compare(
   pool: SearchPool,
-  older: Source,
-  newer: Source,
+  older: SnapshotIndex,
+  newer: SnapshotIndex,
   options: CompareOptions,
 ): AsyncGenerator<Difference[]> {
   const { hasPackageNo, hasVolatile, onRows } = options;
@@ -54,53 +36,25 @@ export async function* compare(
   const newPages = new PageReader(pool, newer, options);
   let compared = 0;
   let after: string | undefined;
-  let next = newPages.read(undefined, undefined);
+  let next = newPages.read();
   for (;;) {
-    const { entries, isLast } = await next;
-    const last = isLast ? undefined : nameOf(entries.at(-1));
+    const { entries, last } = await next;
     // The next page is requested while the old snapshot is read.
-    if (last !== undefined) next = newPages.read(last, undefined);
+    if (last !== undefined) next = newPages.read(last);
     // The next iteration awaits this promise. A rejection must be handled even if this iteration fails first.
     next.catch(() => undefined);
     const block = new Block(entries, keyOf, hasPackageNo);
-    for (let from = after; ;) {
-      const page = await oldPages.read(from, last);
+    do {
+      const page = await oldPages.read(after, last);
       const records = block.match(page.entries);
       if (records.length > 0) yield records;
-      if (page.isLast) break;
-      from = nameOf(page.entries.at(-1));
-    }
+      after = page.last;
+    } while (after !== undefined);
     const records = block.end();
     if (records.length > 0) yield records;
     onRows((compared += entries.length));
     if (last === undefined) return;
     after = last;
-  }
-}
-
-/** Reads a snapshot page by page, in name order. */
-class PageReader {
-  #size = MIN_PAGE;
-
-  constructor(
-    private readonly pool: SearchPool,
-    private readonly source: Source,
-    private readonly options: RetryOptions,
-  ) {}
-
-  /** Reads the page after the name `after`, up to and including the name `upTo`. Its entries are encoded. */
-  async read(after: string | undefined, upTo: string | undefined) {
-    const size = this.#size;
-    const { index, shards } = this.source;
-    const body = entriesInNameOrder(size, shards, after, upTo);
-    const [hits] = await retry(() => runSearches(this.pool, index, [body], OPAQUE_ID), this.options);
-    const { entries } = hits ?? { entries: [] };
-    const length = entries.reduce((sum, entry) => sum + entry.length, 0);
-    if (length > 0) {
-      const fitting = Math.floor((PAGE_LENGTH * entries.length) / length);
-      this.#size = Math.max(MIN_PAGE, Math.min(MAX_PAGE, fitting));
-    }
-    return { entries, isLast: entries.length < size };
   }
 }
 
@@ -156,10 +110,6 @@ class Block {
     this.#removed = [];
     return records;
   }
-}
-
-function nameOf(encoded: string | undefined): string {
-  return decodeEntry(encoded ?? '').name;
 }
 
 /** The first volatile member in the JSON of an entry. Within values, quotes are escaped. */

@@ -1,20 +1,13 @@
-import { runSearches } from '../../elasticsearch/msearch.js';
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
-import { entriesInNameOrder } from '../../snapshot/name-order.js';
 import { decodeEntry } from '../../snapshot/package-document.js';
-import { isReadable, type FoundIndex, type Snapshot } from '../../snapshot/snapshot.js';
+import { isReadable, type FoundIndex } from '../../snapshot/snapshot.js';
 import { DatasetError } from '../../lists/dataset-error.js';
 import type { Weights } from '../../lists/weights.js';
-import { retry, type RetryOptions } from '../retry.js';
-
-/** Entries per page. A usual page has 240 KB, a page of the longest possible entries 22 MB. */
-const PAGE = 2000;
+import type { RetryOptions } from '../retry.js';
+import { PageReader } from './page-reader.js';
 
 /** Reading the old snapshot fails after this time without progress, in milliseconds. */
 const STALL_MS = 60_000;
-
-/** Identifies these searches in Elasticsearch's tasks and slow logs. */
-const OPAQUE_ID = 'weights';
 
 const WEIGHED = { filter: [{ range: { weight: { gt: 0 } } }] };
 
@@ -44,10 +37,14 @@ export async function assertWeightsKept(
   let had = 0;
   let have = 0;
   try {
-    for await (const names of weighedNames(pool, served, { stallMs: STALL_MS, ...options })) {
-      had += names.length;
-      have += names.filter((name) => weights.hasWeight(name)).length;
-    }
+    const pages = new PageReader(pool, served, { stallMs: STALL_MS, ...options }, WEIGHED);
+    let after: string | undefined;
+    do {
+      const { entries, last } = await pages.read(after);
+      had += entries.length;
+      have += entries.filter((entry) => weights.hasWeight(decodeEntry(entry).name)).length;
+      after = last;
+    } while (after !== undefined);
   } catch (error) {
     options.signal.throwIfAborted();
     options.log.warn({ err: error }, 'the weights of the served snapshot could not be read and compared');
@@ -58,19 +55,4 @@ export async function assertWeightsKept(
     `WEIGHTS_URL: of ${had} names that had a weight, ${have} have one now: fewer than half;` +
       ' accept it with force=true or --force',
   );
-}
-
-async function* weighedNames(
-  pool: SearchPool,
-  { index, shards }: Snapshot,
-  options: RetryOptions,
-): AsyncGenerator<string[]> {
-  let after: string | undefined;
-  do {
-    const body = entriesInNameOrder(PAGE, shards, after, undefined, WEIGHED);
-    const [hits] = await retry(() => runSearches(pool, index, [body], OPAQUE_ID), options);
-    const names = (hits?.entries ?? []).map((entry) => decodeEntry(entry).name);
-    yield names;
-    after = names.length < PAGE ? undefined : names.at(-1);
-  } while (after !== undefined);
 }

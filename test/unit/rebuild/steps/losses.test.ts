@@ -13,15 +13,18 @@ import { STEP } from '../../../support/step.js';
 
 const SERVED = { index: 'old', shards: 1, meta: { has_weights: true } } as unknown as FoundIndex;
 
-/** A pool that returns pages of the names that had a weight. */
+/** A pool that returns pages of the names that had a weight, of the requested sizes. */
 function poolOf(names: readonly string[]): SearchPool & { bodies: string[] } {
   const bodies: string[] = [];
+  let sent = 0;
   const post = (_path: string, body: string) => {
     bodies.push(body);
-    const page = names.slice((bodies.length - 1) * 2000, bodies.length * 2000);
-    const entries = page.map((name) =>
-      encodeEntry(entryMembers({ no: 1, name, version: '1', url: 'https://a.example/', weight: 1 })),
-    );
+    const { size } = JSON.parse(body.split('\n')[1] ?? '') as { size: number };
+    const entries = names
+      .slice(sent, (sent += size))
+      .map((name) =>
+        encodeEntry(entryMembers({ no: 1, name, version: '1', url: 'https://a.example/', weight: 1 })),
+      );
     return Promise.resolve([{ entries, exact: 0 }]);
   };
   return { post, bodies } as unknown as SearchPool & { bodies: string[] };
@@ -42,9 +45,10 @@ describe('assertWeightsKept', () => {
   it('accepts half of the names that had a weight, on any number of pages, and no fewer', async () => {
     for (const [count, pages] of [
       [2, 1],
-      [1998, 1],
-      [2000, 2],
-      [4002, 3],
+      [98, 1],
+      [100, 2],
+      [2098, 2],
+      [2100, 3],
     ] as const) {
       const half = names(count / 2);
       const pool = poolOf(names(count));

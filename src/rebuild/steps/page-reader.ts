@@ -1,0 +1,56 @@
+import { runSearches } from '../../elasticsearch/msearch.js';
+import type { SearchPool } from '../../elasticsearch/search-pool.js';
+import { entriesInNameOrder, type Clauses } from '../../snapshot/name-order.js';
+import { decodeEntry } from '../../snapshot/package-document.js';
+import type { Snapshot } from '../../snapshot/snapshot.js';
+import { retry, type RetryOptions } from '../retry.js';
+
+/**
+ * Maximum number of entries per page. A comparison has three pages in memory, in a heap of 128 MB. A page whose size
+ * was chosen for short entries may contain entries of the maximum length, 11 KB in base64.
+ */
+const MAX_PAGE = 2000;
+const MIN_PAGE = 100;
+
+/** Target size of one page, in characters of base64. */
+const PAGE_LENGTH = 2_000_000;
+
+/** Identifies these searches in Elasticsearch's tasks and slow logs. */
+const OPAQUE_ID = 'compare';
+
+/** The index of a snapshot. */
+export type SnapshotIndex = Pick<Snapshot, 'index' | 'shards'>;
+
+/** Reads a whole snapshot page by page, in name order. */
+export class PageReader {
+  #size = MIN_PAGE;
+
+  /**
+   * @param pool must have a long timeout.
+   * @param only restricts the packages, if not all are wanted.
+   */
+  constructor(
+    private readonly pool: SearchPool,
+    private readonly snapshot: SnapshotIndex,
+    private readonly options: RetryOptions,
+    private readonly only?: Clauses,
+  ) {}
+
+  /**
+   * Reads the page after the name `after`, up to and including the name `upTo`.
+   * @returns the encoded entries, and the last name, after which the next page begins; undefined if none follows.
+   */
+  async read(after?: string, upTo?: string): Promise<{ entries: string[]; last: string | undefined }> {
+    const size = this.#size;
+    const { index, shards } = this.snapshot;
+    const body = entriesInNameOrder(size, shards, after, upTo, this.only);
+    const [hits] = await retry(() => runSearches(this.pool, index, [body], OPAQUE_ID), this.options);
+    const { entries } = hits ?? { entries: [] };
+    const length = entries.reduce((sum, entry) => sum + entry.length, 0);
+    if (length > 0) {
+      const fitting = Math.floor((PAGE_LENGTH * entries.length) / length);
+      this.#size = Math.max(MIN_PAGE, Math.min(MAX_PAGE, fitting));
+    }
+    return { entries, last: entries.length < size ? undefined : decodeEntry(entries.at(-1) ?? '').name };
+  }
+}
