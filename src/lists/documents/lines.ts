@@ -95,9 +95,12 @@ export async function* mapLines<T>(
   toItem: (text: string, at: number, isInvalid: boolean) => T | undefined,
 ): AsyncGenerator<T[]> {
   for await (const { first, texts, invalid } of source) {
-    yield texts
-      .map((text, i) => toItem(text, first + i, invalid.has(i)))
-      .filter((item) => item !== undefined);
+    const items: T[] = [];
+    for (const [i, text] of texts.entries()) {
+      const item = toItem(text, first + i, invalid.has(i));
+      if (item !== undefined) items.push(item);
+    }
+    yield items;
   }
 }
 
