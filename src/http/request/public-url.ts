@@ -14,9 +14,10 @@ export function publicUrlReader(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
 ): PublicUrlReader {
+  const configured = publicUrl?.replace(/\/+$/, '');
   const isTrusted = proxyAddr.compile([...trustedProxies]);
   return ({ headers, socket }) => {
-    if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '');
+    if (configured !== undefined) return configured;
     const host = headers.host ?? 'localhost';
     if (!isTrusted(socket.remoteAddress ?? '', 0)) return `http://${host}`;
     const scheme = lastOf(headers['x-forwarded-proto']) === 'https' ? 'https' : 'http';
