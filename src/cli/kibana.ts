@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import type { readKibanaConfig } from '../config/config.js';
 import { withDeadline } from '../util/deadline.js';
 import { messageOf } from '../util/error-message.js';
 import { jsonText } from '../util/json-text.js';
@@ -50,7 +49,7 @@ export class Kibana {
   readonly #headers: Record<string, string>;
 
   /** The URL may have a base path and a space. */
-  constructor({ url, apiKey }: Omit<ReturnType<typeof readKibanaConfig>, 'slug'>) {
+  constructor({ url, apiKey }: { url: string; apiKey: string | undefined }) {
     this.#url = url.replace(/\/+$/, '');
     this.#headers = {
       // Kibana requires this header against cross-site requests. Its value does not matter.

@@ -52,7 +52,12 @@ export async function waitForCopies(
 const MAX_RESTARTS = 2;
 
 /** The copy of a shard to another node, as Elasticsearch reports it. */
-type Copy = Awaited<ReturnType<typeof readCopies>>['copies'][number];
+interface Copy {
+  shard: number;
+  startedAt: number;
+  /** Bytes, operations and stage: everything that changes while the copy advances. */
+  progress: string;
+}
 
 /** The attempts to copy the shards of an index. Elasticsearch reports only copies that run or have succeeded. */
 class CopyAttempts {
@@ -105,10 +110,9 @@ async function readCopies(client: Client, index: string, signal: AbortSignal) {
   return {
     done: sum(({ index: files }) => files.size.recovered_in_bytes),
     total: sum(({ index: files }) => files.size.total_in_bytes),
-    copies: copies.map(({ id, start_time_in_millis, stage, translog, index: files }) => ({
+    copies: copies.map(({ id, start_time_in_millis, stage, translog, index: files }): Copy => ({
       shard: id,
       startedAt: start_time_in_millis,
-      /** Everything that changes while the copy advances. */
       progress: `${stage} ${translog.recovered} ${files.size.recovered_in_bytes}`,
     })),
   };
