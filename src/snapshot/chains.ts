@@ -33,7 +33,10 @@ export interface ChangesSource extends Snapshot {
  * begins at the snapshot of these changes.
  */
 export class Chains {
-  /** Ids of snapshots whose changes are missing. */
+  /**
+   * Ids of snapshots whose changes are missing. There is room for more than the chains of the current and the previous
+   * snapshot, each of at most 100 (CHANGES_RETENTION).
+   */
   readonly #missing = new LRUCache<string, true>({ max: 1000, ttl: MISSING_MS });
 
   constructor(private readonly snapshots: SnapshotWatcher) {}
