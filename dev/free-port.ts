@@ -4,7 +4,7 @@ const ATTEMPTS = 3;
 
 /**
  * Range in which free ports are searched for, below the ephemeral ports of common systems. An outgoing connection could
- * take an ephemeral port while its service restarts; a client could even connect to itself.
+ * take an ephemeral port while the service on this port restarts. A client could even connect to itself.
  */
 const FIRST = 20_000;
 const LAST = 32_767;

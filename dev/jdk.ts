@@ -48,7 +48,7 @@ function children(folder: string): string[] {
   }
 }
 
-/** Runs the JVM as `runAs`, who may have no access to its folder. */
+/** Whether a JDK is new enough, complete, and executable for `runAs`. */
 async function isFit(home: string, runAs: Identity | undefined): Promise<boolean> {
   try {
     const modules = await run(join(home, 'bin', 'java'), ['--list-modules'], {

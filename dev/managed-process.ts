@@ -11,8 +11,8 @@ const STOP_MS = 30_000;
 const LAST_LINES = 5;
 
 /**
- * Runs "$@" until it ends or standard input closes. Standard input also closes when this process is killed,
- * so that no program is left running.
+ * Runs "$@" until it ends or standard input closes. Standard input also closes when the Node process is killed, so no
+ * program is left running.
  */
 const SUPERVISOR = `
 exec 3<&0

@@ -6,7 +6,7 @@ import { run } from './run.js';
 
 const UNPACK_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack';
 
-/** Maven is installed and cannot fetch an artifact. */
+/** Maven is installed, but could not fetch an artifact. */
 export class DownloadError extends SetupError {}
 
 interface Artifact {
@@ -72,7 +72,7 @@ export async function unpackOnce(
   }
 }
 
-/** The first entry of a folder that `matches`. @throws {Error} if there is none. */
+/** The first path below a folder that `matches` accepts. @throws {Error} if there is none. */
 export async function findIn(folder: string, matches: (path: string) => boolean): Promise<string> {
   const found = (await readdir(folder, { recursive: true })).find(matches);
   if (found === undefined) throw new Error('the artifact does not contain the expected file');

@@ -25,8 +25,8 @@ const NAME = 'package-registry-search';
 const CLONE = fileURLToPath(PROJECT_FOLDER);
 
 /**
- * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths. The files of
- * root are readable for other users.
+ * The files of an ordinary user are in the home folder, by the XDG rules, which ignore relative paths. The folders of
+ * root are outside its home folder, which other users cannot read.
  * @param env the environment, for `XDG_CACHE_HOME` and `XDG_DATA_HOME`.
  */
 export function findPaths(env: NodeJS.ProcessEnv, isRoot = process.getuid?.() === 0): Paths {

@@ -41,7 +41,7 @@ export type ServiceKind = keyof typeof SERVICES;
 export const KINDS = Object.keys(SERVICES) as ServiceKind[];
 
 /**
- * Starts a real Elasticsearch or Redis: in Docker if available, otherwise as a local process.
+ * Starts a real Elasticsearch or Redis: in Docker if possible, otherwise as a local process.
  * @param options its `folder` holds the data of both services.
  */
 export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {

@@ -70,7 +70,7 @@ function logProblem(log: Logger, { code, cause, message }: Problem, { path, stat
  */
 export function uncaughtErrorHandler(log: Logger) {
   return function (this: Context, error: unknown): void {
-    // Koa calls it after each response, too.
+    // Koa also calls this handler after each complete response, without an error.
     if (error === null || error === undefined) return;
     const { req, res, state } = this;
     if (res.headersSent || !this.writable) {

@@ -63,7 +63,7 @@ interface ServerOptions {
 }
 
 /**
- * Starts the service: connects, creates the app, polls the index once, and listens, even if Elasticsearch is down.
+ * Starts the service: connects, creates the app, starts polling the alias, and listens, even if Elasticsearch is down.
  * @param env the variables of the configuration, which rebuilds read, too.
  * @throws {ConfigError}, and errors of `listen` such as EADDRINUSE, after stopping everything.
  */

@@ -66,7 +66,7 @@ export async function exitWith(env: NodeJS.ProcessEnv, command: () => Promise<Ex
 /**
  * Runs a command with the configuration and the rights of the server's rebuilds, and sets the exit code. The command
  * itself acquires the lock.
- * @param command its signal aborts on SIGINT, SIGTERM and SIGHUP.
+ * @param command its signal aborts on SIGINT, SIGTERM and, if there is a terminal, SIGHUP.
  */
 export function runCommand(
   env: NodeJS.ProcessEnv,

@@ -48,7 +48,7 @@ export class Kibana {
   readonly #url: string;
   readonly #headers: Record<string, string>;
 
-  /** The URL may have a base path and a space. */
+  /** The URL may have a base path and the path of a Kibana space, such as `/s/registry`. */
   constructor({ url, apiKey }: { url: string; apiKey: string | undefined }) {
     this.#url = url.replace(/\/+$/, '');
     this.#headers = {

@@ -14,7 +14,7 @@ interface Quantity {
 /** The content of a bar: a phase of a rebuild, or of another command. */
 type Report = Omit<ProgressReport, 'phase' | 'startedAt'> & { phase: string };
 
-/** Phases whose rows are counted on a terminal. */
+/** Phases whose bar counts packages. */
 const COUNTED = ['loading', 'writing'];
 
 /** Shows the progress of a command: one line per phase; on a terminal, a bar for long phases. */

@@ -15,8 +15,8 @@ import { printSkipped, urlOf } from './dataset-input.js';
 import { ProgressBar } from './progress-bar.js';
 
 /**
- * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it, as `/rebuild` does, which
- * runs this program. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running, 130 stopped.
+ * `npm run rebuild -- --dataset FILE_OR_URL --force`: builds a new snapshot and flips to it. `/rebuild` runs this
+ * program, too. Exit codes: 0 done, 1 failed, 2 misused, 3 another rebuild is running, 130 stopped.
  */
 
 const USAGE = 'usage: npm run rebuild -- [--dataset FILE_OR_URL] [--force]';

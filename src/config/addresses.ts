@@ -7,8 +7,9 @@ import { percentDecoded } from '../util/percent-decoded.js';
 
 /**
  * The variables that are URLs, hosts and IP addresses. Messages describe the expected value, and never contain the
- * given one, which may have a password or a token. All libraries can parse a valid value. White space around a URL or
- * an item of a list, such as the line end of a YAML block, is removed. White space in `HOST` is an error.
+ * given one, which may have a password or a token. Every library that receives a valid value can parse it. White space
+ * around a URL or an item of a list, such as the line end of a YAML block, is removed. White space in `HOST` is an
+ * error.
  */
 
 const NODES = 'must be the http(s) address of one or more nodes, comma separated';

@@ -27,9 +27,9 @@ export class ConfigError extends Error {
 const BUNDLED_DATASET = new URL('data/debian-bookworm.csv.gz', PROJECT_FOLDER).href;
 
 /**
- * Default limit of client connections. If its client does not read, a connection takes up to 80 KB (requests and four
- * responses); an idle one takes 10 KB. A thousand connections fit into a container of 512 MB and the usual open-file
- * limits.
+ * Default limit of client connections. A connection whose client does not read takes up to 80 KB (requests and four
+ * responses). An idle connection takes 10 KB. A thousand connections fit into a container of 512 MB and the usual
+ * open-file limits.
  */
 const DEFAULT_MAX_CONNECTIONS = 1000;
 
@@ -154,8 +154,8 @@ const settings = datasetSettings.extend({
 export const VARIABLES = Object.keys(settings.shape);
 
 /**
- * Reports a rule about `DATASET_FORMAT` and a variable by the name of that variable. The rule is checked even if other
- * variables are malformed, unless the format is.
+ * Options of a rule about `DATASET_FORMAT` and another variable. The error names that variable. Only a malformed
+ * `DATASET_FORMAT` prevents the check of the rule.
  */
 function ofVariable(name: string, error: string) {
   const when = ({ value }: { value: unknown }) =>

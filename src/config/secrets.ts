@@ -21,18 +21,19 @@ export const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name)
 /** Variables with a URL, whose user information and query may be secret. */
 const URLS = ['REDIS_URL', 'DATASET_URL', 'WEIGHTS_URL', 'KIBANA_URL', ...PROXIES];
 
-/** Variables with several such URLs, and what separates them. */
+/** Variables with several URLs, and their separators. */
 const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: /\s+/ };
 
 /**
- * All secrets in the environment, in every form in which a library may print them. Reads the raw environment,
- * so that they are known before validation, and also if it fails.
+ * All secrets in the environment, in every form in which a library may print them. Reads the raw environment, so that
+ * the secrets are known before validation, even if validation fails.
  */
 export function secretsIn(env: Environment): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
   const lists = Object.entries(URL_LISTS).map(([name, separator]) => (env[name] ?? '').split(separator));
   const urls = [...texts(URLS), ...lists.flat()];
-  // The credentials without their scheme: with `Basic`, they have the form of an API key.
+  // The credentials without their scheme. `Basic` credentials are `<user>:<password>` in base64, in the form of an API
+  // key.
   const [, credentials = ''] = /^\S+ (.*)$/s.exec(env['DATASET_AUTHORIZATION'] ?? '') ?? [];
   const secrets = [...[...texts(SECRETS), credentials].flatMap(keyForms), ...urls.flatMap(urlSecrets)];
   return [...new Set(secrets)].filter((secret) => secret !== '');

@@ -67,7 +67,10 @@ export async function checkElasticsearch(access: ElasticsearchAccess): Promise<v
   }
 }
 
-/** The error to throw. Undefined if the key only lacks the privilege for this request, which no other request needs. */
+/**
+ * The error to throw. Undefined if the credentials only lack the privilege for this request: no other request needs
+ * this privilege.
+ */
 function describe(error: unknown, { nodes, apiKey }: ElasticsearchAccess): Error | undefined {
   const { cause } = error as Error;
   if (cause instanceof NotElasticsearchError) {

@@ -51,9 +51,9 @@ export function isRetryable(status: number): boolean {
 const DESCRIBED_ERROR = /"type":"(?!\w*not_found)\w+_exception"/;
 
 /**
- * Whether a response comes from Elasticsearch, not from a proxy. Elasticsearch sends a header, except with some errors,
- * for example of a read-only cluster. After a missing-index error, a snapshot is no longer served, so this error is
- * trusted only with the header.
+ * Whether a response comes from Elasticsearch, not from a proxy. Elasticsearch sends the header `X-Elastic-Product`,
+ * except with some errors, for example while the cluster is read-only. A missing-index error makes this service drop a
+ * snapshot, so this error is trusted only with the header.
  */
 export function isFromElasticsearch(
   status: number,

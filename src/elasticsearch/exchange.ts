@@ -7,8 +7,8 @@ import {
 } from './elasticsearch-errors.js';
 
 /**
- * A timer that fires later than this is extended once by the same time, in milliseconds. This process was suspended or
- * busy, and the response may have arrived in time.
+ * Maximum lateness of a timer, in milliseconds. A later timer is extended once by this time: this process was suspended
+ * or busy, and the response may have arrived in time.
  */
 const LATE_TIMER_MS = 50;
 

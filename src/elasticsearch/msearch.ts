@@ -151,8 +151,8 @@ export function parseResponse(text: string, searches: number, index: string): Hi
 
 /**
  * Replaces each entry in the text with its position in `entries`, so that `JSON.parse` is three times as fast. With the
- * entries, parsing took half of the service's time for an uncached search. Base64 has no escapes, so the cut text is
- * the entry.
+ * entries, parsing took half of the service's time for an uncached search. Base64 needs no escapes in JSON, so the cut
+ * text is the entry.
  */
 function cutOutEntries(text: string): { entries: string[]; rest: string } {
   const [start = '', ...parts] = text.split(BEFORE_ENTRY);

@@ -22,7 +22,8 @@ export const CONNECTIONS_PER_NODE = 16;
  * Timeouts of the attempts of a search, in milliseconds, by the number of nodes: clients get a response within two
  * seconds. If a node hangs, two attempts can fail: a node without a copy of the index may forward the search to the
  * hanging node. The third node then has a copy. The third attempt gets the most time, because all nodes may just be
- * slow. The last attempt gets all remaining time. Any attempt gets it while the retry budget is empty.
+ * slow. The last attempt gets all remaining time. While the retry budget is empty, every attempt gets all remaining
+ * time.
  */
 export const ATTEMPT_TIMEOUTS_MS: AttemptTimeouts = { one: [1500], two: [800, 800], more: [500, 500, 800] };
 
@@ -66,7 +67,7 @@ interface Node {
   pool: Pool;
   /** Path of the address, such as `/search` behind a proxy; usually empty. */
   prefix: string;
-  /** undici omits those that are undefined. */
+  /** undici does not send undefined headers. */
   headers: Record<string, string | undefined>;
   /** End of the backoff, in milliseconds since the epoch. */
   avoidUntil: number;

@@ -25,9 +25,8 @@ interface CheckOptions {
 }
 
 /**
- * Maximum number of repeated name hashes, and of repeated package numbers, that are collected beyond the rows that may
- * be skipped. Both are collected in sorted order. If there are more, the error may name a later row than the first
- * repeated one.
+ * Maximum number of repeated name hashes, and of repeated package numbers, that are collected in addition to
+ * `badRows.max`. Both are collected in sorted order. If there are more, the error may not name the first duplicate.
  */
 const MAX_REPEATED = 100_000;
 
@@ -67,9 +66,9 @@ export async function checkPackages(
 }
 
 /**
- * Reads all packages to find the real duplicates among those whose number or name hash is repeated: all occurrences but
- * the first. Different names may have the same hash.
- * @returns their numbers by their positions in the file.
+ * If a number or a name hash is repeated, reads all packages to find the duplicates: every occurrence of a number or a
+ * name but the first. Different names may have the same hash.
+ * @returns the numbers of the duplicates, by position in the file.
  */
 async function findDuplicates(
   packages: PackageFile,
@@ -83,7 +82,9 @@ async function findDuplicates(
   packages.nameHashes.clear();
   const numbers = packages.numbers.repeated(max);
   if (nameHashes.size === 0 && numbers.size === 0) return duplicates;
-  /** The first occurrence of each suspect name, by its canonical form; below, the place of each suspect number. */
+  /**
+   * The first occurrence of each name with a repeated hash, by canonical name, and the place of each repeated number.
+   */
   const firstOfName = new Map<string, { place: string; name: string }>();
   const placeOfNumber = new Map<number, string>();
   let index = -1;
@@ -105,7 +106,7 @@ async function findDuplicates(
         duplicates.set(index, no);
         continue;
       }
-      // Only for accepted packages: a skipped one must not make a later one a duplicate.
+      // Skipped packages are not recorded: a later package must not count as their duplicate.
       if (isNameSuspect) firstOfName.set(packages.canonicalOf(name), { place, name });
       if (numbers.has(no)) placeOfNumber.set(no, place);
     }

@@ -85,7 +85,7 @@ export async function readNumbers(
  * Numbers packages. Packages in `earlier` keep their numbers. The others get the numbers after the largest number in
  * `earlier`, in the byte order of their names.
  * @param packages is modified.
- * @param earlier by `readNumbers` with the same rule.
+ * @param earlier the result of `readNumbers` with the same name rule.
  */
 export function assignNumbers(
   packages: PackageEntry[],
@@ -148,8 +148,8 @@ async function writeGzip(
   { date, signal, onRows }: WriteOptions,
 ): Promise<void> {
   const gzip = createGzip({ level: constants.Z_BEST_COMPRESSION });
-  // `writeFile` throws the error of the pipeline. As a part of the pipeline, it would report a full disk as an
-  // AbortError.
+  // `writeFile` throws the error of the pipeline. If the file were part of the pipeline, a full disk would be reported
+  // as an AbortError.
   pipeline(Readable.from(linesOf(packages, onRows)), gzip, { signal }).catch(() => undefined);
   await writeFile(file, gzip);
   const seconds = Buffer.alloc(4);

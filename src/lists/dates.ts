@@ -29,8 +29,8 @@ export function gzipDate(start: Buffer): Date | undefined {
 }
 
 /**
- * Picks the first plausible date: valid, after 1970 (which file systems and servers use for "unknown"), and not in the
- * future, apart from clock skew.
+ * Picks the first plausible date: valid, later than the epoch (which file systems and servers use for "unknown"), and
+ * not in the future, apart from clock skew.
  * @returns never later than now; undefined if no date is plausible.
  */
 export function firstPlausibleDate(...dates: (Date | undefined)[]): Date | undefined {

@@ -10,11 +10,14 @@ import { ofWeights, Weights } from './weights.js';
 
 /** Bounds of a download. If one is exceeded, the download fails and leaves nothing behind. */
 export const DOWNLOAD_LIMITS = {
-  /** Maximum size of all documents and of their text, in bytes: forty times a registry of 4,000,000 names. */
+  /**
+   * Maximum size of all documents together, and of their decompressed text, in bytes: forty times a registry of
+   * 4,000,000 names.
+   */
   maxBytes: 16 * 2 ** 30,
   /** Free space reserved for others, in bytes: enough for logs and other temporary files. */
   reservedBytes: 64 * 2 ** 20,
-  /** Timeout of the response headers, and of the minimum progress of the body, in milliseconds. */
+  /** Maximum waiting time for the response headers, and for each 10 KiB of the body, in milliseconds. */
   windowMs: 30_000,
 };
 
@@ -38,8 +41,8 @@ export interface DownloadedDataset extends SeenDocument {
   /** SHA-256 of the only document as it was sent; undefined if there were several. */
   documentDigest: string | undefined;
   /**
-   * When it was taken: the first plausible date of `Last-Modified`, the text, the gzip header, and the file's
-   * modification time or `Date`; otherwise the time of the download.
+   * When the dataset was taken: the first plausible date, in this order: `Last-Modified`, the text, the gzip header,
+   * the file's modification time or `Date`. If no date is plausible, the time of the download.
    */
   takenAt: Date;
   packages: PackageFile;
@@ -59,14 +62,17 @@ export interface Inputs {
 interface DownloadOptions extends Partial<typeof DOWNLOAD_LIMITS>, Pick<DocumentsOptions, 'pauseMs'> {
   /** Counts packages and weights that cannot be used. */
   badRows: BadRows;
-  /** Validators of the served dataset. If they still match, nothing is downloaded. */
+  /** Validators of the document that the newest snapshot was built from. If they still match, nothing is downloaded. */
   known?: Validators | undefined;
   /** Called with the number of bytes that have arrived so far. */
   onBytes?: ((bytes: number) => void) | undefined;
 }
 
 interface InputOptions extends Omit<DownloadOptions, 'known'> {
-  /** What the newest snapshot was built from; undefined if a snapshot must be built even from unchanged documents. */
+  /**
+   * Digests and validators of the newest snapshot's documents; undefined if a snapshot must be built even from
+   * unchanged documents.
+   */
   known?: SeenDataset | undefined;
   /** Called if dataset and weights are unchanged, but at least one of them had to be downloaded. */
   onSeen?: ((seen: SeenDataset) => void) | undefined;
@@ -106,7 +112,7 @@ export async function downloadInputs(
   }
 }
 
-/** @param document undefined if its server says that it has not changed, or there is none. */
+/** @param document undefined if its server responds that it has not changed, or if no document is configured. */
 function isSame(document: SeenDocument | undefined, known: SeenDocument | undefined): boolean {
   return document === undefined || document.digest === known?.digest;
 }

@@ -10,13 +10,13 @@ const BLOCK_BYTES = 2 ** 20;
 const MAX_BLOCKS = 2 ** 12;
 
 /**
- * Offsets in a record. The size of its text comes first. At `LINK`, a name has the address of its last text, and a text
- * has the address of the previous text. Only names have a number and a hash.
+ * Offsets in a record. The size of the name or text, in bytes, comes first. At `LINK`, a name has the address of its
+ * last text, and a text has the address of the previous text. Only names have a number and a hash.
  */
 const LINK = 4;
 const NUMBER = 8;
 const HASH = 16;
-/** Offset of the text in the record of a text, and in the record of a name. */
+/** Offsets of the UTF-8 bytes: in the record of a text, and in the record of a name. */
 const TEXT_HEAD_BYTES = 8;
 const NAME_HEAD_BYTES = 20;
 

@@ -52,7 +52,7 @@ export interface DatasetOrigin {
 /**
  * Opens a local dataset.
  * @param what name of the document, for messages.
- * @throws {DatasetError} if nothing is at the path, or a folder or a pipe. Devices are read.
+ * @throws {DatasetError} if the path does not exist, or is a folder or a pipe. Devices are read.
  */
 export async function openFile(url: string, what = 'the dataset'): Promise<DatasetOrigin> {
   const path = fileURLToPath(url);

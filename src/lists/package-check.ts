@@ -32,7 +32,10 @@ const IS_HTTP = /^https?:\/\//i;
  */
 const ALLOWED_IN_PATH = /%(?:2F|40|2B)/g;
 
-/** Texts that `encodeURIComponent` returns unchanged, as it does most names. Testing them takes half its time. */
+/**
+ * Texts that `encodeURIComponent` returns unchanged, such as most names. This test takes half as long as
+ * `encodeURIComponent`.
+ */
 const IS_ENCODED = /^[\w.~!*'()-]*$/;
 
 /**
@@ -180,7 +183,7 @@ export function weightOf(value: unknown, column: string): number {
 
 /**
  * The text of an optional value, which may be a string or a number; empty if the value is missing.
- * @throws {BadRowError} if the value has another type, or half a surrogate pair.
+ * @throws {BadRowError} if the value has another type, or a lone surrogate.
  */
 export function textOf(value: unknown, column: string): string {
   if (value === undefined || value === null) return '';
@@ -188,7 +191,7 @@ export function textOf(value: unknown, column: string): string {
   if (typeof value !== 'string') {
     throw new BadRowError(`${column} is neither a string nor a number: ${describe(value)}`);
   }
-  // JSON can have half a surrogate pair, escaped; UTF-8 cannot.
+  // JSON can contain an escaped lone surrogate. UTF-8 cannot.
   if (!value.isWellFormed()) throw new BadRowError(`${column} has half a surrogate pair: ${quote(value)}`);
   return value;
 }

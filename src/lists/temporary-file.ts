@@ -14,8 +14,8 @@ const SPACE_CHECK_BYTES = 2 ** 20;
 const SPACE_CHECK_MS = 1000;
 
 /**
- * Creates a temporary file that disappears when it is closed. If this process is killed, no file is left, except an
- * empty one between `open` and `unlink`. So the shared temporary folder needs no cleanup.
+ * Creates a temporary file that disappears when it is closed. If this process is killed, the file disappears, too. If
+ * it is killed between `open` and `unlink`, an empty file is left.
  */
 export async function openTemporaryFile(): Promise<FileHandle> {
   const path = join(tmpdir(), `package-registry-search-${randomUUID()}`);

@@ -63,7 +63,7 @@ export class ApiClient {
       });
     } catch (error) {
       signal.throwIfAborted();
-      // The message of `fetch` has no reason; the cause does.
+      // An error of `fetch` has the reason only in its cause.
       const reason = messageOf(((error as Error).cause ?? error) as Error);
       throw new ApiError(
         `${this.base.origin} cannot be reached (${reason}). ${retryIn(DEFAULT_WAIT_SECONDS)}`,

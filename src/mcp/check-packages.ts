@@ -22,7 +22,9 @@ const MAX_SIMILAR = 50;
 /** Maximum length of a name that `/lookup` accepts, in bytes. */
 const MAX_BYTES = 512;
 
-/** A look-alike that is used so many times more than an existing package is probably the intended one. */
+/**
+ * A look-alike that is used at least this many times as often as an existing package is probably the intended package.
+ */
 const FAR_MORE_USED = 100;
 
 export const checkedSchema = z.object({
@@ -117,7 +119,7 @@ function resultOf(
   return { status: 'missing', reason: `names of over ${MAX_LENGTH} characters are not compared` };
 }
 
-/** The look-alikes that are used far more than an existing package. The package may be a squat. */
+/** The look-alikes that are used far more than an existing package. The package may be a typosquat. */
 function farMoreUsed(entry: Package, similar: readonly LookAlike[]): LookAlike[] {
   const threshold = FAR_MORE_USED * Math.max(1, entry.weight ?? 0);
   return similar

@@ -11,7 +11,7 @@ import { aliasOf } from '../snapshot/index-names.js';
 import { RebuildLock } from './process/lock.js';
 import { StatusStore } from './process/status-store.js';
 
-/** The connections of a process to Elasticsearch and Redis, which all registries share. */
+/** The connections of a process to Elasticsearch and Redis. All registries of the process share them. */
 export interface Connections {
   /** Has the rights to read, and short timeouts. */
   reader: Client;

@@ -106,7 +106,7 @@ export async function createRedis(
     commandTimeout: 2000,
     socketTimeout: SILENCE_MS,
     retryStrategy: (attempt) => Math.min(attempt, 10) * retryStepMs,
-    // After a failover, only new connections may reach the new server.
+    // After a failover, this connection may still lead to the old server, which is read-only now.
     reconnectOnError: (error) => {
       if (!error.message.includes('READONLY')) return false;
       refusals.set(redis, error);
@@ -155,7 +155,7 @@ export async function createRedis(
 /**
  * Resolves once Redis has responded on this connection. Before `ready`, ioredis waits for a response only if it sends a
  * password.
- * @throws the error reply of Redis, unless it only refuses PING, or the error of the connection.
+ * @throws the error reply of Redis, or the error of the connection. If Redis only rejects PING, nothing is thrown.
  */
 async function firstReply(redis: Redis): Promise<void> {
   if (redis.options.password) return;

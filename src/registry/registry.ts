@@ -43,12 +43,12 @@ export class Registry {
     this.#scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
   }
 
-  /** Rebuilds without a request: until there is a first snapshot, and at the configured interval. */
+  /** Starts the rebuilds that need no request: until there is a first snapshot, and at the configured interval. */
   startRebuilds(): void {
     this.#scheduler.start(this.config.rebuild.intervalSeconds);
   }
 
-  /** Ends a running rebuild, and starts no more. Reads go on until `snapshots` are stopped. */
+  /** Ends a running rebuild, and starts no more. Reads go on until `snapshots.stop()`. */
   async stopRebuilds(): Promise<void> {
     await Promise.all([this.#scheduler.stop(), this.rebuilds.stop()]);
   }

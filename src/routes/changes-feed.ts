@@ -132,7 +132,7 @@ function legalXml(text: string): string {
   return text.replace(NOT_XML, '\uFFFD');
 }
 
-/** Titles of the feed are HTML. */
+/** The library marks the titles of entries as HTML. */
 function escapeHtml(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }

@@ -122,7 +122,6 @@ function cursorKey(since: string | undefined, filter: NameFilter | undefined): s
   return withFilter(`changes ${since}`, filter);
 }
 
-/** Appends the filter to a text, if there is one. */
 function withFilter(text: string, filter: NameFilter | undefined): string {
   return filter === undefined ? text : `${text} ${filterQuery(filter)}`;
 }

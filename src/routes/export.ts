@@ -14,7 +14,9 @@ import type { PackageEntry } from '../snapshot/package-document.js';
 import { optionalFields, type Snapshot } from '../snapshot/snapshot.js';
 import { PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotParam } from './schemas.js';
 
-/** Maximum number of exports that the rate limit allows in one window: a request costs the limit divided by it. */
+/**
+ * Maximum number of exports that the rate limit allows in one window: a request costs the limit divided by this number.
+ */
 export const EXPORTS_PER_WINDOW = 10;
 
 const CONTENT_TYPES = { csv: 'text/csv', jsonl: 'application/x-ndjson' } as const;

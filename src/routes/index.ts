@@ -178,7 +178,7 @@ function ofPage(handler: Handler): Handler {
   };
 }
 
-/** The points that requests to each endpoint cost. */
+/** The points of the limit `of` that a request to each endpoint costs. */
 function costsOf(endpoints: Readonly<Record<string, Endpoint>>, of: RateLimit): ShownCosts {
   const costs = Object.entries(endpoints).map(([path, { limit, cost = 1 }]) => {
     if (limit !== of) return [path, { points: 0 }];

@@ -22,7 +22,10 @@ export type WritePage = (entries: PackageEntry[], isFirst: boolean) => string;
 
 /** Reads whole snapshots as streams, a limited number at a time. */
 export class SnapshotExports {
-  /** Ended exports: all pages were read, or a page could not be read. Exports that clients ended are not counted. */
+  /**
+   * Ended exports: all pages were read, or a page after the first could not be read. Exports that clients ended are not
+   * counted.
+   */
   readonly outcomes = { completed: 0, cut_off: 0 };
 
   /**
@@ -39,7 +42,7 @@ export class SnapshotExports {
    * All packages of a snapshot by number, as text. Each page is read when the buffer has room. Elasticsearch keeps
    * nothing open between two pages, so a slow reader delays no rebuild. If the index is deleted meanwhile, the stream
    * fails.
-   * @returns once the first page has been read.
+   * @returns the stream, once the first page has been read.
    * @throws {TooManyExportsError} {IndexGoneError} {ElasticsearchUnavailableError}
    */
   open(snapshot: Snapshot, write: WritePage, requestId: string): Promise<Readable> {

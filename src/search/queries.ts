@@ -24,7 +24,7 @@ import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
 /** The name as searches compare it: in lower case, with unified separators. */
 export const LOWERCASE = 'name.lowercase';
 
-/** Highest weight first. Weights are indexed, so that a search skips those that are lower than its hits. */
+/** Highest weight first. Weights are indexed, so a search skips packages with lower weights than its hits. */
 const BY_WEIGHT: Query = { weight: 'desc' };
 
 type Clauses = Parameters<typeof allOf>[0];

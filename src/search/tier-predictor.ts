@@ -71,7 +71,7 @@ const PAGE_SIZE = 512;
 
 /** A sample of the names of one snapshot, to estimate how many names start with a query. */
 export class NameSample {
-  /** In the order of UTF-16 units, so that names with a common prefix are adjacent. */
+  /** In the order of UTF-16 code units, so that names with a common prefix are adjacent. */
   readonly #names: string[];
 
   /**

@@ -79,8 +79,8 @@ export class Chains {
   }
 
   /**
-   * If an error says that the changes of a snapshot are missing, chains begin at this snapshot. @returns false for
-   * other errors.
+   * Makes chains begin at a snapshot if an error says that the changes of this snapshot are missing.
+   * @returns false for other errors.
    */
   shorten(error: unknown): boolean {
     if (!(error instanceof IndexGoneError || error instanceof IndexClosedError)) return false;

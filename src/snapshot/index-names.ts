@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** What follows the alias in the name of a snapshot's index: `<utc time>-<random>`. */
+/** Pattern of a snapshot's id: `<utc time>-<random>`. */
 const ID = '[0-9]{8}t[0-9]{6}z-[0-9a-f]{8}';
 
 /** The id of a snapshot: the unique part of its index name. */

@@ -28,7 +28,7 @@ export type Query = Record<string, unknown>;
 
 /**
  * A search for entries, without a total count.
- * @param criteria the query, the order, and what replaces the defaults.
+ * @param criteria the query, the order, and members that replace the defaults.
  */
 export function hitsOf(size: number, criteria: SearchBody): SearchBody {
   return { ...ONLY_ENTRY, size, track_total_hits: false, timeout: SHARD_TIMEOUT, ...criteria };
@@ -79,8 +79,8 @@ export function namesUpTo(name: string | undefined): Clauses {
 }
 
 /**
- * Names in a range that equal `name` in lower case. There must be few of them: `must_not` visits every name that it
- * excludes.
+ * Names in `range` that equal `name` if case is ignored. There must be few of them: `must_not` visits every name that
+ * it excludes.
  */
 function sameLowerCase(name: string, range: Query): Query {
   const equal = { range: { 'name.lowercase': { gte: name, lte: name } } };

@@ -35,7 +35,7 @@ export const FIELDS = {
   no: { column: 'package_no', schema: z.int().min(1), mapping: { type: 'long', index: false } },
   name: { maxBytes: 512, schema: z.string().min(1) },
   version: { maxBytes: 256, schema: z.string().min(1), mapping: { type: 'keyword', index: false } },
-  /** The length is limited because a page of results contains up to 500 URLs. */
+  /** The length is limited because a page of changes contains up to 1,000 URLs. */
   url: {
     maxBytes: 2048,
     // Not `format: uri`: URLs that browsers accept (WHATWG) may contain characters that it forbids.

@@ -40,7 +40,7 @@ export class NotInitializedError extends Error {
  * Why a snapshot is gone. `replaced`: it is neither the current nor the previous snapshot. `deleted`: its index was
  * deleted during the read. The other reasons are about `since` of `/changes`. `expired`: the snapshot is older than
  * CHANGES_RETENTION allows. `changes_deleted`: a later index of changes was deleted or closed. `not_filterable`: later
- * changes lack the fields of filters. `not_in_chain`: the requested snapshot does not descend from it.
+ * changes lack the fields of filters. `not_in_chain`: the requested snapshot does not descend from `since`.
  */
 export type GoneReason =
   'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_filterable' | 'not_in_chain';
@@ -66,7 +66,10 @@ export class SnapshotWatcher {
   #stateReason: string | undefined;
   #hasReachedElasticsearch = false;
   #timer: NodeJS.Timeout | undefined;
-  /** The read that is running, or the last one; and the one that waits for its end, which all callers share. */
+  /**
+   * `#lastRead` is the running read, or else the last one. `#nextRead` waits for its end. All callers share
+   * `#nextRead`.
+   */
   #lastRead = Promise.resolve();
   #nextRead: Promise<void> | undefined;
   #refreshingAll: Promise<void> | undefined;
@@ -83,7 +86,7 @@ export class SnapshotWatcher {
     readonly changesRetention: number,
   ) {}
 
-  /** The last complete snapshot that was seen. It is kept while Elasticsearch is unavailable. */
+  /** The current snapshot; undefined if there is none. It is kept while Elasticsearch is unavailable. */
   get current(): Snapshot | undefined {
     return this.#current;
   }
@@ -96,7 +99,7 @@ export class SnapshotWatcher {
   /**
    * The snapshot that reads are served from.
    * @throws {NotInitializedError} until the first snapshot is complete.
-   * @throws {ElasticsearchUnavailableError} until Elasticsearch has been read once.
+   * @throws {ElasticsearchUnavailableError} if no snapshot could be read yet for another reason.
    */
   served(): Snapshot {
     if (this.#current !== undefined) return this.#current;

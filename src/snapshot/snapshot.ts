@@ -72,7 +72,7 @@ const snapshotMeta = z.object({
   schema_version: z.literal(1),
   /** Number of packages. */
   total: z.int().nonnegative(),
-  /** The registry's website, such as `tracker.debian.org`. */
+  /** REGISTRY_SOURCE, by default the host of the first package's URL, such as `tracker.debian.org`. */
   source: z.string(),
   /** When the snapshot was taken, according to its origin (ISO 8601). */
   taken_at: z.iso.datetime(),
@@ -166,7 +166,7 @@ export async function findIndex(
     .get(lookAt(alias), { retryBackoff: () => 0, ...options })
     .catch(undefinedIfAbsent);
   if (found === undefined) return undefined;
-  // An absent alias has a different response, so a proxy may have changed this one.
+  // If the alias is absent, Elasticsearch responds with an error, so a proxy may have changed this response.
   if (!isComplete(found))
     throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
   const [index = '', ...others] = Object.keys(found).sort().reverse();
@@ -190,7 +190,7 @@ export async function findIndex(
   };
 }
 
-/** Blocks of the metadata, which includes aliases. Elasticsearch sets the second one if the disk is full. */
+/** Blocks of the metadata, which includes aliases. Elasticsearch sets `read_only_allow_delete` if the disk is full. */
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
 /** Requests only the fields that a snapshot needs, because every replica polls every second. */

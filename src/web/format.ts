@@ -5,7 +5,7 @@ export function formatNumber(count: number): string {
 
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
 
-/** A rounded number with three digits: `12.3 M`. */
+/** A number rounded to at most three significant digits: `12.3 M`. */
 export function formatCompact(count: number): string {
   // The space does not break.
   return COMPACT.format(count).replace(/(?=[A-Z]$)/, '\u202F');

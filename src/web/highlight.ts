@@ -7,7 +7,8 @@ export interface Part {
 }
 
 /**
- * Splits a name at matches of the query. Compares them by the rule of the service; the parts keep the original letters.
+ * Splits a name at matches of the query. Name and query are compared by the name rule of the service. The parts keep
+ * the original letters.
  */
 export function highlight(name: string, query: string, rule: NameRule): Part[] {
   const letters = comparedCharacters(rule, name);

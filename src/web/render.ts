@@ -14,7 +14,7 @@ const TITLES = ['Exactly this name', 'Names that start with it', 'Names that con
 
 /**
  * Lists of the matches, by rank, a link to their JSON, and links to feeds. If there are more matches, adds a link to
- * the view with the maximum limit. If that many matches are shown already, adds a button that loads more.
+ * the view with the maximum limit. If `MAX_LIMIT` matches are shown already, adds a button that loads more instead.
  * @param path of the first matches as JSON.
  * @param rule by which the query matches them.
  */

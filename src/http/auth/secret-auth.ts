@@ -57,8 +57,8 @@ export class SecretAuth {
     if (exhausted !== undefined) this.#assertAllowed(exhausted);
     const checking = Promise.resolve().then(() => check(ctx, schema, configured));
     const [checked] = await Promise.allSettled([checking]);
-    // Correct secrets are counted by the same command, with 0 points. Redis executes all checks of an address one after
-    // the other, so concurrent guesses cannot exceed the limit.
+    // Correct secrets take 0 points, with the same Redis command as wrong ones. Redis executes all checks of an address
+    // one after the other, so concurrent guesses cannot exceed the limit.
     this.#assertAllowed(await this.#wrongSecrets.take(client, checked.status === 'fulfilled' ? 0 : 1));
     if (checked.status === 'rejected') throw checked.reason;
     return checked.value;

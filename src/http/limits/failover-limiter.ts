@@ -9,8 +9,8 @@ import { RedisTimeoutError, RedisWindows } from './redis-windows.js';
 export const RETRY_PAUSE_MS = 1000;
 
 /**
- * Maximum number of remembered clients that have no points left. Beyond it, the least recently seen clients are
- * forgotten and checked again.
+ * Maximum number of remembered clients that have no points left. Beyond it, the clients that ran out of points earliest
+ * are forgotten and checked again.
  */
 const MAX_EXHAUSTED = 10_000;
 

@@ -21,7 +21,8 @@ export class RateLimit extends FailoverLimiter {
       return;
     }
     const client = state.address.key;
-    // The query of a client without points is not parsed: one point is enough to reject it.
+    // If the client has no points left, the query string is not parsed: a cost of one point is enough to reject the
+    // request.
     const isRejected = typeof cost !== 'number' && this.exhausted(client) !== undefined;
     const points = Math.min(isRejected ? 1 : pointsOf(cost, querystring), limit);
     const window = await this.take(client, points);

@@ -13,7 +13,7 @@ const IPV6_SUBSCRIBER_BITS = 64;
 /** The address of a closed connection. */
 const UNKNOWN = '0.0.0.0';
 
-/** Maximum number of remembered clients, and maximum length of their addresses. They take up to 10 MB. */
+/** Maximum number of remembered clients, and maximum length of their cache keys. The cache takes up to 10 MB. */
 const MAX_KNOWN = 20_000;
 const MAX_KNOWN_LENGTH = 128;
 
@@ -22,7 +22,7 @@ export interface ClientIp {
   readonly ip: string;
   /** The remote address of the connection. */
   readonly peer: string;
-  /** `X-Forwarded-For` as received, left to right; empty without one. */
+  /** `X-Forwarded-For` as received, left to right; empty without this header. */
   readonly forwardedFor: readonly string[];
   /** The entries of `X-Forwarded-For` that trusted proxies wrote, left to right: the client, then trusted proxies. */
   readonly trustedHops: readonly string[];

@@ -25,7 +25,7 @@ const HEADERS = {
 
 export type HeaderName = keyof typeof HEADERS;
 
-/** An object in responses. @param id name of the schema in the document. */
+/** The schema of an object in responses. @param id name of the schema in the document. */
 export function component<Shape extends z.ZodRawShape>(id: string, shape: Shape) {
   return z.strictObject(shape).meta({ id });
 }

@@ -84,7 +84,7 @@ interface ProblemOptions {
   cause?: unknown;
 }
 
-/** An error response: thrown by middleware and handlers, written by the error handler. */
+/** An error response. If middleware or a handler throws it, `respond` (`src/app.ts`) sends it. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;

@@ -37,8 +37,8 @@ export function invalidParameter(name: string, must: string): Problem {
 /**
  * Parses a raw query string by a schema. Parameters outside the schema are ignored, whatever they contain. Only arrays
  * may be repeated.
- * @throws {Problem} 400 naming a parameter (in an array: the value) that is not UTF-8, repeated, or rejected by the
- * schema. Each parameter is checked in this order, all by the schema last.
+ * @throws {Problem} 400 with the name of a parameter that is not UTF-8, repeated, or rejected by the schema. Each
+ * parameter is checked for UTF-8, then for repetition. The schema checks all parameters last.
  */
 export function parseParams<Schema extends z.ZodObject>(
   schema: Schema,
@@ -92,8 +92,8 @@ const MAX_MEMOIZED = 5000;
 const MAX_MEMOIZED_LENGTH = 256;
 
 /**
- * Memoizes `parseParams`: popular requests repeat the same query string. Without it, a 304 takes 15 % more processor
- * time, and a cached response 7 %.
+ * Memoizes `parseParams`: popular requests repeat the same query string. Without this cache, a 304 takes 15 % more
+ * processor time, and a cached response 7 %.
  * @returns a parser whose results are frozen.
  */
 export function memoizedParser<Schema extends z.ZodObject>(

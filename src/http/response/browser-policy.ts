@@ -20,7 +20,7 @@ const NO_CONTENT_SECURITY = {
 const OWN_ORIGIN =
   "default-src 'none';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';base-uri 'none';frame-ancestors 'none'";
 
-/** For the web page: it has no inline style and no text parsed as HTML either. */
+/** For the web page, which has no inline styles and never parses text as HTML. */
 const PAGE: ResponseHeaders = {
   'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self';require-trusted-types-for 'script';trusted-types 'none'`,
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -28,13 +28,13 @@ const PAGE: ResponseHeaders = {
   ...SECURITY,
 };
 
-/** For the API documentation, whose library has inline styles, and parses the Markdown of the document as HTML. */
+/** For the API documentation. Its library has inline styles, and parses the Markdown of `/openapi.json` as HTML. */
 const DOCUMENTATION: ResponseHeaders = {
   ...PAGE,
   'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self' 'unsafe-inline'`,
 };
 
-/** Let scripts of any origin read a response and these headers. */
+/** Headers that let scripts of any origin read a response and the listed headers. */
 const CORS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': [

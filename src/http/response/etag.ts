@@ -9,10 +9,10 @@ import type { SnapshotMeta } from '../../snapshot/snapshot.js';
 export const FORMAT_VERSION = 5;
 
 /**
- * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same
- * format. Weak, because it covers all encodings.
- * @param snapshot its index, whose name begins with the registry's slug: two registries never share a tag. The tag
- * includes its name rule, because older releases respond to the same request by `exact`.
+ * The tag of a response: equal for equal requests to the same snapshot, on all replicas with the same format. Weak,
+ * because it covers all encodings.
+ * @param snapshot its index name begins with the registry's slug, so two registries never share a tag. The tag includes
+ * the name rule, because older releases compare all names by `exact`.
  * @param request the normalised request.
  */
 export function etagOf(

@@ -158,7 +158,7 @@ export class HttpServer {
   }
 
   /**
-   * Closes a connection after its responses in flight, with a problem in response to its last request.
+   * Waits for the responses in flight of a connection, sends a problem as the last response, and closes the connection.
    * @param problem undefined if the connection failed.
    * @param request undefined if it could not be parsed.
    */

@@ -19,14 +19,14 @@ export function checkRequest(request: IncomingMessage): Problem | undefined {
   if (host === undefined && httpVersionMinor > 0) return malformedRequest('the Host header is required');
   if (host !== undefined && !HOST.test(host))
     return malformedRequest('the Host header must be a host and a port');
-  // `headers` has only the first one.
+  // `headers` has only the first Host header.
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i];
     if (name?.length === 4 && name.toLowerCase() === 'host') hosts++;
   }
   if (hosts > 1) return malformedRequest('the Host header must be given once');
-  // With any other transfer coding, a body has no end (RFC 9112, section 6.3).
+  // If the last transfer coding is not chunked, the length of the body is unknown (RFC 9112, section 6.3).
   if (coding !== undefined && !/\bchunked[ \t]*$/i.test(coding))
     return malformedRequest('the last transfer coding must be chunked');
   if (url.startsWith('/')) return undefined;

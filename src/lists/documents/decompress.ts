@@ -84,11 +84,11 @@ function assertReadable(start: Buffer): void {
 
 /**
  * Decompresses gzip, also of several members.
- * @throws {DatasetError} if it is damaged, truncated, or followed by something else than zeros.
+ * @throws {DatasetError} if the gzip is damaged, truncated, or followed by anything but zeros.
  */
 export async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const decompressed = createGunzip({ chunkSize: CHUNK_BYTES });
-  // The loop below throws errors. An error after the end of the text would have no other listener.
+  // `yield*` below throws errors. An error after the end of the text would have no other listener.
   decompressed.on('error', () => undefined);
   const feeding = feed(decompressed, source);
   feeding.catch((error: unknown) => decompressed.destroy(error as Error));
@@ -130,7 +130,7 @@ async function* unxz(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const xz = await import('xz-decompress');
   const { XzReadableStream } = 'default' in xz ? xz.default : xz;
   try {
-    // The package uses the browsers' stream types, which differ from Node's where both are known.
+    // The package is typed with the DOM's streams. If TypeScript knows both, they differ from Node's.
     const stream: unknown = ReadableStream.from(source);
     const text = new XzReadableStream(stream as ConstructorParameters<typeof XzReadableStream>[0]);
     for await (const chunk of text as unknown as AsyncIterable<Uint8Array>) yield Buffer.from(chunk);

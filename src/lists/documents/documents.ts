@@ -15,7 +15,7 @@ import { decompress, peek } from './decompress.js';
 const ATTEMPTS = 4;
 /** Pause before the second attempt, in milliseconds; it doubles. */
 const PAUSE_MS = 1000;
-/** Maximum pause that an origin may ask for, in seconds. After a longer one, only the next refresh asks again. */
+/** Maximum pause that an origin may ask for, in seconds. If it asks for a longer one, no more attempts are made. */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
 /** The only document has not changed, according to its validators. */
@@ -30,7 +30,7 @@ export interface DocumentsOptions extends Omit<HttpOptions, 'headers'> {
   transfer: Transfer;
   /** Maximum size of all documents together, and of their text, in bytes. */
   maxBytes: number;
-  /** Free space reserved for others, in bytes. */
+  /** Free space reserved for other files, in bytes. */
   reservedBytes: number;
   /** Pause before the second attempt, in milliseconds. */
   pauseMs?: number | undefined;
@@ -156,7 +156,8 @@ export class Documents {
   }
 
   /**
-   * Resolves an address in a document, and adds the user and password of the configured one.
+   * Resolves an address in a document. If it has the configured origin and no user, it gets the configured user and
+   * password.
    * @throws {DatasetError} if it leads to another origin or, from a local file, out of its folder.
    */
   resolve(reference: string, { origin: { address: base } }: Document): string {
@@ -212,7 +213,10 @@ export class Documents {
     return this.#document;
   }
 
-  /** Yields what `read` does, and calls it again after an error of this kind, unless another attempt is useless. */
+  /**
+   * Yields the items of `read`. Calls `read` again after an error of this kind, unless no attempts are left or the
+   * origin asks for too long a pause.
+   */
   async *#retry<T, R>(
     kind: typeof OriginUnavailableError,
     read: () => AsyncIterable<T, R> | Iterable<Promise<T>, R>,

@@ -11,7 +11,7 @@ export interface JsonMember {
   /** Its name in the object, or its index in the array. */
   key: string | number;
   value: unknown;
-  /** Whether U+FFFD may stand for bytes of the document, up to here, that are not UTF-8. */
+  /** Whether the document up to here may have invalid UTF-8, which was decoded as U+FFFD. */
   isLossy: boolean;
 }
 
@@ -21,7 +21,7 @@ export type Containers = Map<string, 'array' | 'object'>;
 /** Headers of a request for JSON. Compressed with gzip, a list is a tenth of its size. */
 export const JSON_HEADERS = { Accept: 'application/json', 'Accept-Encoding': 'gzip' };
 
-/** Maximum nesting: the time of the parser grows with its square. */
+/** Maximum nesting: the parser's time grows with the square of the nesting. */
 const MAX_DEPTH = 1000;
 /** Maximum size of one value, in bytes: longer than any package with its readme, short enough for the memory. */
 const MAX_VALUE_BYTES = 4 * 2 ** 20;

@@ -10,7 +10,7 @@ const BYTE_ORDER_MARK = '\uFEFF';
 export const NOT_UTF8 = 'not valid UTF-8';
 export const BARE_RETURNS = 'lines end with CR alone: end them with LF or CRLF';
 
-/** Lines that follow each other. */
+/** Consecutive lines. */
 export interface Lines {
   /** The number of the first one, from 1. */
   first: number;
@@ -18,7 +18,7 @@ export interface Lines {
   texts: string[];
   /** Indexes of the lines that are not valid UTF-8. In their texts, U+FFFD replaces the invalid bytes. */
   invalid: ReadonlySet<number>;
-  /** Whether this is the last line of the text, without a line feed. */
+  /** Whether `texts` has only the last line of the document, which does not end with a line feed. */
   isOpen: boolean;
 }
 
@@ -109,7 +109,7 @@ export function hasBareReturns(line: string): boolean {
   return line.slice(0, -1).includes('\r');
 }
 
-/** The indexes of the lines of a block that are not valid. */
+/** The indexes of the lines in a block that are not valid UTF-8. */
 function invalidIn(block: Buffer): ReadonlySet<number> {
   if (isUtf8(block)) return new Set();
   return new Set(byteLines(block).flatMap((line, i) => (isUtf8(Buffer.from(line, 'latin1')) ? [] : [i])));

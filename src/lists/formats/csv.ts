@@ -59,7 +59,10 @@ export const csv: Format = {
   },
 };
 
-/** The values of some columns of a row, which may have any type; undefined if the column does not exist. */
+/**
+ * The values of some columns of a row: text in a CSV, any type in JSON lines, and undefined if the column does not
+ * exist.
+ */
 export interface Values {
   at: number;
   values: unknown[];

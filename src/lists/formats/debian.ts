@@ -5,7 +5,7 @@ import { mapLines, readWholeLines } from '../documents/lines.js';
 import { compareDebianVersions } from './versions.js';
 import { line, type Format, type Item } from './format.js';
 
-/** The two needed fields. Names of fields have any case. A line that continues a field begins with white space. */
+/** The two needed fields. Field names are case-insensitive. A line that continues a field begins with white space. */
 const FIELD = /^(package|version):[ \t]*(.*)$/i;
 
 /** A field, or a line that continues one. */

@@ -6,7 +6,9 @@ import type { Documents } from '../documents/documents.js';
 /** A place in a document: the number of a line or item, or a key. */
 export type Place = number | string;
 
-/** A package of a list. Values may have any type. A missing or empty value gets the default of the CSV. */
+/**
+ * A package of a list. Values may have any type. A missing or empty value gets the default of its column in the CSV.
+ */
 export interface ListedPackage extends Partial<Record<OptionalField, unknown>> {
   at: Place;
   name: unknown;
@@ -41,7 +43,7 @@ export interface Format {
   read: (documents: Documents, options: ReadOptions) => AsyncIterable<readonly Item[]>;
   /** Whether packages can have a URL. Otherwise, `PACKAGE_URL_TEMPLATE` must be set. */
   hasUrls?: true;
-  /** How its registry compares names, unless `exact`. */
+  /** How the registry of this format compares names; `exact` by default. */
   nameRule?: NameRule;
   /**
    * Whether a later version of a repeated name replaces an earlier one. Without this function, a repeated name is an

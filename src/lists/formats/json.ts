@@ -11,7 +11,7 @@ import { isObject, type Format, type Item, type ListedPackage, type ReadOptions 
 export const MAX_PAGES = 100_000;
 
 /**
- * For example, DATASET_JSON has `next=token` instead of `next=parameter:token`: the token is then read as an address.
+ * One cause is `next=token` instead of `next=parameter:token` in DATASET_JSON: the token is then read as an address.
  */
 const REPEATED_PAGE = 'the next page is one that was read before: check `next` in DATASET_JSON';
 
@@ -19,7 +19,7 @@ const REPEATED_PAGE = 'the next page is one that was read before: check `next` i
 const LINK = /<([^>]*)>((?:[^<"]|"[^"]*")*)/g;
 const IS_NEXT = /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\s*(?:[;,]|$))/i;
 
-/** Paths that matched no item so far. */
+/** Fields whose paths have matched no item so far. */
 type Absent = Set<'version' | OptionalField>;
 
 /** @param maxPages maximum number of pages; tests use a lower maximum than `json`. */

@@ -48,7 +48,7 @@ interface Page {
   total: unknown;
 }
 
-/** Reads the rows after the last name. */
+/** Reads a page: the rows after the last name of the previous page. */
 async function* readPage(documents: Documents, number: number, page: Page): AsyncGenerator<Item[]> {
   const start = page.last;
   page.rows = 0;

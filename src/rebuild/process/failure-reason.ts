@@ -39,7 +39,7 @@ export function publicReason(error: Error): string {
 function describe(error: Error): string {
   const refusal = describeAuthError(error, 'ELASTICSEARCH_REBUILD_API_KEY');
   if (refusal !== undefined) return refusal;
-  // Not redacted: the message can only quote URLs of the dataset, which are public.
+  // Not redacted: the message can quote only URLs in the list of packages, which are public.
   if (error instanceof DatasetError) return error.message;
   if (error instanceof errors.ResponseError) return describeResponse(error);
   const silent =

@@ -10,8 +10,8 @@ import type { RebuildOptions } from '../pipeline.js';
 import type { SeenDataset } from '../../lists/download.js';
 
 /**
- * The program of `npm run rebuild` (`src/cli/rebuild.ts`). For servers, `scripts/build.sh` bundles it into one file,
- * which starts twice as fast as many files.
+ * The program of `npm run rebuild` (`src/cli/rebuild.ts`). For servers, `scripts/build.sh` bundles it into a single
+ * file, which starts twice as fast as separate files.
  */
 const PROGRAM = fileURLToPath(new URL('dist/cli/rebuild.cjs', PROJECT_FOLDER));
 
@@ -41,7 +41,7 @@ export interface RebuildState {
   lockOwner?: string;
   /** The index being built; undefined until it has a name. */
   index?: string;
-  /** Digests and validators of documents that were not built, because their content had not changed. */
+  /** Digests and validators of the dataset and its weights, if at least one was downloaded and neither had changed. */
   seen?: SeenDataset;
 }
 
@@ -162,8 +162,9 @@ const OWN_OPTION = /^--(inspect|env-file)/;
 const OWN_VALUE_FOLLOWS = /^--(inspect-port|inspect-publish-uid|env-file|env-file-if-exists)$/;
 
 /**
- * Node's options of this process, such as --use-openssl-ca, but no options that select a program or open a port.
- * `--env-file` is not repeated: the variables are inherited, and the file may be a pipe that was read to its end.
+ * Node's options of this process, such as --use-openssl-ca, except options that open a port. None if this process runs
+ * a TypeScript source or `node -e`. `--env-file` is not repeated: the variables are inherited, and the file may be a
+ * pipe that was read to its end.
  */
 function inheritedOptions(): string[] {
   const options = process.execArgv.filter(

@@ -4,7 +4,9 @@ import type { SnapshotWatcher } from '../../snapshot/snapshot-watcher.js';
 import type { RebuildService } from './rebuild-service.js';
 import type { StartOptions } from './rebuild-process.js';
 
-/** Bounds of the pause before a failed first rebuild is retried, doubled each time, in milliseconds. */
+/**
+ * Bounds of the pause before a failed first rebuild is retried, in milliseconds. The pause doubles after each failure.
+ */
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = 300_000;
 /** How often to check whether a first rebuild is needed, in milliseconds. */

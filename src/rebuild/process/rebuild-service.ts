@@ -13,7 +13,7 @@ import {
 } from './rebuild-process.js';
 import { discardIndex } from '../steps/prune.js';
 
-/** Attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
+/** Number of attempts to read the progress of another replica's rebuild, and the pause between them in milliseconds. */
 const ATTEMPTS = 5;
 const ATTEMPT_PAUSE_MS = 50;
 
@@ -73,13 +73,13 @@ export class RebuildService {
 
   /**
    * How the last rebuild of any replica or command ended; without Redis, of this process.
-   * @returns the failure, undefined after a success, and the time of the last success, even if nothing had changed
-   * (ISO 8601).
+   * @returns `failure`, which is undefined after a success, and `succeededAt` (ISO 8601), the end of the last
+   * successful rebuild, with or without changes.
    */
   async lastOutcome() {
     const { status } = this.context;
     if (status === undefined) return { failure: this.#lastFailure, succeededAt: this.#lastSuccess?.at };
-    // What Redis does not return is taken from this process.
+    // Values that Redis does not return are taken from this process.
     const succeededAt = (await status.lastSuccess()) ?? this.#lastSuccess?.at;
     const failure = (await status.lastFailure()) ?? this.#lastFailure;
     const isOver = failure !== undefined && succeededAt !== undefined && failure.at < succeededAt;
@@ -88,7 +88,7 @@ export class RebuildService {
 
   /** Whether this process starts the refresh of this interval. Only one of several replicas requests the dataset. */
   async claimsRefresh(intervalSeconds: number): Promise<boolean> {
-    // If Redis does not respond, `start` throws the reason.
+    // If Redis does not respond, this replica starts the refresh, and `start` throws the reason.
     return (await this.context.status?.claimRefresh(intervalSeconds)) ?? true;
   }
 
@@ -96,7 +96,7 @@ export class RebuildService {
    * Starts a rebuild unless one is running. It continues in the background; its outcome is logged.
    * @throws {LockUnavailableError} if Redis cannot be used: it is unknown whether one is running.
    * @throws {ProcessFailedError} if the server is stopping, or if the rebuild process could not be started or ended
-   * without a response. Only the latter two count as a failed rebuild.
+   * without a response. A stopping server does not count as a failed rebuild.
    */
   async start(options: StartOptions): Promise<StartResponse> {
     const { status, lock } = this.context;

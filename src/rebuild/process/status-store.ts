@@ -94,7 +94,7 @@ export class StatusStore {
     );
   }
 
-  /** Stores the validators of a dataset that was not built. */
+  /** Stores the digests and validators of a dataset and its weights that have not changed. */
   async see(seen: SeenDataset): Promise<void> {
     await this.#try(() => this.redis.set(this.#key('seen-dataset'), shared(seen)));
   }

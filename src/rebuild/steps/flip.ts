@@ -10,7 +10,7 @@ import {
 } from '../alias-actions.js';
 import { isRetryable, retry, type RetryOptions } from '../retry.js';
 
-/** It is unknown whether a flip took effect, or the flip made the alias ambiguous. */
+/** The outcome of a flip is unknown, or the alias points to other indices, too. */
 export class FlipError extends Error {
   override readonly name = 'FlipError';
 }
@@ -31,7 +31,7 @@ export async function flip(client: Client, alias: string, what: Flip, options: R
 }
 
 /**
- * Moves the alias of a registry to an index. Has no effect if another process changed what the actions require.
+ * Moves the alias of a registry to an index. Has no effect if a precondition of the actions (`must_exist`) is not met.
  * @throws {FlipError} {Error} as `flip` does.
  */
 export async function moveAlias(
@@ -45,8 +45,8 @@ export async function moveAlias(
     try {
       await client.indices.updateAliases({ actions });
     } catch (error) {
-      // The response may have been lost, or the request retried, after the alias had moved. The master knows: other
-      // nodes may respond with an outdated state.
+      // The response may have been lost, or the request retried, after the alias had moved. Asks the master node,
+      // because other nodes may respond with an outdated state.
       if (!(await applyActions(client, whileServed(alias, to)))) throw error;
     }
   };

@@ -14,7 +14,7 @@ export function kibanaFieldsOf(name: string) {
     initial: String.fromCodePoint(name.codePointAt(0) as number),
     /** `@scope` of `@scope/name`. */
     scope: /^@[^/]+(?=\/)/.exec(name)?.[0] ?? NO_SCOPE,
-    // In code points. Six times as fast as splitting into them, and called for millions of names.
+    // In code points. Counting surrogates is six times as fast as splitting the name, and there are millions of names.
     length: name.length - (name.match(LEAD_SURROGATE)?.length ?? 0),
   };
 }

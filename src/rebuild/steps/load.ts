@@ -77,7 +77,9 @@ async function* bulkRequests({ read, ordinalOf }: Pick<CheckedPackages, 'read' |
   if (count > 0) yield { body, count };
 }
 
-/** A bulk action with all fields of the index. `entry` is the JSON for responses. */
+/**
+ * A bulk action with all fields of the index. The field `entry` holds the JSON of the package in base64, for responses.
+ */
 function indexAction(entry: PackageEntry, ordinal: number): string {
   const members = entryMembers(entry);
   const fields = JSON.stringify(kibanaFieldsOf(entry.name)).slice(1, -1);

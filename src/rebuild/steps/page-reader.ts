@@ -38,7 +38,8 @@ export class PageReader {
 
   /**
    * Reads the page after the name `after`, up to and including the name `upTo`.
-   * @returns the encoded entries, and the last name, after which the next page begins; undefined if none follows.
+   * @returns the encoded entries, and the last name (`last`), after which the next page begins. `last` is undefined if
+   * no page follows.
    */
   async read(after?: string, upTo?: string): Promise<{ entries: string[]; last: string | undefined }> {
     const size = this.#size;

@@ -181,7 +181,7 @@ async function writeChanges(
   return counts;
 }
 
-/** A bulk action with all fields of the index. The `_id` is the name, `entry` the record. */
+/** A bulk action with all fields of the index. The `_id` is the name. The field `entry` holds the encoded record. */
 function indexAction(record: ChangeRecord, takenAt: string): string {
   const { before, after } = record;
   const entry = (after ?? before) as PackageEntry;
