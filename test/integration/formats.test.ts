@@ -3,7 +3,7 @@ import type { JsonPaths } from '../../src/config/json-paths.js';
 import { publicReason } from '../../src/rebuild/process/failure-reason.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { EXAMPLES, type ListExample } from '../support/lists.js';
-import { logLines, rebuildHere, startService, type Service } from '../support/service.js';
+import { logLines, newSlug, rebuildHere, startService, type Service } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 const TEMPLATE = 'https://registry.example/package/{+name}';
@@ -61,7 +61,10 @@ for (const example of ONE_EACH) {
         ...(example.paths === undefined ? {} : { DATASET_JSON: jsonText(example.paths) }),
         PACKAGE_URL_TEMPLATE: TEMPLATE,
       };
-      service = await startService(env);
+      const slug = newSlug();
+      // The reader of crates needs a library, so the rebuild process builds it. That process bundles all readers.
+      if (example.format !== 'crates') await rebuildHere(env, slug);
+      service = await startService(env, slug);
       await waitFor(() => service.server.snapshots.current !== undefined, 'the first build', 30_000);
     });
 
@@ -103,11 +106,9 @@ describe('A list with an invalid package', function () {
     );
     const origin = await listServer(() => list);
     const env = { DATASET_URL: origin.url, DATASET_FORMAT: 'jsonl', PACKAGE_URL_TEMPLATE: TEMPLATE };
-    const strict = await startService(env);
     const lenient = await startService({ ...env, DATASET_MAX_BAD_ROWS: '3' });
     try {
-      await waitFor(() => strict.server.rebuilds.lastFailure !== undefined, 'a failure', 30_000);
-      expect(strict.server.rebuilds.lastFailure?.reason).to.equal('line 2: name is empty');
+      expect(await rebuildHere(env, newSlug()).catch(publicReason)).to.equal('line 2: name is empty');
       await waitFor(() => lenient.server.snapshots.current !== undefined, 'the first build', 30_000);
       const names = (await browseAll(lenient)) as { no: number; name: string }[];
       expect(names.map(({ no, name }) => [no, name])).to.deep.equal([
@@ -120,7 +121,7 @@ describe('A list with an invalid package', function () {
         'name "a" is already on line 1',
       ]);
     } finally {
-      for (const service of [strict, lenient]) await service.end();
+      await lenient.end();
       await origin.close();
     }
   });

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import { aliasOf, previousAliasOf } from '../../src/snapshot/index-names.js';
+import { publicReason } from '../../src/rebuild/process/failure-reason.js';
 import { rollBack } from '../../src/rebuild/rollback.js';
 import { packagesNamed } from '../support/datasets.js';
 import { engines } from '../support/engines.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { newSlug, startService, useService } from '../support/service.js';
+import { newSlug, rebuildHere, startService, useService } from '../support/service.js';
 import { STEP } from '../support/step.js';
 import { waitFor } from '../support/wait-for.js';
 import { Client } from '@elastic/elasticsearch';
@@ -19,15 +20,26 @@ describe('A manual change in Elasticsearch', function () {
     return Object.keys(await suite.service.elasticsearch.indices.getAlias({ name }));
   }
 
-  /** Requests a rebuild, which must fail and change nothing. @returns the reason. */
-  async function failure(): Promise<string> {
+  /** Runs a rebuild, which must fail and change nothing. @returns the public reason. */
+  async function failure(run: () => Promise<string> = failureHere): Promise<string> {
     const { service } = suite;
     const before = await service.indices();
-    await service.rebuild('&force=true');
+    const reason = await run();
     expect(await service.indices()).to.deep.equal(before);
     await waitFor(async () => (await service.get('/health')).status === 200, 'the service');
-    return service.server.rebuilds.lastFailure?.reason ?? '';
+    return reason;
   }
+
+  const failureHere = () =>
+    rebuildHere({ DATASET_URL: suite.dataset.url }, suite.service.slug, { force: true }).then(
+      () => 'none',
+      publicReason,
+    );
+
+  const failureOfProcess = async () => {
+    await suite.service.rebuild('&force=true');
+    return suite.service.server.rebuilds.lastFailure?.reason ?? '';
+  };
 
   it('of the alias does not make its target a snapshot for rollbacks', async () => {
     const { elasticsearch, alias, slug } = suite.service;
@@ -57,7 +69,10 @@ describe('A manual change in Elasticsearch', function () {
         index_patterns: [`${alias}-*`],
         template: { aliases: { [name]: {} } },
       });
-      const reason = await failure().finally(() => elasticsearch.indices.deleteIndexTemplate({ name: slug }));
+      const run = name === alias ? failureOfProcess : failureHere;
+      const reason = await failure(run).finally(() =>
+        elasticsearch.indices.deleteIndexTemplate({ name: slug }),
+      );
       expect(reason).to.equal(
         `an index template adds the alias ${name} to new indices: remove it from the template`,
       );
