@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { useService, type Service } from '../support/service.js';
+import { useService, useSharedService, type Service } from '../support/service.js';
 import { useReplicaStarter } from '../support/replica-starter.js';
 
 const PACKAGES = packagesNamed(Array.from({ length: 15 }, (_, i) => `lib-${i}`)).map((entry, i) => ({
@@ -104,7 +104,7 @@ describe('The address bar', function () {
 
 describe('robots.txt', function () {
   this.timeout(60_000);
-  const suite = useService(() => PACKAGES);
+  const suite = useSharedService();
 
   it('allows the page and disallows the API', async () => {
     const response = await fetch(`${suite.service.url}/robots.txt`);

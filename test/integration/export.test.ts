@@ -169,7 +169,10 @@ describe('GET /export', function () {
 
 describe('A long export', function () {
   this.timeout(120_000);
-  const suite = useService(() => LONG);
+  const suite = useService(
+    () => LONG,
+    () => ({ CHANGES_RETENTION: '0' }),
+  );
 
   it('runs twice at a time, and a third one gets 503 until one has ended', async () => {
     const [first, second] = [await open(suite.service), await open(suite.service)];

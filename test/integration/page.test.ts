@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { packagesNamed } from '../support/datasets.js';
 import { expectProblem } from '../support/expect-problem.js';
-import { useService } from '../support/service.js';
+import { useSharedService } from '../support/service.js';
 
 /** The pages, and the files that their HTML references. */
 async function filesOf(url: string): Promise<string[]> {
@@ -12,10 +11,7 @@ async function filesOf(url: string): Promise<string[]> {
 
 describe('The served page', function () {
   this.timeout(60_000);
-  const suite = useService(
-    () => packagesNamed(['alpha', 'beta']),
-    () => ({ RATE_LIMIT_POINTS: '1' }),
-  );
+  const suite = useSharedService(() => ({ RATE_LIMIT_POINTS: '1' }));
 
   it('is complete: every file that it references exists, with the right type', async () => {
     const types: Record<string, string> = { html: 'text/html', css: 'text/css', js: 'text/javascript' };

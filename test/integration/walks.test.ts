@@ -169,7 +169,10 @@ describe('Snapshots', function () {
   const snapshot = (n: number) =>
     packagesNamed(Array.from({ length: 60 }, (_, i) => `lib-${n}-${String(i).padStart(2, '0')}`));
   let n = 1;
-  const suite = useService(() => snapshot(n));
+  const suite = useService(
+    () => snapshot(n),
+    () => ({ CHANGES_RETENTION: '0' }),
+  );
   const startReplica = useReplicaStarter(suite);
   const publishNext = () => suite.publish(snapshot(++n));
   const currentId = () => suite.service.server.snapshots.current?.id ?? '';
