@@ -77,11 +77,11 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
   if (tooFewFiles !== undefined) log.warn(tooFewFiles);
   const stopping = new AbortController();
   const { registry, server, metricsServer, pools } = createServers(env, config, connections, options);
-  const { snapshots, rebuilds } = registry;
+  const { snapshots, rebuilds, scheduler } = registry;
 
   const end = async () => {
     stopping.abort();
-    await Promise.all([server.stop(), registry.stopRebuilds()]);
+    await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
     snapshots.stop();
     // The last request may have started a rebuild.
     await rebuilds.stop();
@@ -106,7 +106,7 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
       log.warn({ err: error }, 'the privileges of the keys could not be read');
     });
   }
-  registry.startRebuilds();
+  scheduler.start(config.rebuild.intervalSeconds);
   log.info({ url, metricsUrl, alias: snapshots.alias }, 'listening');
   return { url, metricsUrl, snapshots, rebuilds, stop };
 }

@@ -28,28 +28,15 @@ export class Registry {
   readonly snapshots: SnapshotWatcher;
   readonly catalog: Catalog;
   readonly rebuilds: RebuildService;
-  readonly #scheduler: RebuildScheduler;
+  readonly scheduler: RebuildScheduler;
 
-  constructor(
-    private readonly config: Config,
-    { connections, pool, limiters, log, env, onRebuild }: Shared,
-  ) {
+  constructor(config: Config, { connections, pool, limiters, log, env, onRebuild }: Shared) {
     const context = rebuildContextOf(connections, config, log);
     const { reader, snapshots } = context;
     const predictor = new TierPredictor((snapshot) => readNameSample(reader, snapshot), log);
     this.snapshots = snapshots;
     this.catalog = new Catalog(pool, snapshots, predictor, new SearchRunner(limiters, snapshots, log));
     this.rebuilds = new RebuildService(context, { env, onProgress: onRebuild });
-    this.#scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
-  }
-
-  /** Starts the rebuilds that need no request: until there is a first snapshot, and at the configured interval. */
-  startRebuilds(): void {
-    this.#scheduler.start(this.config.rebuild.intervalSeconds);
-  }
-
-  /** Ends a running rebuild, and starts no more. Reads go on until `snapshots.stop()`. */
-  async stopRebuilds(): Promise<void> {
-    await Promise.all([this.#scheduler.stop(), this.rebuilds.stop()]);
+    this.scheduler = new RebuildScheduler(this.rebuilds, snapshots, log);
   }
 }
