@@ -83,32 +83,28 @@ export async function startServer(env: NodeJS.ProcessEnv, options: ServerOptions
     stopping.abort();
     await Promise.all([server.stop(), scheduler.stop(), rebuilds.stop()]);
     snapshots.stop();
-    // The last request may have started a rebuild.
-    await rebuilds.stop();
     await Promise.all([connections.close(), ...pools.map((pool) => pool.close()), metricsServer?.stop()]);
     return true;
   };
   const stop = () => Promise.race([end(), pause(STOP_MS, false, { ref: false })]);
-  let url: string;
-  let metricsUrl: string | undefined;
   try {
     // Before listening, so that the first request finds the data.
     await snapshots.start();
-    url = await server.listen(config.port, config.host);
-    metricsUrl = await metricsServer?.listen(config.metricsPort ?? 0, config.host);
+    const url = await server.listen(config.port, config.host);
+    const metricsUrl = await metricsServer?.listen(config.metricsPort ?? 0, config.host);
+    void reportWrongVersion(config.elasticsearch, log, stopping.signal);
+    if (config.changesRetention > 0) {
+      warnOfOldKeys(config, log).catch((error: unknown) => {
+        log.warn({ err: error }, 'the privileges of the keys could not be read');
+      });
+    }
+    scheduler.start(config.rebuild.intervalSeconds);
+    log.info({ url, metricsUrl, alias: snapshots.alias }, 'listening');
+    return { url, metricsUrl, snapshots, rebuilds, stop };
   } catch (error) {
     await stop();
     throw error;
   }
-  void reportWrongVersion(config.elasticsearch, log, stopping.signal);
-  if (config.changesRetention > 0) {
-    warnOfOldKeys(config, log).catch((error: unknown) => {
-      log.warn({ err: error }, 'the privileges of the keys could not be read');
-    });
-  }
-  scheduler.start(config.rebuild.intervalSeconds);
-  log.info({ url, metricsUrl, alias: snapshots.alias }, 'listening');
-  return { url, metricsUrl, snapshots, rebuilds, stop };
 }
 
 /** Logs which key lacks privileges for `/changes`, as keys of earlier releases do. */
