@@ -64,7 +64,7 @@ export type RebuildMessage =
 export type FirstResponse = 'started' | 'busy' | LockUnavailableError;
 
 /** How the process ended: after a rebuild, without the lock, or unexpectedly. */
-export type ProcessEnd = { outcome: Outcome } | { error: ProcessFailedError } | { isRefused: true };
+type ProcessEnd = { outcome: Outcome } | { error: ProcessFailedError } | { isRefused: true };
 
 /** The process could not be started, crashed, or was killed. */
 export class ProcessFailedError extends Error {

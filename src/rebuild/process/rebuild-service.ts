@@ -8,7 +8,6 @@ import {
   ProcessFailedError,
   RebuildProcess,
   type PROCESS_LIMITS,
-  type ProcessEnd,
   type StartOptions,
 } from './rebuild-process.js';
 import { discardIndex } from '../steps/prune.js';
@@ -149,7 +148,7 @@ export class RebuildService {
     const began = performance.now();
     const end = await child.ended;
     if ('isRefused' in end) return { index: undefined };
-    const outcome = await this.#outcomeOf(end, child);
+    const outcome = 'outcome' in end ? end.outcome : await this.#cleanUpAfterCrash(child, end.error);
     if ('stopped' in outcome) this.counts.stopped++;
     else if ('failure' in outcome) {
       this.counts.failed++;
@@ -171,39 +170,31 @@ export class RebuildService {
     return outcome;
   }
 
-  async #outcomeOf(end: Exclude<ProcessEnd, { isRefused: true }>, child: RebuildProcess): Promise<Outcome> {
-    if ('outcome' in end) return end.outcome;
+  /** Cleans up after a process that crashed or was killed, and publishes the failure. The lock expires. */
+  async #cleanUpAfterCrash({ state }: RebuildProcess, error: Error): Promise<Outcome> {
+    const { index, lockOwner, report } = state;
     // A terminal sends Ctrl-C to the rebuild process, too. While that process is starting, the signal ends it.
-    if (this.#isStopping && child.state.lockOwner === undefined) return { stopped: true };
-    return cleanUpAfterCrash(child, end.error, this.context);
+    if (this.#isStopping && lockOwner === undefined) return { stopped: true };
+    const { alias, client, snapshots, lock, log, status } = this.context;
+    await snapshots.refresh();
+    const isServed = index !== undefined && snapshots.current?.index === index;
+    // Elasticsearch may still execute a flip that it has received.
+    const isUncertain = report.phase === 'flipping';
+    const failure = isServed ? undefined : failed(error);
+    if (isServed)
+      log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');
+    else {
+      log.error(
+        { err: error, index, phase: report.phase },
+        `the rebuild failed; ${isUncertain ? 'it is unknown which snapshot is served' : 'what is served has not changed'}`,
+      );
+    }
+    // Once the lock has expired, the status may belong to another rebuild.
+    const isPublished =
+      lockOwner === undefined || (await lock?.isHeldBy(lockOwner).catch(() => false)) === true;
+    if (isPublished) await status?.end(failure?.failure);
+    if (failure === undefined) return { index };
+    if (index !== undefined) await discardIndex(client, alias, index, log);
+    return failure;
   }
-}
-
-/** Cleans up after a process that crashed or was killed, and publishes the failure. The lock expires. */
-async function cleanUpAfterCrash(
-  child: RebuildProcess,
-  error: Error,
-  { alias, client, snapshots, lock, log, status }: RebuildContext,
-): Promise<Outcome> {
-  const { index, lockOwner, report } = child.state;
-  await snapshots.refresh();
-  const isServed = index !== undefined && snapshots.current?.index === index;
-  // Elasticsearch may still execute a flip that it has received.
-  const isUncertain = report.phase === 'flipping';
-  const failure = isServed ? undefined : failed(error);
-  if (isServed)
-    log.warn({ err: error, index }, 'the rebuild process crashed after the flip; its snapshot is served');
-  else {
-    log.error(
-      { err: error, index, phase: report.phase },
-      `the rebuild failed; ${isUncertain ? 'it is unknown which snapshot is served' : 'what is served has not changed'}`,
-    );
-  }
-  // Once the lock has expired, the status may belong to another rebuild.
-  const isPublished =
-    lockOwner === undefined || (await lock?.isHeldBy(lockOwner).catch(() => false)) === true;
-  if (isPublished) await status?.end(failure?.failure);
-  if (failure === undefined) return { index };
-  if (index !== undefined) await discardIndex(client, alias, index, log);
-  return failure;
 }
