@@ -12,8 +12,26 @@ import { describeCrash, endOnCrash } from './util/uncaught-errors.js';
 export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.Signals>): Promise<void> {
   const secrets = secretsIn(env);
   endOnCrash(secrets);
+  let isListening = false;
+  const onError = ({ code, message }: NodeJS.ErrnoException) => {
+    // Once the service listens, it is better to serve without a log. EAGAIN: the reader of the pipe is slow.
+    if (isListening || code === 'EAGAIN') return;
+    console.error(`the log cannot be written to standard output: ${message}`);
+    process.exit(1);
+  };
   try {
-    await serve(env, secrets, signal);
+    const config = readConfig(env);
+    const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets, onError });
+    log.info('starting');
+    const server = await startServer(env, { log });
+    isListening = true;
+    log.info({ signal: await signal }, 'stopping');
+    if (await server.stop()) {
+      log.info('stopped');
+      return;
+    }
+    log.error('stopped before cleanup was complete: the next rebuild deletes what is left');
+    process.exit(1);
   } catch (error) {
     const { syscall, message } = error as NodeJS.ErrnoException;
     if (error instanceof ConfigError) console.error(message);
@@ -22,30 +40,4 @@ export async function runServer(env: NodeJS.ProcessEnv, signal: Promise<NodeJS.S
     } else console.error(describeCrash(error, secrets));
     process.exitCode = 1;
   }
-}
-
-async function serve(
-  env: NodeJS.ProcessEnv,
-  secrets: readonly string[],
-  signal: Promise<NodeJS.Signals>,
-): Promise<void> {
-  const config = readConfig(env);
-  let isListening = false;
-  const onError = ({ code, message }: NodeJS.ErrnoException) => {
-    // Once the service listens, it is better to serve without a log. EAGAIN: the reader of the pipe is slow.
-    if (isListening || code === 'EAGAIN') return;
-    console.error(`the log cannot be written to standard output: ${message}`);
-    process.exit(1);
-  };
-  const log = createLogger(config.logLevel, process.stdout.isTTY, { secrets, onError });
-  log.info('starting');
-  const server = await startServer(env, { log });
-  isListening = true;
-  log.info({ signal: await signal }, 'stopping');
-  if (await server.stop()) {
-    log.info('stopped');
-    return;
-  }
-  log.error('stopped before cleanup was complete: the next rebuild deletes what is left');
-  process.exit(1);
 }
