@@ -1,4 +1,4 @@
-import { parseJson } from '../util/json-text.js';
+import { parseJson } from '../util/parse-json.js';
 import type { SearchPool } from './search-pool.js';
 import {
   ElasticsearchUnavailableError,

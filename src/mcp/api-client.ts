@@ -1,4 +1,4 @@
-import { parseJson } from '../util/json-text.js';
+import { parseJson } from '../util/parse-json.js';
 import { secondsOf } from '../util/retry-after.js';
 import { z } from 'zod';
 import { withDeadline } from '../util/deadline.js';

@@ -1,6 +1,6 @@
 import { McpServer, type CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { parseJson } from '../util/json-text.js';
+import { parseJson } from '../util/parse-json.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 import type { ApiClient } from './api-client.js';
 import { checkedSchema, checkPackages } from './check-packages.js';

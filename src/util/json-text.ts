@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseJson } from './parse-json.js';
 
 /** Parses JSON: `jsonText.pipe(schema)` checks its value. */
 export const jsonText = z.string().transform((text, context): unknown => {
@@ -6,12 +7,3 @@ export const jsonText = z.string().transform((text, context): unknown => {
   if (value === undefined) context.addIssue('is not JSON');
   return value;
 });
-
-/** @returns undefined if it is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

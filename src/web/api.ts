@@ -1,4 +1,5 @@
 import { withDeadline } from '../util/deadline.js';
+import { parseJson } from '../util/parse-json.js';
 import { secondsOf } from '../util/retry-after.js';
 
 /** A package in a response. */
@@ -89,15 +90,6 @@ export async function fetchJson<T>(
   if (isExpected(body)) return { body, headers };
   const words = 'An unexpected response arrived instead of the service’s. If this persists, reload the page.';
   return { error: { words, retryAfter: 0 }, headers };
-}
-
-/** The value of a JSON text; undefined if it is malformed. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The error in a problem (RFC 9457), or in another response, such as a proxy's. */

@@ -1,4 +1,4 @@
-import { parseJson } from '../../util/json-text.js';
+import { parseJson } from '../../util/parse-json.js';
 import { DatasetError } from '../dataset-error.js';
 import { CopyReader } from '../documents/postgres-csv.js';
 import type { Documents } from '../documents/documents.js';

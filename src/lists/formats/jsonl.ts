@@ -1,5 +1,5 @@
 import { columnOf, withOptional } from '../../snapshot/package-fields.js';
-import { parseJson } from '../../util/json-text.js';
+import { parseJson } from '../../util/parse-json.js';
 import { quote } from '../../util/reason-text.js';
 import { DatasetError } from '../dataset-error.js';
 import type { Documents } from '../documents/documents.js';
