@@ -55,16 +55,18 @@ export interface LongStepOptions extends RetryOptions {
   onBytes: (done: number, total: number) => void;
 }
 
+/** Errors of the client if Elasticsearch does not respond. */
+const SILENCE = [errors.ConnectionError, errors.NoLivingConnectionsError, errors.TimeoutError];
+
+/** Whether an error means that Elasticsearch does not respond. */
+export function isSilent(error: unknown): boolean {
+  return SILENCE.some((type) => error instanceof type);
+}
+
 /** Whether the same request may succeed later: Elasticsearch is unavailable, starting or overloaded. */
 export function isRetryable(error: unknown): error is Error {
   if (error instanceof errors.ResponseError) return RETRYABLE_STATUSES.includes(error.statusCode ?? 0);
-  return (
-    error instanceof RetryableError ||
-    error instanceof ElasticsearchUnavailableError ||
-    error instanceof errors.ConnectionError ||
-    error instanceof errors.NoLivingConnectionsError ||
-    error instanceof errors.TimeoutError
-  );
+  return error instanceof RetryableError || error instanceof ElasticsearchUnavailableError || isSilent(error);
 }
 
 /**

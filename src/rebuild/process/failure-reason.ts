@@ -4,6 +4,7 @@ import { messageOf } from '../../util/error-message.js';
 import { DatasetError } from '../../lists/dataset-error.js';
 import { truncateReason } from '../../util/reason-text.js';
 import { redactAddresses } from '../../lists/redact-addresses.js';
+import { isSilent } from '../retry.js';
 
 /** Maximum number of nested causes that are shown. */
 const MAX_CAUSES = 5;
@@ -42,11 +43,7 @@ function describe(error: Error): string {
   // Not redacted: the message can quote only URLs in the list of packages, which are public.
   if (error instanceof DatasetError) return error.message;
   if (error instanceof errors.ResponseError) return describeResponse(error);
-  const silent =
-    error instanceof errors.ConnectionError ||
-    error instanceof errors.NoLivingConnectionsError ||
-    error instanceof errors.TimeoutError;
-  return silent ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);
+  return isSilent(error) ? 'Elasticsearch does not respond' : messageOf(error, redactAddresses);
 }
 
 /** The messages of Elasticsearch or a library that `publicReason` omits, in one line. */
