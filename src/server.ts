@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { createApp } from './app.js';
 import { SnapshotExports } from './search/export.js';
-import { ConcurrencyLimiter } from './search/concurrency-limiter.js';
 import { createSearchLimiters } from './search/search-runner.js';
 import type { SnapshotWatcher } from './snapshot/snapshot-watcher.js';
 import { EXPORT_TIMEOUT_MS } from './snapshot/name-order.js';
@@ -24,9 +23,6 @@ import type { ProgressReport } from './rebuild/process/progress.js';
 import type { RebuildService } from './rebuild/process/rebuild-service.js';
 import { Registry } from './registry/registry.js';
 import { reportWrongVersion } from './elasticsearch/connection-check.js';
-
-/** Maximum number of exports at a time: each occupies one processor of Elasticsearch if its client reads fast. */
-const MAX_EXPORTS = 2;
 
 /**
  * Deadline of a stop, in milliseconds: process managers usually kill a process ten seconds after SIGTERM.
@@ -131,17 +127,11 @@ function createServers(
   const { slug } = config.registry;
   const { reader, client, redis } = connections;
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(slug);
-  const pool = new SearchPool({ nodes, apiKey }, { onSearch: metrics?.observeSearch });
-  const exportPool = new SearchPool(
-    { nodes, apiKey },
-    { onSearch: metrics?.observeSearch, timeoutMs: EXPORT_TIMEOUT_MS },
-  );
+  const onSearch = metrics?.observeSearch;
+  const pool = new SearchPool({ nodes, apiKey }, { onSearch });
+  const exportPool = new SearchPool({ nodes, apiKey }, { onSearch, timeoutMs: EXPORT_TIMEOUT_MS });
   const limiters = createSearchLimiters(nodes.length);
-  const exports = new SnapshotExports(
-    exportPool,
-    new ConcurrencyLimiter({ running: MAX_EXPORTS, waiting: 0 }),
-    log,
-  );
+  const exports = new SnapshotExports(exportPool, log);
   const registry = new Registry(config, { connections, pool, limiters, log, env, onRebuild });
   const { snapshots, rebuilds } = registry;
   const cache = new ResponseCache(config.cacheMaxBytes);

@@ -6,11 +6,14 @@ import type { SearchPool } from '../elasticsearch/search-pool.js';
 import type { Logger } from '../util/log.js';
 import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { OverloadedError, type ConcurrencyLimiter } from './concurrency-limiter.js';
+import { ConcurrencyLimiter, OverloadedError } from './concurrency-limiter.js';
 import { exportPage } from './queries.js';
 
 /** Entries of one page. A usual page has 60 KB as text, a page of the longest possible entries 4 MB. */
 const PAGE_SIZE = 500;
+
+/** Maximum number of exports at a time: each occupies one processor of Elasticsearch if its client reads fast. */
+const MAX_EXPORTS = 2;
 
 /** The limit of concurrent exports is reached. */
 export class TooManyExportsError extends Error {
@@ -28,13 +31,12 @@ export class SnapshotExports {
    */
   readonly outcomes = { completed: 0, cut_off: 0 };
 
-  /**
-   * @param pool has a long timeout.
-   * @param limiter holds a slot until the stream ends.
-   */
+  /** An export holds a slot until its stream ends. */
+  readonly limiter = new ConcurrencyLimiter({ running: MAX_EXPORTS, waiting: 0 });
+
+  /** @param pool has a long timeout. */
   constructor(
     private readonly pool: SearchPool,
-    readonly limiter: ConcurrencyLimiter,
     private readonly log: Logger,
   ) {}
 
