@@ -100,14 +100,9 @@ export async function retry<T>(
  */
 function givenUp(error: Error, stallMs: number): Error {
   if (error instanceof RetryableError) return error;
-  if (error.cause instanceof NotElasticsearchError) {
-    return new ElasticsearchUnavailableError(`${error.cause.message} for ${describeMs(stallMs)}`, {
-      cause: error,
-    });
-  }
-  return new ElasticsearchUnavailableError(`Elasticsearch did not respond for ${describeMs(stallMs)}`, {
-    cause: error,
-  });
+  const { cause } = error;
+  const what = cause instanceof NotElasticsearchError ? cause.message : 'Elasticsearch did not respond';
+  return new ElasticsearchUnavailableError(`${what} for ${describeMs(stallMs)}`, { cause: error });
 }
 
 function describeMs(ms: number): string {
