@@ -11,19 +11,13 @@ export interface Kept {
 
 /** The indices of a registry that are neither a kept snapshot nor changes in the chain of a kept snapshot. */
 export function obsolete(alias: string, indices: Iterable<string>, { snapshots, retention }: Kept): string[] {
-  const needed = new Set(
-    snapshots
-      .filter((one) => one !== undefined)
-      .flatMap((one) => [one.index, ...changesNeeded(alias, one, retention)]),
-  );
-  return [...indices].filter((index) => !needed.has(index));
-}
-
-/** The indices of changes that lead to a snapshot. */
-function changesNeeded(alias: string, { id, meta }: FoundIndex, retention: number): string[] {
-  // A full chain begins at its oldest snapshot, so the changes of that snapshot are not needed.
-  const chain = [id, ...(meta?.lineage?.ancestors ?? [])].slice(0, retention);
-  return chain.map((one) => changesIndexOf(alias, one));
+  const needed = snapshots.flatMap((one) => {
+    if (one === undefined) return [];
+    // A full chain begins at its oldest snapshot, so the changes of that snapshot are not needed.
+    const chain = [one.id, ...(one.meta?.lineage?.ancestors ?? [])].slice(0, retention);
+    return [one.index, ...chain.map((id) => changesIndexOf(alias, id))];
+  });
+  return [...indices].filter((index) => !needed.includes(index));
 }
 
 /**
