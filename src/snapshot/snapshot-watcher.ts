@@ -196,12 +196,8 @@ export class SnapshotWatcher {
   async #look(): Promise<void> {
     try {
       const found = await findIndex(this.client, this.alias);
-      if (found?.closed === true) {
-        this.#enter('unusable', CLOSED, { index: found.index });
-        return;
-      }
-      if (found !== undefined && !isReadable(found)) {
-        this.#enter('unusable', UNREADABLE, { index: found.index });
+      if (found !== undefined && (found.closed || !isReadable(found))) {
+        this.#enter('unusable', found.closed ? CLOSED : UNREADABLE, { index: found.index });
         return;
       }
       if (found?.index === this.#current?.index) await this.#refused?.();
