@@ -1,4 +1,4 @@
-import type { Client } from '@elastic/elasticsearch';
+import type { Client, estypes } from '@elastic/elasticsearch';
 import { encodeEntry, entryMembers, type PackageEntry } from '../../snapshot/package-document.js';
 import type { CheckedPackages } from '../../lists/checked-packages.js';
 import { kibanaFieldsOf } from './kibana-fields.js';
@@ -87,11 +87,6 @@ function indexAction(entry: PackageEntry, ordinal: number): string {
   return `{"index":{"_id":"${entry.no}"}}\n${document}\n`;
 }
 
-interface BulkResponse {
-  errors: boolean;
-  items?: { index: { error: { type: string; reason: string } } }[];
-}
-
 /** Reduces a successful response to `errors: false`, and any other to the errors of its documents. */
 const FILTER_PATH = 'errors,items.*.error';
 
@@ -118,15 +113,15 @@ export async function sendBulk(
   const path = `/${loadingAliasOf(index)}/_bulk`;
   const querystring = { require_alias: true, filter_path: FILTER_PATH };
   await retry(async (signal) => {
-    const response = await client.transport.request<BulkResponse>(
+    const { errors, items = [] } = await client.transport.request<Partial<estypes.BulkResponse>>(
       { method: 'POST', path, querystring, bulkBody: body },
       { signal, maxRetries: 0 },
     );
-    if (!response.errors) return;
-    const rejections = (response.items ?? []).map(({ index: { error } }) => error);
+    if (!errors) return;
+    const rejections = items.map(({ index }) => index?.error).filter((one) => one !== undefined);
     const rejection = rejections.find(({ type }) => !RETRYABLE_REJECTIONS.includes(type)) ?? rejections[0];
     const message = `Elasticsearch rejected a document: ${rejection?.type}`;
-    const details = { cause: new Error(rejection?.reason) };
+    const details = { cause: new Error(rejection?.reason ?? undefined) };
     throw rejection !== undefined && RETRYABLE_REJECTIONS.includes(rejection.type)
       ? new RetryableError(message, details)
       : new Error(message, details);
