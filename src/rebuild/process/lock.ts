@@ -85,8 +85,8 @@ export class RebuildLock {
     let renewing: Promise<void> | undefined;
     const renewal = setInterval(() => {
       const began = performance.now();
-      renewing = this.#renew(owner).then(
-        (renewed) => (renewed ? lease.renew(began) : lease.lose()),
+      renewing = this.redis.eval(RENEW, 1, this.#key, owner, this.lockMs).then(
+        (renewed) => (renewed === 1 ? lease.renew(began) : lease.lose()),
         (error: unknown) => this.log.warn({ err: error }, 'the rebuild lock could not be renewed'),
       );
     }, this.lockMs / RENEWALS);
@@ -120,11 +120,6 @@ export class RebuildLock {
   readonly #throwUnavailable = (cause: unknown): never => {
     throw new LockUnavailableError(describeRedisError(cause, this.redis), { cause });
   };
-
-  /** @returns false if another owner has the lock, or it has expired. */
-  async #renew(owner: string): Promise<boolean> {
-    return (await this.redis.eval(RENEW, 1, this.#key, owner, this.lockMs)) === 1;
-  }
 
   #release(owner: string): Promise<unknown> {
     return this.redis.eval(RELEASE, 1, this.#key, owner);
