@@ -137,10 +137,7 @@ export function assertMapping({ index, meta }: Snapshot, version: number): void 
 export class AmbiguousAliasError extends ElasticsearchUnavailableError {}
 
 /** The index an alias points to, whether or not this version can serve it. */
-export interface FoundIndex {
-  index: string;
-  id: string;
-  shards: number;
+export interface FoundIndex extends Omit<Snapshot, 'meta'> {
   /** Undefined if `_meta` was written by another version, or not by this service. */
   meta: SnapshotMeta | undefined;
   /** When the index was created, in milliseconds since the epoch. */
