@@ -16,8 +16,6 @@ import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** Environment variables are missing or malformed; the message is for the operator, with a line for each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -190,7 +188,7 @@ const variables = withDatasetRules(settings);
 const datasetVariables = withDatasetRules(datasetSettings);
 
 /** The variables that are not empty: an empty one counts as absent. */
-export function withoutEmpty(env: Environment): Environment {
+export function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
 }
 
@@ -198,7 +196,7 @@ export function withoutEmpty(env: Environment): Environment {
  * Parses the environment by a schema. An empty variable counts as absent.
  * @throws {ConfigError} with one line for each missing or malformed variable, which states the expected value.
  */
-function read<T>(schema: z.ZodType<T>, env: Environment): T {
+function read<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
   const parsed = schema.safeParse(withoutEmpty(env));
   if (parsed.success) return parsed.data;
   const faults = z.flattenError(parsed.error).fieldErrors as Record<string, string[]>;
@@ -216,7 +214,7 @@ export type Config = ReturnType<typeof readConfig>;
  * Reads the environment into one typed object. An empty variable counts as absent.
  * @throws {ConfigError}
  */
-export function readConfig(env: Environment) {
+export function readConfig(env: NodeJS.ProcessEnv) {
   const value = read(variables, env);
   return {
     port: value.PORT,
@@ -272,7 +270,7 @@ export type DatasetConfig = ReturnType<typeof datasetConfig>;
  * Reads the configuration of `npm run dataset`, which needs no engine.
  * @throws {ConfigError} like `readConfig`.
  */
-export function readDatasetConfig(env: Environment): DatasetConfig {
+export function readDatasetConfig(env: NodeJS.ProcessEnv): DatasetConfig {
   return datasetConfig(read(datasetVariables, env));
 }
 
@@ -286,7 +284,7 @@ const keysVariables = settings.pick({ ELASTICSEARCH_URL: true, REGISTRY_SLUG: tr
  * Reads the configuration of `npm run keys`, with an administrator's credentials for creating API keys.
  * @throws {ConfigError} like `readConfig`.
  */
-export function readKeysConfig(env: Environment) {
+export function readKeysConfig(env: NodeJS.ProcessEnv) {
   const value = read(keysVariables, env);
   return {
     nodes: value.ELASTICSEARCH_URL,
@@ -305,7 +303,7 @@ const kibanaVariables = settings.pick({ REGISTRY_SLUG: true }).extend({
  * Reads the configuration of the Kibana setup. The server does not need it.
  * @throws {ConfigError} like `readConfig`.
  */
-export function readKibanaConfig(env: Environment) {
+export function readKibanaConfig(env: NodeJS.ProcessEnv) {
   const value = read(kibanaVariables, env);
   return { url: value.KIBANA_URL, apiKey: value.KIBANA_API_KEY, slug: value.REGISTRY_SLUG };
 }

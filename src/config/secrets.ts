@@ -1,7 +1,5 @@
 import { percentDecoded } from '../util/percent-decoded.js';
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** Variables whose whole value is secret. */
 const SECRETS = [
   'ELASTICSEARCH_API_KEY',
@@ -28,7 +26,7 @@ const URL_LISTS = { ELASTICSEARCH_URL: ',', DATASET_URL: /\s+/ };
  * All secrets in the environment, in every form in which a library may print them. Reads the raw environment, so that
  * the secrets are known before validation, even if validation fails.
  */
-export function secretsIn(env: Environment): string[] {
+export function secretsIn(env: NodeJS.ProcessEnv): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
   const lists = Object.entries(URL_LISTS).map(([name, separator]) => (env[name] ?? '').split(separator));
   const urls = [...texts(URLS), ...lists.flat()];

@@ -5,15 +5,13 @@ export class ProxyError extends Error {
   override readonly name = 'ProxyError';
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * The proxy for an address, from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Names in lower case take
  * precedence, as in curl. A proxy without a scheme is `http://`. Undefined without a proxy. No library supports
  * networks in `NO_PROXY`.
  * @throws {ProxyError}
  */
-export function proxyOf(url: URL, env: Environment = process.env): URL | undefined {
+export function proxyOf(url: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {
   const valueOf = (name: string) => env[name]?.trim() ?? '';
   const setOf = (...names: string[]) =>
     names.flatMap((name) => [name.toLowerCase(), name]).find((name) => valueOf(name) !== '');
