@@ -6,7 +6,8 @@ import { listenToKeys } from './keyboard.js';
 import { titleOf } from './render.js';
 import { Results, runUnlessAborted } from './results.js';
 import { INITIAL_LIMIT, parseUrl, trimmed, type Sort, type ViewState } from './url-state.js';
-import { lengthOf, Views } from './views.js';
+import { Views } from './views.js';
+import { codePoints } from '../util/unicode.js';
 
 /**
  * Debounce of typing, in milliseconds. It is longer if the rate limit is near, and after one letter, which is rarely
@@ -57,7 +58,7 @@ function onInput(): void {
   results.cancelFocus();
   shown = query === '' ? { page: 1 } : { query, sort: sort.value as Sort, limit: INITIAL_LIMIT };
   if (!composition.isActive) recordTyping(shown);
-  show(isLimitNear() || lengthOf(query) === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
+  show(isLimitNear() || codePoints(query).length === 1 ? LONG_DEBOUNCE_MS : DEBOUNCE_MS);
 }
 
 /** @param pauseMs debounce time. */

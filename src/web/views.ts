@@ -30,6 +30,7 @@ import type { Results } from './results.js';
 import { SnapshotBar } from './snapshot-bar.js';
 import type { SearchView, ViewState } from './url-state.js';
 import { unifySeparators } from '../util/name-rule.js';
+import { codePoints } from '../util/unicode.js';
 
 /** Delay before look-alikes of a query without matches are requested: they cost more than a search. */
 const SUGGEST_MS = 300;
@@ -44,11 +45,6 @@ const CHANGES_LIMIT = 500;
 const SHORTEST_QUERY = 2;
 const LONGEST_QUERY = 100;
 const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} characters.`;
-
-/** The length of a query in code points, as the service measures it. */
-export function lengthOf(query: string): number {
-  return Array.from(query).length;
-}
 
 /** Requests and displays the content of a view. Methods throw the reason of the signal if it aborts. */
 export class Views {
@@ -76,13 +72,13 @@ export class Views {
 
   async #search(view: SearchView, signal: AbortSignal): Promise<void> {
     const { query, sort, limit } = view;
-    const length = lengthOf(query);
+    const { length } = codePoints(query);
     if (length > LONGEST_QUERY) {
       this.#sort.hidden = true;
       this.results.display([`A query has at most ${LONGEST_QUERY} characters; this one has ${length}.`]);
       return;
     }
-    if (lengthOf(unifySeparators(this.#snapshot.nameRule, query)) < SHORTEST_QUERY) {
+    if (codePoints(unifySeparators(this.#snapshot.nameRule, query)).length < SHORTEST_QUERY) {
       await this.#lookUp(view, signal);
       return;
     }
