@@ -2,6 +2,7 @@ import type { Client, estypes } from '@elastic/elasticsearch';
 import type { Logger } from '../../util/log.js';
 import { changesIndexOf, isSnapshotOf, isChangesOf, snapshotIdOf } from '../../snapshot/index-names.js';
 import { applyActions, neverServe, whileServed } from '../alias-actions.js';
+import type { RetryOptions } from '../retry.js';
 
 /** Deletes indices. Every deletion depends on an `_aliases` request with a precondition: see `alias-actions.ts`. */
 
@@ -48,12 +49,9 @@ export async function discard(client: Client, index: string): Promise<void> {
     await client.indices.delete({ index, ignore_unavailable: true });
 }
 
-interface PruneOptions {
+interface PruneOptions extends Pick<RetryOptions, 'signal' | 'log'> {
   /** The index that must still be served; otherwise nothing is deleted. */
   served: string;
-  /** Aborts when the lock is lost or the server stops: the next rebuild deletes the rest. */
-  signal: AbortSignal;
-  log: Logger;
 }
 
 /**
