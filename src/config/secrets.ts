@@ -65,7 +65,6 @@ function basic(user: string, password: string): string {
  * The text as written, percent-decoded, and encoded in three ways: by `encodeURIComponent`, as in a form, and by `URL`.
  */
 function forms(text: string): string[] {
-  if (text === '') return [];
   const plain = percentDecoded(text) ?? text;
   const inForm = new URLSearchParams({ '': plain }).toString().slice(1);
   const url = new URL('http://host');
