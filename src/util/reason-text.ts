@@ -37,6 +37,6 @@ export function quote(value: string): string {
 }
 
 function escapeOf(char: string): string {
-  const units = Array.from({ length: char.length }, (_, i) => char.charCodeAt(i));
-  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+  // Without the flag `u`, the pattern matches code units, as JSON escapes them.
+  return char.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
