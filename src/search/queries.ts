@@ -11,6 +11,7 @@ import {
   orderedPage,
   namesAfter,
   namesUpTo,
+  type Clauses,
   type Query,
 } from '../snapshot/name-order.js';
 import { MAX_NAME_BYTES } from '../snapshot/package-document.js';
@@ -26,8 +27,6 @@ export const LOWERCASE = 'name.lowercase';
 
 /** Highest weight first. Weights are indexed, so a search skips packages with lower weights than its hits. */
 const BY_WEIGHT: Query = { weight: 'desc' };
-
-type Clauses = Parameters<typeof allOf>[0];
 
 /** A suffix that sorts after every possible continuation of a name. */
 const LAST = '\u{10FFFF}'.repeat(MAX_NAME_BYTES / 4);

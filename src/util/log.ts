@@ -13,8 +13,6 @@ const MAX_ERRORS = 10;
 /** Maximum size of lines that wait for another write, in bytes. Further lines are dropped. */
 const MAX_UNWRITTEN = 2 ** 20;
 
-type Fields = Record<string, unknown>;
-
 interface LogOptions {
   /** Texts to redact, in every form in which they may appear. */
   secrets?: readonly string[];
@@ -40,7 +38,7 @@ export function createLogger(
   const redact = createRedactor(secrets);
   const options = {
     level,
-    formatters: { log: (fields: object) => loggable(fields, redact) as Fields },
+    formatters: { log: (fields: object) => loggable(fields, redact) as Record<string, unknown> },
     // The default serializer would add all fields of an error again.
     serializers: { err: (error: unknown) => error, msg: redact },
   };
