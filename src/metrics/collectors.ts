@@ -24,21 +24,17 @@ export interface Watched {
   keys: readonly { name: string; client: Client; apiKey: string | undefined }[];
 }
 
+/**
+ * Labels for the name of a policy. `budget` is the label of 0.3.0; it is dropped one release after `policy` was added.
+ */
+const POLICY_LABELS = ['policy', 'budget'];
+
 /** The collectors of all counters and states of the service. */
 export function collectors(watched: Watched): Collector[] {
-  return [
-    ...ofConnections(watched.server),
-    ...ofSearches(watched.limiters),
-    ...ofExports(watched.exports),
-    ...ofCache(watched.cache),
-    ...ofLimits(watched.rateLimiter),
-    ...ofSnapshot(watched.snapshots),
-    ...ofRebuilds(watched.rebuilds),
-    ofKeys(watched.keys),
-  ];
-}
-
-function ofConnections(server: HttpServer): Collector[] {
+  const { server, cache, snapshots, rebuilds, keys } = watched;
+  const { search, similar } = watched.limiters;
+  const { limiter, outcomes } = watched.exports;
+  const { redis, slug, stats } = watched.rateLimiter;
   return [
     gauge('connections_open', 'Open client connections', () => server.open),
     gauge(
@@ -52,11 +48,7 @@ function ofConnections(server: HttpServer): Collector[] {
       () => server.closed,
       'reason',
     ),
-  ];
-}
 
-function ofSearches({ search, similar }: SearchLimiters): Collector[] {
-  return [
     gauge('searches_running', 'Searches in flight', () => search.running),
     gauge('searches_waiting', 'Queued searches', () => search.waiting),
     counter('searches_refused_total', 'Searches rejected because the queue was full', () => search.refused),
@@ -67,11 +59,7 @@ function ofSearches({ search, similar }: SearchLimiters): Collector[] {
       'Look-alike searches rejected because the queue was full',
       () => similar.refused,
     ),
-  ];
-}
 
-function ofExports({ limiter, outcomes }: Watched['exports']): Collector[] {
-  return [
     gauge('exports_running', 'Exports that are being sent', () => limiter.running),
     counter('exports_refused_total', 'Exports rejected because others were running', () => limiter.refused),
     counter(
@@ -80,11 +68,7 @@ function ofExports({ limiter, outcomes }: Watched['exports']): Collector[] {
       () => outcomes,
       'outcome',
     ),
-  ];
-}
 
-function ofCache(cache: ResponseCache): Collector[] {
-  return [
     counter(
       'cache_requests_total',
       'Cacheable requests: found in the cache (hit), joined to an equal one in flight (shared), created (miss), or unchanged for the client (not_modified)',
@@ -93,16 +77,7 @@ function ofCache(cache: ResponseCache): Collector[] {
     ),
     gauge('cache_bytes', 'Memory of the cached responses', () => cache.bytes),
     gauge('cache_max_bytes', 'Maximum memory of the cached responses: CACHE_MAX_BYTES', () => cache.maxBytes),
-  ];
-}
 
-/**
- * Labels for the name of a policy. `budget` is the label of 0.3.0; it is dropped one release after `policy` was added.
- */
-const POLICY_LABELS = ['policy', 'budget'];
-
-function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
-  return [
     counter(
       'limit_requests_total',
       'Requests to which a rate limit applies, by outcome',
@@ -129,6 +104,10 @@ function ofLimits({ redis, slug, stats }: Watched['rateLimiter']): Collector[] {
           () => 0,
         ),
     ),
+
+    ...ofSnapshot(snapshots),
+    ...ofRebuilds(rebuilds),
+    ofKeys(keys),
   ];
 }
 
