@@ -91,28 +91,18 @@ export class SearchPool {
   readonly #nodes: Node[];
   /** Timeout of each attempt, in milliseconds. */
   readonly #timeoutsMs: readonly [number, ...number[]];
-  /** Timeout of all attempts together, in milliseconds. */
-  readonly #totalMs: number;
-  readonly #nodeBackoffMs: number;
-  readonly #onSearch: OnSearch;
   readonly #retries = new RetryBudget();
   /** Index of the node that is preferred among equally busy nodes. */
   #first = 0;
 
   constructor(
     { nodes, apiKey }: ElasticsearchAccess,
-    {
-      onSearch = () => undefined,
-      timeoutMs,
-      attemptTimeoutsMs: { one, two, more } = ATTEMPT_TIMEOUTS_MS,
-      nodeBackoffMs = NODE_BACKOFF_MS,
-    }: SearchPoolOptions = {},
+    private readonly options: SearchPoolOptions = {},
   ) {
-    this.#onSearch = onSearch;
-    this.#nodeBackoffMs = nodeBackoffMs;
+    const { timeoutMs, attemptTimeoutsMs = ATTEMPT_TIMEOUTS_MS } = options;
+    const { one, two, more } = attemptTimeoutsMs;
     const usual = nodes.length === 1 ? one : nodes.length === 2 ? two : more;
     this.#timeoutsMs = timeoutMs === undefined ? usual : [timeoutMs, ...usual.slice(1).map(() => timeoutMs)];
-    this.#totalMs = this.#timeoutsMs.reduce((sum, ms) => sum + ms);
     this.#nodes = nodes.map((address) => {
       const { origin, pathname, username, password } = new URL(address);
       const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
@@ -147,7 +137,7 @@ export class SearchPool {
   async post<T>(path: string, body: string, opaqueId: string, read: (text: string) => T): Promise<T> {
     const search = { path, body, opaqueId, read };
     const tried: Node[] = [];
-    const deadline = performance.now() + this.#totalMs;
+    const deadline = performance.now() + this.#timeoutsMs.reduce((sum, ms) => sum + ms);
     for (;;) {
       const node = this.#next(tried);
       node.inFlight++;
@@ -176,7 +166,7 @@ export class SearchPool {
   }
 
   #avoid(node: Node): void {
-    node.avoidUntil = Date.now() + this.#nodeBackoffMs;
+    node.avoidUntil = Date.now() + (this.options.nodeBackoffMs ?? NODE_BACKOFF_MS);
   }
 
   /**
@@ -235,7 +225,7 @@ export class SearchPool {
       if (error instanceof SearchRefusedError) outcome = 'refused';
       throw error;
     } finally {
-      this.#onSearch(node.origin, outcome, (performance.now() - began) / 1000);
+      this.options.onSearch?.(node.origin, outcome, (performance.now() - began) / 1000);
     }
   }
 }
