@@ -1,7 +1,7 @@
 import { etagOf, matches } from '../http/response/etag.js';
 import { encodingFor } from '../http/response/compression.js';
 import type { Context, Handler } from '../http/request/request-context.js';
-import type { BodyResponse, HttpResponse } from '../http/response/response.js';
+import type { BodyResponse } from '../http/response/response.js';
 import type { ResponseCache } from './response-cache.js';
 import type { Catalog } from '../search/catalog.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -23,8 +23,8 @@ export interface SnapshotRead<
   Query extends SnapshotQuery = SnapshotQuery,
   Source extends Snapshot = Snapshot,
 > {
-  /** Checks the parameters. */
-  parse(ctx: Context): Query;
+  /** Checks the parameters. @param url path and query as sent. */
+  parse(querystring: string, url: string): Query;
   /** Selects the snapshot, and other sources of the endpoint. */
   select(query: Query): Promise<Source>;
   /** The normalised request: equal requests to a snapshot have equal responses. */
@@ -38,58 +38,51 @@ export function snapshotReader(catalog: Catalog, cache: ResponseCache) {
   return function handlerOf<Query extends SnapshotQuery, Source extends Snapshot>(
     read: SnapshotRead<Query, Source>,
   ): Handler {
+    /**
+     * Responds with 304 if the client has the response. Otherwise responds from the cache or, if the response is not
+     * cached, with the result of a search.
+     */
+    const attempt = ({ req, state }: Context, query: Query, source: Source) => {
+      const request = read.key(query, source);
+      const key = `${source.index} ${request}`;
+      const cached = cache.get(key);
+      const condition = req.headers['if-none-match'];
+      // A matching tag is enough for a 304, without a search: only a 200 response has this tag.
+      if (condition !== undefined && condition !== '*') {
+        const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
+        if (matches(condition, tag)) {
+          cache.counts.not_modified++;
+          return { status: 304, headers: validators(source, tag) };
+        }
+      }
+      const search = async () => {
+        const { status, headers, body } = await read.search(query, source, state.requestId);
+        // A problem has a different tag, because a 304 must refer to a 200.
+        const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
+        return { status, headers: { ...headers, ...validators(source, tag) }, body };
+      };
+      const inForm = (response: BodyResponse) => {
+        // `*` matches any 200.
+        if (condition === '*' && response.status === 200)
+          return { status: 304, headers: validators(source, etagOf(source, request)) };
+        const encoding = encodingFor(req.headers['accept-encoding']);
+        return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
+      };
+      if (cached === undefined) return cache.create(key, search).then(inForm);
+      cache.counts.hit++;
+      return inForm(cached);
+    };
     return async (ctx) => {
-      const query = read.parse(ctx);
+      const query = read.parse(ctx.querystring, ctx.url);
       const source = await read.select(query);
       try {
-        return await attempt(ctx, cache, read, query, source);
+        return await attempt(ctx, query, source);
       } catch (error) {
         await catalog.prepareRetry(error, query.snapshot);
-        return attempt(ctx, cache, read, query, await read.select(query));
+        return attempt(ctx, query, await read.select(query));
       }
     };
   };
-}
-
-/**
- * Responds with 304 if the client has the response. Otherwise responds from the cache or, if the response is not
- * cached, with the result of a search.
- */
-function attempt<Query extends SnapshotQuery, Source extends Snapshot>(
-  { req, state }: Context,
-  cache: ResponseCache,
-  read: SnapshotRead<Query, Source>,
-  query: Query,
-  source: Source,
-): HttpResponse | Promise<HttpResponse> {
-  const request = read.key(query, source);
-  const key = `${source.index} ${request}`;
-  const cached = cache.get(key);
-  const condition = req.headers['if-none-match'];
-  // A matching tag is enough for a 304, without a search: only a 200 response has this tag.
-  if (condition !== undefined && condition !== '*') {
-    const tag = (cached?.status === 200 && cached.headers['ETag']) || etagOf(source, request);
-    if (matches(condition, tag)) {
-      cache.counts.not_modified++;
-      return { status: 304, headers: validators(source, tag) };
-    }
-  }
-  const search = async () => {
-    const { status, headers, body } = await read.search(query, source, state.requestId);
-    // A problem has a different tag, because a 304 must refer to a 200.
-    const tag = etagOf(source, status === 200 ? request : `${status} ${request}`);
-    return { status, headers: { ...headers, ...validators(source, tag) }, body };
-  };
-  const inForm = (response: BodyResponse) => {
-    // `*` matches any 200.
-    if (condition === '*' && response.status === 200)
-      return { status: 304, headers: validators(source, etagOf(source, request)) };
-    const encoding = encodingFor(req.headers['accept-encoding']);
-    return encoding === undefined ? response : cache.inEncoding(key, response, encoding);
-  };
-  if (cached === undefined) return cache.create(key, search).then(inForm);
-  cache.counts.hit++;
-  return inForm(cached);
 }
 
 /** Headers of both the response and the 304. */

@@ -55,9 +55,8 @@ export const browseOperation: Operation = {
 
 /** `GET /browse?page=&limit=`: all packages by number, page by page. */
 export function browse(catalog: Catalog): SnapshotRead<z.output<typeof browseParams>> {
-  const parse = memoizedParser(browseParams);
   return {
-    parse: (ctx) => parse(ctx.querystring),
+    parse: memoizedParser(browseParams),
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ page, limit }) => `browse ${limit} ${page}`,
     async search({ page, limit }, snapshot, requestId) {

@@ -53,7 +53,7 @@ interface FeedQuery {
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {
   const parse = memoizedParser(feedParams);
   return {
-    parse: (ctx) => ({ filter: nameFilterOf(parse(ctx.querystring)) }),
+    parse: (querystring) => ({ filter: nameFilterOf(parse(querystring)) }),
     async select({ filter }) {
       const snapshot = await catalog.snapshots.select(undefined);
       assertFilterApplies(filter, snapshot);

@@ -80,8 +80,8 @@ export const changesOperation: Operation = {
 export function changes(catalog: Catalog): SnapshotRead<ChangesQuery, ChangesSource> {
   const parse = memoizedParser(changesParams);
   return {
-    parse(ctx) {
-      const { since, limit, snapshot, after: cursor, ...names } = parse(ctx.querystring);
+    parse(querystring) {
+      const { since, limit, snapshot, after: cursor, ...names } = parse(querystring);
       const filter = nameFilterOf(names);
       const after = cursor === undefined ? undefined : decodeCursor(cursorKey(since, filter), cursor)?.name;
       if (cursor !== undefined && after === undefined) {

@@ -62,7 +62,7 @@ export const LOOKUP_COST = {
 /** `GET /lookup?name=&name=`: the packages with these names, compared by the rule of the snapshot. */
 export function lookup(catalog: Catalog): SnapshotRead<z.output<typeof lookupParams>> {
   return {
-    parse: ({ querystring }) => parseParams(lookupParams, querystring),
+    parse: (querystring) => parseParams(lookupParams, querystring),
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name }) => `lookup ${JSON.stringify(name)}`,
     async search({ name: names }, snapshot, requestId) {

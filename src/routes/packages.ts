@@ -37,9 +37,9 @@ export const packageOperation: Operation = {
 export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   const parse = memoizedParser(queryParams);
   return {
-    parse(ctx) {
-      const { snapshot } = parse(ctx.querystring);
-      const path = restOfPath(ctx.req.url);
+    parse(querystring, url) {
+      const { snapshot } = parse(querystring);
+      const path = restOfPath(url);
       return { snapshot, wanted: parsePathParam(name, 'name', path), depth: path.split('/').length - 1 };
     },
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
@@ -67,7 +67,7 @@ function pathTo(name: string, depth: number): string {
 }
 
 /** The raw path: a URL parser would cut it at a `#`. */
-function restOfPath(url = ''): string {
+function restOfPath(url: string): string {
   const end = url.indexOf('?');
   return url.slice(PREFIX.length, end === -1 ? undefined : end);
 }

@@ -97,8 +97,8 @@ export function assertLongEnough(q: string, snapshot: Snapshot): void {
 export function search(catalog: Catalog): SnapshotRead<SearchQuery> {
   const parse = memoizedParser(searchParams);
   return {
-    parse(ctx) {
-      const { after: cursor, ...query } = parse(ctx.querystring);
+    parse(querystring) {
+      const { after: cursor, ...query } = parse(querystring);
       if (cursor === undefined) return query;
       if (query.total === 'true') throw invalidParameter('total', 'must not be true with after');
       const after = decodeCursor(cursorKey(query), cursor, query.sort === 'weight');

@@ -63,9 +63,8 @@ export const similarOperation: Operation = {
 
 /** `GET /similar?name=&limit=&sort=`: names that are easily mistaken for a name. */
 export function similar(catalog: Catalog): SnapshotRead<z.output<typeof similarParams>> {
-  const parse = memoizedParser(similarParams);
   return {
-    parse: (ctx) => parse(ctx.querystring),
+    parse: memoizedParser(similarParams),
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
     key: ({ name, limit, sort }) => `similar ${sort === 'weight' ? 'weight ' : ''}${limit} ${name}`,
     async search({ name, limit, sort }, snapshot, requestId) {

@@ -53,9 +53,8 @@ type SuggestQuery = z.output<typeof suggestParams> & { snapshot?: undefined };
 
 /** `GET /suggest?q=`: the most used names that contain the query. */
 export function suggest(catalog: Catalog): SnapshotRead<SuggestQuery> {
-  const parse = memoizedParser(suggestParams);
   return {
-    parse: (ctx) => parse(ctx.querystring),
+    parse: memoizedParser(suggestParams),
     select: () => catalog.snapshots.select(undefined),
     key: ({ q }) => `suggest ${q}`,
     async search({ q: sent }, snapshot, requestId) {
