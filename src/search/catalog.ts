@@ -1,6 +1,6 @@
 import { IndexGoneError } from '../elasticsearch/elasticsearch-errors.js';
 import { type SearchPool } from '../elasticsearch/search-pool.js';
-import { runSearches, type SearchBody } from '../elasticsearch/msearch.js';
+import { runSearches } from '../elasticsearch/msearch.js';
 import { decodeEntry, type EntryGroup, type PackageEntry } from '../snapshot/package-document.js';
 import type { SearchRunner } from './search-runner.js';
 import { maxDistance } from './similarity.js';
@@ -78,11 +78,10 @@ export class Catalog {
     requestId: string,
   ): Promise<ChangesPage> {
     if (snapshots.length === 0) return { changes: [], next: undefined };
-    const run = this.#onChangesOf(snapshots, filter, requestId);
     const only = filterBy(meta.name_rule, filter);
     const query = { snapshots, hasPackageNo: meta.has_package_no, limit, after, filter: only };
-    const what = { requestId, index: this.#changesOf(snapshots.at(-1)), limit, since: from, ...filter };
-    return this.runner.run(what, () => readChanges(run, query), this.#limiterOf(filter));
+    const what = { requestId, limit, since: from, ...filter };
+    return this.#run(this.#changesOf(snapshots), what, (run) => readChanges(run, query), isLike(filter));
   }
 
   /**
@@ -130,21 +129,15 @@ export class Catalog {
     { size, below, filter }: { size: number; below: number | undefined; filter: NameFilter | undefined },
     requestId: string,
   ): Promise<ChangeRecord[] | undefined> {
-    const run = this.#onChangesOf([id], filter, requestId);
-    const what = { requestId, index: this.#changesOf(id), limit: size, ...filter };
-    const search = () => run([newestAdditions(size, below, filter)]);
+    const what = { requestId, limit: size, ...filter };
+    const search = (run: RunSearches) => run([newestAdditions(size, below, filter)]);
     try {
-      const [hits] = await this.runner.run(what, search, this.#limiterOf(filter));
+      const [hits] = await this.#run(this.#changesOf([id]), what, search, isLike(filter));
       return hits?.entries.map(decodeRecord);
     } catch (error) {
       if (this.chains.shorten(error)) return undefined;
       throw error;
     }
-  }
-
-  #limiterOf(filter: NameFilter | undefined) {
-    const { search, similar } = this.runner.limiters;
-    return isLike(filter) ? similar : search;
   }
 
   /**
@@ -154,13 +147,12 @@ export class Catalog {
    */
   search(snapshot: Snapshot, query: TieredQuery, requestId: string): Promise<SearchResults> {
     const { index, shards, meta } = snapshot;
-    const run = (bodies: SearchBody[]) => runSearches(this.pool, index, bodies, requestId);
     const { limit, match = 'contains' } = query;
     const q = unifySeparators(meta.name_rule, query.q);
     const byWeight = query.byWeight === true && meta.has_weights;
     const isPredicted = match === 'contains' && query.isCounted !== true;
     const isFull = () => isPredicted && this.predictor.firstTierSuffices(snapshot, q, limit);
-    return this.runner.run({ requestId, index, q, limit }, () =>
+    return this.#run(index, { requestId, q, limit }, (run) =>
       searchTierByTier(run, shards, { ...query, q, byWeight }, isFull()),
     );
   }
@@ -178,8 +170,8 @@ export class Catalog {
     const { index, meta } = snapshot;
     const { name_rule: rule } = meta;
     const unique = [...new Set(names)];
-    const [hits] = await this.runner.run({ requestId, index, names: unique.length }, () =>
-      runSearches(this.pool, index, [packagesNamed(unique, rule)], requestId),
+    const [hits] = await this.#run(index, { requestId, names: unique.length }, (run) =>
+      run([packagesNamed(unique, rule)]),
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
     const found = new Map(entries.map((entry) => [canonicalName(rule, entry.name), entry]));
@@ -204,11 +196,7 @@ export class Catalog {
     assertMapping(snapshot, FOLD_VERSION);
     const { index, shards, meta } = snapshot;
     const bodies = similarNames(name, maxDistance(name), limit + 1, shards, byWeight && meta.has_weights);
-    const hits = await this.runner.run(
-      { requestId, index, limit, name },
-      () => runSearches(this.pool, index, bodies, requestId, SIMILAR_CONCURRENCY),
-      this.runner.limiters.similar,
-    );
+    const hits = await this.#run(index, { requestId, limit, name }, (run) => run(bodies), true);
     let room = limit;
     const groups = DISTANCES.map((member, distance): EntryGroup => {
       const entries = hits[distance]?.entries.slice(0, room) ?? [];
@@ -231,36 +219,38 @@ export class Catalog {
   ): Promise<EntryGroup> {
     const from = (page - 1) * limit;
     if (from >= meta.total) return { entries: [] };
-    return this.runner.run({ requestId, index, page, limit }, () =>
-      browseIndex(this.pool, index, from, limit, requestId),
+    const [hits] = await this.#run(index, { requestId, page, limit }, (run) =>
+      run([browsePage(from, limit)]),
     );
+    return { entries: hits?.entries ?? [] };
   }
 
-  #changesOf(snapshot = ''): string {
-    return changesIndexOf(this.snapshots.alias, snapshot);
+  #changesOf(snapshots: readonly string[]): string[] {
+    return snapshots.map((id) => changesIndexOf(this.snapshots.alias, id));
   }
 
-  /** Searches the changes of several snapshots together. */
-  #onChangesOf(snapshots: readonly string[], filter: NameFilter | undefined, requestId: string): RunSearches {
-    const indices = snapshots.map((id) => this.#changesOf(id));
-    const concurrency = isLike(filter) ? SIMILAR_CONCURRENCY : undefined;
-    return (bodies) => runSearches(this.pool, indices, bodies, requestId, concurrency);
+  /**
+   * Runs the searches of one request once the limit allows it.
+   * @param indices one index, or several that are searched together. Of several, the last one is logged.
+   * @param what the logged fields.
+   * @param isSimilar whether the searches are as expensive as those for look-alikes.
+   */
+  #run<T>(
+    indices: string | readonly string[],
+    { requestId, ...what }: Record<string, unknown> & { requestId: string },
+    search: (run: RunSearches) => Promise<T>,
+    isSimilar = false,
+  ): Promise<T> {
+    const concurrency = isSimilar ? SIMILAR_CONCURRENCY : undefined;
+    const run: RunSearches = (bodies) => runSearches(this.pool, indices, bodies, requestId, concurrency);
+    const { limiters } = this.runner;
+    const limiter = isSimilar ? limiters.similar : limiters.search;
+    const index = [indices].flat().at(-1) ?? '';
+    return this.runner.run({ requestId, index, ...what }, () => search(run), limiter);
   }
 }
 
 /** Whether a filter is as expensive as look-alikes. */
 function isLike(filter: NameFilter | undefined): boolean {
   return filter !== undefined && 'like' in filter;
-}
-
-/** The packages of one index with an ordinal in [from, from + size). */
-export async function browseIndex(
-  pool: SearchPool,
-  index: string,
-  from: number,
-  size: number,
-  opaqueId: string,
-): Promise<EntryGroup> {
-  const [hits] = await runSearches(pool, index, [browsePage(from, size)], opaqueId);
-  return { entries: hits?.entries ?? [] };
 }

@@ -3,7 +3,7 @@ import { writeResponseBody, type EntryGroup, type PackageEntry } from '../../sna
 import type { SearchPool } from '../../elasticsearch/search-pool.js';
 import { unifySeparators } from '../../util/name-rule.js';
 import { codePoints } from '../../util/unicode.js';
-import { browseIndex } from '../../search/catalog.js';
+import { browsePage } from '../../search/queries.js';
 import { searchTierByTier } from '../../search/tiered-search.js';
 import { runSearches, type SearchBody } from '../../elasticsearch/msearch.js';
 import { findIndex, isReadable, type Snapshot } from '../../snapshot/snapshot.js';
@@ -35,8 +35,8 @@ export async function verify(
   const ordinals = Array.from({ length: SAMPLES }, (_, i) => Math.round((i * (total - 1)) / (SAMPLES - 1)));
   // A set, because a small index has fewer samples.
   for (const ordinal of new Set(ordinals)) {
-    const page = await retry(() => browseIndex(pool, index, ordinal, 1, OPAQUE_ID), options);
-    const [entry] = read([page]);
+    const [hits] = await run([browsePage(ordinal, 1)]);
+    const [entry] = read([{ entries: hits?.entries ?? [] }]);
     if (entry === undefined) throw new Error(`the new index has no package with the ordinal ${ordinal}`);
     const characters = codePoints(unifySeparators(meta.name_rule, entry.name));
     if (characters.length < 2) continue;
