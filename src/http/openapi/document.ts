@@ -1,6 +1,7 @@
 import type { z } from 'zod';
-import { OpenApiComponents, type HeaderName, type Json, type ProblemMembers } from './components.js';
+import { OpenApiComponents, type Json, type ProblemMembers } from './components.js';
 import { PROBLEMS, type ProblemCode } from '../problems/problem.js';
+import type { HeaderName } from '../response/response-headers.js';
 
 /** A response other than a problem. */
 export interface ResponseDescription {

@@ -1,5 +1,6 @@
-import { REQUEST_ID, type Context } from '../request/request-context.js';
+import type { Context } from '../request/request-context.js';
 import { fieldsOf, type HeaderFields, type HttpResponse, type ResponseHeaders } from './response.js';
+import { HEADERS } from './response-headers.js';
 
 /**
  * Security headers of every response. Not `Strict-Transport-Security`: only the proxy that terminates TLS knows whether
@@ -34,22 +35,10 @@ const DOCUMENTATION: ResponseHeaders = {
   'Content-Security-Policy': `${OWN_ORIGIN};style-src 'self' 'unsafe-inline'`,
 };
 
-/** Headers that let scripts of any origin read a response and the listed headers. */
+/** Headers that let scripts of any origin read a response, and all its headers that the OpenAPI document describes. */
 const CORS = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': [
-    'Allow',
-    'Content-Disposition',
-    'ETag',
-    'Link',
-    'RateLimit',
-    'RateLimit-Policy',
-    'Retry-After',
-    REQUEST_ID,
-    'X-Results-Truncated',
-    'X-Snapshot',
-    'X-Snapshot-Changes',
-  ].join(','),
+  'Access-Control-Expose-Headers': ['Allow', 'ETag', ...Object.keys(HEADERS)].join(','),
 };
 
 /** Whether scripts of any origin may read the responses at a path, including errors: not if it needs a secret. */
