@@ -34,16 +34,10 @@ export async function reportWrongVersion(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    try {
-      await checkElasticsearch(access);
-      return;
-    } catch (error) {
-      if (error instanceof WrongVersionError) {
-        log.error(error.message);
-        return;
-      }
-      await pause(CHECK_PAUSE_MS, undefined, { ref: false });
-    }
+    const error = await checkElasticsearch(access).catch((failure: unknown) => failure);
+    if (error instanceof WrongVersionError) log.error(error.message);
+    if (error === undefined || error instanceof WrongVersionError) return;
+    await pause(CHECK_PAUSE_MS, undefined, { ref: false });
   }
 }
 
