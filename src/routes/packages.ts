@@ -39,7 +39,9 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
   return {
     parse(querystring, url) {
       const { snapshot } = parse(querystring);
-      const path = restOfPath(url);
+      // The raw path: a URL parser would cut it at a `#`.
+      const end = url.indexOf('?');
+      const path = url.slice(PREFIX.length, end === -1 ? undefined : end);
       return { snapshot, wanted: parsePathParam(name, 'name', path), depth: path.split('/').length - 1 };
     },
     select: ({ snapshot }) => catalog.snapshots.select(snapshot),
@@ -48,7 +50,9 @@ export function packageByName(catalog: Catalog): SnapshotRead<PackageQuery> {
       const found = (await catalog.lookup(snapshot, [wanted], requestId)).get(wanted);
       if (found === undefined) return problemResponse(new Problem('unknown_package'));
       const isListed = found.name === wanted || IS_DOTS.test(found.name);
-      return jsonResponse(found, isListed ? {} : { 'Content-Location': pathTo(found.name, depth) });
+      // Relative to the requested path, so that it works behind a proxy that adds a path prefix.
+      const location = ('../'.repeat(depth) || './') + encodeURIComponent(found.name);
+      return jsonResponse(found, isListed ? {} : { 'Content-Location': location });
     },
   };
 }
@@ -58,16 +62,3 @@ type PackageQuery = z.output<typeof queryParams> & { wanted: string; depth: numb
 
 /** The names `.` and `..`. Clients resolve these path segments, so no path leads to the packages. */
 const IS_DOTS = /^\.\.?$/;
-
-/**
- * A relative reference from the requested path to a package, so that it works behind a proxy that adds a path prefix.
- */
-function pathTo(name: string, depth: number): string {
-  return `${depth === 0 ? './' : '../'.repeat(depth)}${encodeURIComponent(name)}`;
-}
-
-/** The raw path: a URL parser would cut it at a `#`. */
-function restOfPath(url: string): string {
-  const end = url.indexOf('?');
-  return url.slice(PREFIX.length, end === -1 ? undefined : end);
-}
