@@ -9,14 +9,12 @@ import type { Addition, Catalog } from '../search/catalog.js';
 import { filterQuery, type NameFilter } from '../search/name-filter.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { builtAt } from '../snapshot/index-names.js';
-import { assertFilterApplies, nameFilterOf, nameFilterShape } from './name-filter-params.js';
+import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
 
 /** Maximum number of packages in the feed. */
 const MAX_ENTRIES = 100;
 
 const CONTENT_TYPE = 'application/atom+xml';
-
-const feedParams = z.object(nameFilterShape);
 
 /**
  * Characters that a URL (WHATWG) may contain and an IRI (RFC 3987) must encode. IRIs may have brackets in the host, and
@@ -32,7 +30,7 @@ export const changesFeedOperation: Operation = {
   tag: 'Snapshot',
   summary: 'The newest added packages, for feed readers',
   description: `An Atom feed (RFC 4287) of recorded changes: up to ${MAX_ENTRIES} packages, newest first.`,
-  params: feedParams,
+  params: nameFilterParams,
   response: {
     description: 'The feed.',
     contentType: CONTENT_TYPE,
@@ -51,7 +49,7 @@ interface FeedQuery {
 
 /** `GET /changes.atom?q=&match=&like=`: the newest added packages, as an Atom feed. */
 export function changesFeed(catalog: Catalog, slug: string): SnapshotRead<FeedQuery> {
-  const parse = memoizedParser(feedParams);
+  const parse = memoizedParser(nameFilterParams);
   return {
     parse: (querystring) => ({ filter: nameFilterOf(parse(querystring)) }),
     async select({ filter }) {

@@ -11,7 +11,7 @@ import { CHANGES, type Change } from '../snapshot/change-record.js';
 import { COMPARED_FIELDS, comparedPart, ENTRY_SCHEMAS } from '../snapshot/package-fields.js';
 import { decodeCursor, encodeCursor } from '../search/cursor.js';
 import { filterParams, filterQuery, type NameFilter } from '../search/name-filter.js';
-import { assertFilterApplies, nameFilterOf, nameFilterShape } from './name-filter-params.js';
+import { assertFilterApplies, nameFilterOf, nameFilterParams } from './name-filter-params.js';
 import { limitParam, PACKAGE_EXAMPLE, READ_PROBLEMS, snapshotId, snapshotParam } from './schemas.js';
 
 /** Default and maximum number of changes in a response. */
@@ -27,7 +27,7 @@ const changesParams = z.object({
   after: z.string().optional().meta({
     description: 'The cursor in the `next` link of the previous page, for the same `since` and names.',
   }),
-  ...nameFilterShape,
+  ...nameFilterParams.shape,
 });
 
 /** The fields that may differ while the version is the same, in words. */

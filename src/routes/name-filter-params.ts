@@ -8,7 +8,7 @@ import { assertLongEnough, queryText } from './search.js';
 import { SIMILAR_COST, similarText } from './similar.js';
 
 /** The parameters that select names from a list of changes. */
-export const nameFilterShape = {
+export const nameFilterParams = z.object({
   q: queryText.optional().meta({
     component: 'filter',
     description: 'Only names that `/search` finds for it.',
@@ -18,14 +18,10 @@ export const nameFilterShape = {
     component: 'like',
     description: `Only names that \`/similar\` finds for it. Costs ${SIMILAR_COST} points; not with \`q\`.`,
   }),
-};
+});
 
 /** The filter of a request; undefined if it has none. @throws {Problem} 400 if it has two. */
-export function nameFilterOf({
-  q,
-  match,
-  like,
-}: z.output<z.ZodObject<typeof nameFilterShape>>): NameFilter | undefined {
+export function nameFilterOf({ q, match, like }: z.output<typeof nameFilterParams>): NameFilter | undefined {
   if (q === undefined) return like === undefined ? undefined : { like };
   if (like !== undefined) throw invalidParameter('like', 'must not be given with q');
   return { q, match };
@@ -36,7 +32,7 @@ export function assertFilterApplies(filter: NameFilter | undefined, snapshot: Sn
   if (filter !== undefined && 'q' in filter) assertLongEnough(filter.q, snapshot);
 }
 
-const parse = memoizedParser(z.object(nameFilterShape));
+const parse = memoizedParser(nameFilterParams);
 
 export const NAME_FILTER_COST = {
   shown: { with_like: SIMILAR_COST },
