@@ -158,14 +158,15 @@ export class Catalog {
   }
 
   /**
-   * The packages with these names, compared by the name rule of the snapshot. The keys are the names as given.
+   * The packages with these names, compared by the name rule of the snapshot. The keys are the names as given; the
+   * value is undefined if no package has the name.
    * @throws {EarlierMappingError} {IndexGoneError} {ElasticsearchUnavailableError} {OverloadedError}
    */
   async lookup(
     snapshot: Snapshot,
     names: readonly string[],
     requestId: string,
-  ): Promise<Map<string, PackageEntry>> {
+  ): Promise<Map<string, PackageEntry | undefined>> {
     assertMapping(snapshot, FOLD_VERSION);
     const { index, meta } = snapshot;
     const { name_rule: rule } = meta;
@@ -175,12 +176,7 @@ export class Catalog {
     );
     const entries = (hits?.entries ?? []).map(decodeEntry);
     const found = new Map(entries.map((entry) => [canonicalName(rule, entry.name), entry]));
-    return new Map(
-      unique.flatMap((name) => {
-        const entry = found.get(canonicalName(rule, name));
-        return entry === undefined ? [] : [[name, entry]];
-      }),
-    );
+    return new Map(unique.map((name) => [name, found.get(canonicalName(rule, name))]));
   }
 
   /**
