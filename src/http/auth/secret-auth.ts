@@ -55,7 +55,15 @@ export class SecretAuth {
     // Checked before anything is parsed.
     const exhausted = this.#wrongSecrets.exhausted(client);
     if (exhausted !== undefined) this.#assertAllowed(exhausted);
-    const checking = Promise.resolve().then(() => check(ctx, schema, configured));
+    const checking = Promise.resolve().then(() => {
+      const inHeader = bearerToken(ctx.get('Authorization'));
+      const params = parseParams(schema, ctx.querystring);
+      if (inHeader !== undefined && params.secret !== undefined) {
+        throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
+      }
+      if (!secretsEqual(inHeader ?? params.secret, configured)) throw new Problem('forbidden');
+      return params;
+    });
     const [checked] = await Promise.allSettled([checking]);
     // Correct secrets take 0 points, with the same Redis command as wrong ones. Redis executes all checks of an address
     // one after the other, so concurrent guesses cannot exceed the limit.
@@ -68,21 +76,6 @@ export class SecretAuth {
     this.#wrongSecrets.stats.outcomes[window.allowed ? 'passed' : 'limited']++;
     if (!window.allowed) throw rateLimited(window, 'too many wrong secrets from this address');
   }
-}
-
-/** The parameters of a request with the right secret. @throws {Problem} 400, 403 */
-function check<Schema extends typeof secretParams>(
-  ctx: Context,
-  schema: Schema,
-  configured: string | undefined,
-): z.output<Schema> {
-  const inHeader = bearerToken(ctx.get('Authorization'));
-  const params = parseParams(schema, ctx.querystring);
-  if (inHeader !== undefined && params.secret !== undefined) {
-    throw invalidParameter('secret', 'must not be given together with Authorization: Bearer');
-  }
-  if (!secretsEqual(inHeader ?? params.secret, configured)) throw new Problem('forbidden');
-  return params;
 }
 
 /** Undefined for other schemes, which proxies may add for their own use. Node decodes headers as Latin-1. */
