@@ -55,7 +55,8 @@ export async function searchTierByTier(
   firstTierSuffices = false,
 ): Promise<SearchResults> {
   const { limit, after, byWeight = false, isCounted = false, match = 'contains' } = query;
-  const tiers = tiersOf(query, shards);
+  const all = tiersOf(query, shards);
+  const tiers = isCounted ? all.map((tier) => ({ ...tier, track_total_hits: MAX_TOTAL + 1 })) : all;
   const last = match === 'contains' ? tiers.pop() : undefined;
   if (last !== undefined && after?.tier === 'containsElsewhere') {
     return combine([], (await run([last]))[0], limit);
@@ -73,13 +74,7 @@ export async function searchTierByTier(
 }
 
 /** The tiers of the names that match, best first. */
-function tiersOf(query: TieredQuery, shards: number): SearchBody[] {
-  const tiers = matchingTiers(query, shards);
-  if (query.isCounted !== true) return tiers;
-  return tiers.map((tier) => ({ ...tier, track_total_hits: MAX_TOTAL + 1 }));
-}
-
-function matchingTiers({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
+function tiersOf({ q, limit, after, byWeight, match }: TieredQuery, shards: number): SearchBody[] {
   // One extra hit shows whether there are more, without counting every match.
   const size = limit + 1;
   if (match === 'exact' && byWeight !== true) return [exactNames(q, size, shards, after)];
