@@ -3,7 +3,7 @@ import type { Operation } from '../http/openapi/document.js';
 import { component } from '../http/openapi/components.js';
 import { CHANGES } from '../snapshot/change-record.js';
 import { NAME_RULES } from '../util/name-rule.js';
-import { changeCounts, type SnapshotMeta } from '../snapshot/snapshot.js';
+import { changeCounts } from '../snapshot/snapshot.js';
 import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { etagOf, matches } from '../http/response/etag.js';
 import type { Handler } from '../http/request/request-context.js';
@@ -68,12 +68,13 @@ export function stats(snapshots: SnapshotWatcher, slug: string): Handler {
     const note = noteOf(taken_at, Date.now());
     // The note changes while the index stays the same.
     const etag = etagOf(served, `stats ${note}`);
+    const counts = changeCounts(meta);
     const headers = {
       'Cache-Control': 'no-cache',
       ETag: etag,
       'X-Snapshot': id,
       'Last-Modified': new Date(taken_at).toUTCString(),
-      ...changesHeader(meta),
+      ...(counts && { 'X-Snapshot-Changes': CHANGES.map((kind) => `${kind}=${counts[kind]}`).join(', ') }),
     };
     if (matches(req.headers['if-none-match'], etag)) return { status: 304, headers };
     const stats = {
@@ -99,10 +100,4 @@ function ageInWords(age: number): string {
   const [unit, length] = found;
   const count = Math.floor(age / length);
   return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
-}
-
-function changesHeader(meta: SnapshotMeta): Record<string, string> {
-  const counts = changeCounts(meta);
-  if (counts === undefined) return {};
-  return { 'X-Snapshot-Changes': CHANGES.map((change) => `${change}=${counts[change]}`).join(', ') };
 }
