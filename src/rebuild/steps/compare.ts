@@ -60,12 +60,9 @@ export async function* compare(
 
 /** One page of the new snapshot, compared with the old entries of the same range of names. */
 class Block {
-  /** New entries without an equal old entry so far, by comparison key. */
+  /** New entries without an old entry of the same content or name so far, by comparison key. */
   readonly #unmatched: Map<string, string>;
   #removed: string[] = [];
-  /** Unmatched new entries by name; created when first needed. */
-  #byName: Map<string, PackageEntry> | undefined;
-  readonly #updated = new Set<string>();
 
   constructor(
     entries: readonly string[],
@@ -87,25 +84,26 @@ class Block {
   /** Returns the remaining differences, after the last old page of the block's range of names. */
   end(): Difference[] {
     const records = this.#resolve();
-    for (const encoded of this.#unmatched.values()) {
-      const after = decodeEntry(encoded);
-      if (!this.#updated.has(after.name)) records.push({ after });
-    }
+    for (const encoded of this.#unmatched.values()) records.push({ after: decodeEntry(encoded) });
     return records;
   }
 
   #resolve(): Difference[] {
     if (this.#removed.length === 0) return [];
-    this.#byName ??= new Map(
-      [...this.#unmatched.values()].map(decodeEntry).map((entry) => [entry.name, entry]),
-    );
+    const byName = new Map<string, { key: string; after: PackageEntry }>();
+    for (const [key, encoded] of this.#unmatched) {
+      const after = decodeEntry(encoded);
+      byName.set(after.name, { key, after });
+    }
     const records: Difference[] = [];
     for (const encoded of this.#removed) {
       const before = decodeEntry(encoded);
-      const after = this.#byName.get(before.name);
-      if (after !== undefined) this.#updated.add(after.name);
-      if (after === undefined) records.push({ before });
-      else if (!isSame(before, after, this.hasPackageNo)) records.push({ before, after });
+      const found = byName.get(before.name);
+      if (found === undefined) records.push({ before });
+      else {
+        this.#unmatched.delete(found.key);
+        if (!isSame(before, found.after, this.hasPackageNo)) records.push({ before, after: found.after });
+      }
     }
     this.#removed = [];
     return records;
