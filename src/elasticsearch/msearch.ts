@@ -124,7 +124,9 @@ const TOO_MANY = 429;
  */
 export function parseResponse(text: string, searches: number, index: string): Hits[] {
   const { entries, rest } = cutOutEntries(text);
-  return responsesIn(rest, searches).map(({ status, error, timed_out, _shards, hits }) => {
+  const { responses } = (parseJson(rest) ?? {}) as { responses?: SearchResponse[] };
+  if (responses?.length !== searches) throw incomplete();
+  return responses.map(({ status, error, timed_out, _shards, hits }) => {
     if (error?.type === 'index_not_found_exception') throw new IndexGoneError(error.index ?? index);
     if (error?.type === 'index_closed_exception') throw new IndexClosedError(error.index ?? index);
     if (error !== undefined) {
@@ -170,11 +172,4 @@ function cutOutEntries(text: string): { entries: string[]; rest: string } {
 /** A proxy may have truncated or compressed a response. */
 function incomplete(): NodeUnavailableError {
   return new NodeUnavailableError('the response of Elasticsearch is not complete');
-}
-
-/** @throws {NodeUnavailableError} unless there is a response for each search. */
-function responsesIn(text: string, searches: number): SearchResponse[] {
-  const { responses } = (parseJson(text) ?? {}) as { responses?: SearchResponse[] };
-  if (responses?.length === searches) return responses;
-  throw incomplete();
 }

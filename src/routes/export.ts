@@ -1,4 +1,4 @@
-import { pipeline, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { z } from 'zod';
 import { encodingFor } from '../http/response/compression.js';
@@ -70,7 +70,8 @@ export function exportSnapshot(catalog: Catalog, exports: SnapshotExports, slug:
           'Content-Disposition': `attachment; filename="${slug}-${snapshot.id}.${format}"`,
           ...(encoding && { 'Content-Encoding': encoding }),
         },
-        stream: encoding === undefined ? stream : compressed(stream),
+        // If one of the two streams ends early, the other does, too.
+        stream: encoding === undefined ? stream : pipeline(stream, createGzip(), () => undefined),
       };
     };
     const snapshot = await catalog.snapshots.select(id);
@@ -90,9 +91,4 @@ function csvOf(entries: readonly PackageEntry[], columns: DatasetColumns, isFirs
 
 function jsonLines(entries: PackageEntry[]): string {
   return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-}
-
-/** The stream in gzip. If one of the streams ends early, the other does, too. */
-function compressed(stream: Readable): Readable {
-  return pipeline(stream, createGzip(), () => undefined);
 }

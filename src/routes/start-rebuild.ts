@@ -6,7 +6,7 @@ import type { SnapshotWatcher } from '../snapshot/snapshot-watcher.js';
 import { secretParams, type SecretAuth } from '../http/auth/secret-auth.js';
 import { Problem } from '../http/problems/problem.js';
 import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
-import type { RebuildService, StartResponse } from '../rebuild/process/rebuild-service.js';
+import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import type { Handler } from '../http/request/request-context.js';
 import { jsonResponse, NO_STORE } from '../http/response/response.js';
 import { flagParam } from './schemas.js';
@@ -65,21 +65,18 @@ export function startRebuild(
     if (snapshots.state === 'unreachable') {
       throw new ElasticsearchUnavailableError('Elasticsearch did not respond to the last poll');
     }
-    const result = await rebuilds.start({ force: force === 'true' });
-    if (!result.accepted) throw new Problem('rebuilding', { members: describe(result) });
-    return jsonResponse({ status: 'rebuilding', ...describe(result) }, NO_STORE, 202);
-  };
-}
-
-function describe({ progress, lastFailure }: StartResponse) {
-  const { phase, rows, total, bytes, totalBytes, startedAt } = progress;
-  return {
-    phase,
-    rows,
-    total_rows: total ?? null,
-    bytes: bytes ?? null,
-    total_bytes: totalBytes ?? null,
-    started_at: startedAt,
-    last_failure: lastFailure === undefined ? null : { at: lastFailure.at, reason: lastFailure.reason },
+    const { accepted, progress, lastFailure } = await rebuilds.start({ force: force === 'true' });
+    const { phase, rows, total, bytes, totalBytes, startedAt } = progress;
+    const members = {
+      phase,
+      rows,
+      total_rows: total ?? null,
+      bytes: bytes ?? null,
+      total_bytes: totalBytes ?? null,
+      started_at: startedAt,
+      last_failure: lastFailure === undefined ? null : { at: lastFailure.at, reason: lastFailure.reason },
+    };
+    if (!accepted) throw new Problem('rebuilding', { members });
+    return jsonResponse({ status: 'rebuilding', ...members }, NO_STORE, 202);
   };
 }
