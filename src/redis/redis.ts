@@ -49,19 +49,15 @@ export function describeRedisError(error: unknown, redis: Redis): string {
 
 /** Undefined if the connection failed, unless TLS is the reason. */
 function meaningOf(error: RedisError): string | undefined {
-  const { message, code = '', command } = error;
+  const { name, message, code = '', command } = error;
   if (/^(EPROTO|ERR_SSL)/.test(code))
     return `Redis does not respond in TLS, which rediss:// requires (${code})`;
   if (/CERT|SIGNATURE|INVALID_CA|PURPOSE|HOSTNAME/.test(code))
     return `the certificate of Redis is not valid here (${code}): NODE_EXTRA_CA_CERTS adds a private CA`;
-  if (!isReply(error)) return undefined;
+  if (name !== 'ReplyError') return undefined;
   const [, meaning] = MEANINGS.find(([pattern]) => pattern.test(message)) ?? [];
   if (meaning === undefined) return `Redis responds with an error: ${message.split(' ')[0]}`;
   return meaning.replace('COMMAND', command?.name.toUpperCase() ?? '');
-}
-
-function isReply({ name }: Error): boolean {
-  return name === 'ReplyError';
 }
 
 /**
@@ -141,7 +137,7 @@ export async function createRedis(
       },
       // If the connection has failed, its own error is reported.
       (error: unknown) => {
-        if (isReply(error as Error)) report(error as Error);
+        if ((error as Error).name === 'ReplyError') report(error as Error);
       },
     );
   });
