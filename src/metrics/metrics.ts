@@ -35,23 +35,21 @@ export function gauge(name: string, help: string, read: Collector['read'], ...la
  */
 export class Metrics {
   readonly registry = new Registry();
-  readonly #requests: Histogram<'route' | 'status'>;
-  readonly #searches: Histogram<'node' | 'outcome'>;
+  readonly #requests = this.#durations(
+    'http_request_duration_seconds',
+    'Duration of requests, until the response is handed to the connection',
+    ['route', 'status'],
+  );
+  readonly #searches = this.#durations(
+    'elasticsearch_request_duration_seconds',
+    'Duration of each search attempt on an Elasticsearch node',
+    ['node', 'outcome'],
+  );
 
   /** @param slug the label `registry`, which separates the metrics of sibling deployments. */
   constructor(slug: string) {
     this.registry.setDefaultLabels({ registry: slug });
     collectDefaultMetrics({ register: this.registry });
-    this.#requests = this.#durations(
-      'http_request_duration_seconds',
-      'Duration of requests, until the response is handed to the connection',
-      ['route', 'status'],
-    );
-    this.#searches = this.#durations(
-      'elasticsearch_request_duration_seconds',
-      'Duration of each search attempt on an Elasticsearch node',
-      ['node', 'outcome'],
-    );
   }
 
   readonly observeRequest = (route: string, status: number, seconds: number): void => {
