@@ -112,8 +112,7 @@ function feedOf(
 
 /** When a snapshot was built; the epoch if it was restored under a name without a date. */
 function dateOf(id: string): Date {
-  const time = new Date(builtAt(id) ?? 0);
-  return Number.isNaN(time.getTime()) ? new Date(0) : time;
+  return new Date(Date.parse(builtAt(id) ?? '') || 0);
 }
 
 /** The URL that a browser requests for a link to `url`, encoded as an IRI. */
