@@ -129,7 +129,7 @@ export function createRouter(deps: RouteDeps): Router<RequestState> {
     if (isOpen(template)) {
       router.options(template, path, (ctx, next) => preflight(ctx) ?? next());
       router.get(template, path, limited(endpoint));
-    } else router.all(template, path, confidential(endpoint.handler));
+    } else router.all(template, path, getOnly(endpoint.handler));
   }
   router.get('/robots.txt', robots(Object.keys(endpoints)));
   for (const [path, handler] of staticFiles(config.changesRetention > 0)) router.get(path, ofPage(handler));
@@ -155,13 +155,9 @@ function limited({ handler, limit, cost = 1 }: Endpoint): Handler {
   };
 }
 
-/**
- * Keeps responses to requests with a secret, errors included, out of pages of other sites. Accepts only GET: a HEAD
- * request must not issue a token or start a rebuild.
- */
-function confidential(handler: Handler): Handler {
+/** Accepts only GET: a HEAD request must not issue a token or start a rebuild. */
+function getOnly(handler: Handler): Handler {
   return (ctx) => {
-    ctx.state.headerFields.push('Cross-Origin-Resource-Policy', 'same-origin');
     if (ctx.method === 'GET') return handler(ctx);
     throw new Problem('method_not_allowed', {
       detail: 'this path supports GET only',

@@ -50,7 +50,8 @@ const FIELDS = {
   page: fieldsOf(PAGE),
   documentation: fieldsOf(DOCUMENTATION),
   open: fieldsOf({ ...NO_CONTENT_SECURITY, ...CORS }),
-  closed: fieldsOf(NO_CONTENT_SECURITY),
+  // Pages of other sites must not load these responses either.
+  closed: fieldsOf({ ...NO_CONTENT_SECURITY, 'Cross-Origin-Resource-Policy': 'same-origin' }),
   openNotModified: fieldsOf(CORS),
   notModified: [],
 };
