@@ -15,7 +15,7 @@ import { ofRebuilds, ofSnapshot } from './snapshot-collectors.js';
 export interface Watched {
   server: HttpServer;
   limiters: SearchLimiters;
-  exports: Pick<SnapshotExports, 'limiter' | 'outcomes'>;
+  exports: SnapshotExports;
   cache: ResponseCache;
   rateLimiter: Pick<RateLimiterDeps, 'redis' | 'slug' | 'stats'>;
   snapshots: SnapshotWatcher;
@@ -31,9 +31,8 @@ const POLICY_LABELS = ['policy', 'budget'];
 
 /** The collectors of all counters and states of the service. */
 export function collectors(watched: Watched): Collector[] {
-  const { server, cache, snapshots, rebuilds, keys } = watched;
+  const { server, exports, cache, snapshots, rebuilds, keys } = watched;
   const { search, similar } = watched.limiters;
-  const { limiter, outcomes } = watched.exports;
   const { redis, slug, stats } = watched.rateLimiter;
   return [
     gauge('connections_open', 'Open client connections', () => server.open),
@@ -60,12 +59,12 @@ export function collectors(watched: Watched): Collector[] {
       () => similar.refused,
     ),
 
-    gauge('exports_running', 'Exports that are being sent', () => limiter.running),
-    counter('exports_refused_total', 'Exports rejected because others were running', () => limiter.refused),
+    gauge('exports_running', 'Exports that are being sent', () => exports.running),
+    counter('exports_refused_total', 'Exports rejected because others were running', () => exports.refused),
     counter(
       'exports_total',
       'Exports that have ended: completed, or cut off because a page could not be read (cut_off)',
-      () => outcomes,
+      () => exports.outcomes,
       'outcome',
     ),
 

@@ -1,13 +1,12 @@
 import { once } from 'node:events';
-import { Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { finished, Readable } from 'node:stream';
 import { runSearches } from '../elasticsearch/msearch.js';
 import type { SearchPool } from '../elasticsearch/search-pool.js';
 import type { Logger } from '../util/log.js';
 import { decodeEntry, type PackageEntry } from '../snapshot/package-document.js';
+import { EXPORT_TIMEOUT } from '../snapshot/name-order.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { ConcurrencyLimiter, OverloadedError } from './concurrency-limiter.js';
-import { exportPage } from './queries.js';
+import { browsePage } from './queries.js';
 
 /** Entries of one page. A usual page has 60 KB as text, a page of the longest possible entries 4 MB. */
 const PAGE_SIZE = 500;
@@ -25,14 +24,15 @@ export type WritePage = (entries: PackageEntry[], isFirst: boolean) => string;
 
 /** Reads whole snapshots as streams, a limited number at a time. */
 export class SnapshotExports {
+  /** Number of exports that are being sent. */
+  running = 0;
+  /** Number of exports rejected so far, because others were running. */
+  refused = 0;
   /**
    * Ended exports: all pages were read, or a page after the first could not be read. Exports that clients ended are not
    * counted.
    */
   readonly outcomes = { completed: 0, cut_off: 0 };
-
-  /** An export holds a slot until its stream ends. */
-  readonly limiter = new ConcurrencyLimiter({ running: MAX_EXPORTS, waiting: 0 });
 
   /** @param pool has a long timeout. */
   constructor(
@@ -47,24 +47,20 @@ export class SnapshotExports {
    * @returns the stream, once the first page has been read.
    * @throws {TooManyExportsError} {IndexGoneError} {ElasticsearchUnavailableError}
    */
-  open(snapshot: Snapshot, write: WritePage, requestId: string): Promise<Readable> {
-    return new Promise((resolve, reject) => {
-      const read = async () => {
-        const stream = Readable.from(this.#pages(snapshot, write, requestId));
-        await once(stream, 'readable');
-        resolve(stream);
-        await finished(stream).then(
-          () => this.outcomes.completed++,
-          // `#pages` has reported the error, or the client has ended the export.
-          () => undefined,
-        );
-      };
-      this.limiter.run(read).catch((error: unknown) => {
-        const isFull = error instanceof OverloadedError;
-        const tooMany = () => new TooManyExportsError('too many exports are running', { cause: error });
-        reject(isFull ? tooMany() : (error as Error));
-      });
+  async open(snapshot: Snapshot, write: WritePage, requestId: string): Promise<Readable> {
+    if (this.running >= MAX_EXPORTS) {
+      this.refused++;
+      throw new TooManyExportsError('too many exports are running');
+    }
+    this.running++;
+    const stream = Readable.from(this.#pages(snapshot, write, requestId));
+    finished(stream, (error) => {
+      this.running--;
+      // After an error, `#pages` has reported it, or the client has ended the export.
+      if (!error) this.outcomes.completed++;
     });
+    await once(stream, 'readable');
+    return stream;
   }
 
   async *#pages({ index, meta }: Snapshot, write: WritePage, requestId: string): AsyncGenerator<string> {
@@ -72,7 +68,9 @@ export class SnapshotExports {
       const size = Math.min(PAGE_SIZE, meta.total - from);
       let entries: PackageEntry[];
       try {
-        const [hits] = await runSearches(this.pool, index, [exportPage(from, size)], requestId);
+        // Reading a whole snapshot may take longer than a search.
+        const body = { ...browsePage(from, size), timeout: EXPORT_TIMEOUT };
+        const [hits] = await runSearches(this.pool, index, [body], requestId);
         entries = (hits?.entries ?? []).map(decodeEntry);
         if (entries.length !== size)
           throw new Error(`${entries.length} of ${size} packages were found from the ordinal ${from} on`);

@@ -6,7 +6,6 @@ import { lengthWithoutSeparators, maxDistance } from './similarity.js';
 import { EXACT, type SearchBody } from '../elasticsearch/msearch.js';
 import {
   allOf,
-  EXPORT_TIMEOUT,
   hitsOf,
   orderedPage,
   namesAfter,
@@ -200,11 +199,6 @@ export function namesByOrdinal(ordinals: readonly number[]): SearchBody {
 /** Packages by number: those with an ordinal in [from, from + size). */
 export function browsePage(from: number, size: number): SearchBody {
   return hitsOf(size, { query: { range: { ordinal: { gte: from, lt: from + size } } }, sort: ['ordinal'] });
-}
-
-/** `browsePage` with a longer timeout, for reading a whole snapshot. */
-export function exportPage(from: number, size: number): SearchBody {
-  return { ...browsePage(from, size), timeout: EXPORT_TIMEOUT };
 }
 
 /**
