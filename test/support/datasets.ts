@@ -8,13 +8,23 @@ import type { PackageEntry } from '../../src/snapshot/package-document.js';
 
 const BUNDLED = new URL('../../data/debian-bookworm.csv.gz', import.meta.url);
 
-/** The bundled snapshot, parsed without code of the service: its fields contain no quotes or commas. */
+let bundled: readonly PackageEntry[] | undefined;
+
+/**
+ * The bundled snapshot, parsed without code of the service: its fields contain no quotes or commas. It is parsed once.
+ * @returns a list of the caller's own, because the service sorts lists in place. The entries are shared.
+ */
 export function bundledPackages(): PackageEntry[] {
-  const [, ...lines] = gunzipSync(readFileSync(BUNDLED)).toString().trimEnd().split('\n');
-  return lines.map((line) => {
-    const [no, name, version, url] = line.split(',') as [string, string, string, string];
-    return { no: Number(no), name, version, url };
-  });
+  bundled ??= gunzipSync(readFileSync(BUNDLED))
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => {
+      const [no, name, version, url] = line.split(',') as [string, string, string, string];
+      return { no: Number(no), name, version, url };
+    });
+  return [...bundled];
 }
 
 /** Packages with the given names, numbered from 1. */
