@@ -73,6 +73,8 @@ export class OpenApiComponents {
 
   #problemResponse(status: number, codes: readonly ProblemCode[]): Json {
     const name = codes.map(pascalCase).join('Or');
+    // Another endpoint has the same problems of this status.
+    if (name in this.parts.responses) return { $ref: `#/components/responses/${name}` };
     const examples = codes.map((code) => {
       const value = { ...new Problem(code).body, ...this.members[code]?.example };
       return [code, this.#add('examples', code, { value })];
