@@ -106,7 +106,7 @@ export function downloadList(
     downloadTimeoutSeconds: timeoutSeconds,
   };
   const badRows = new BadRows(maxBadRows, pino({ level: 'silent' }));
-  return downloadDataset(config, signal, { badRows, pauseMs: 5, ...others });
+  return downloadDataset(config, signal, { badRows, pauseMs: 1, ...others });
 }
 
 /**
