@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh [GROUP] [ARGUMENT…]: runs a group of tests; further arguments are passed to mocha. Without a group, the unit tests while the
-# engines start, and the integration tests.
+# engines start, and the integration tests, in at most three processes at a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in integration | faults) group=$1 && shift ;; *) group=default ;; esac
@@ -11,6 +11,8 @@ fi
 source scripts/test-runs.sh
 [ ! -t 1 ] || export FORCE_COLOR=1
 
+waiting='test/integration/@(impostors|refresh).test.ts'
+
 case $group in
 default)
   set -m
@@ -19,15 +21,25 @@ default)
     show unit
   } </dev/null &
   set +m
+  export UNIT_TESTS_ENDED=$logs/unit.seconds
   run integration tsx test/support/with-engines.ts scripts/test.sh integration "$@"
   wait
   conclude unit integration
   ;;
 integration)
-  # Two files at a time; then tests that assert times, or that need both processors.
-  run parallel mocha --parallel --ignore 'test/integration/serial/**' 'test/integration/**/*.test.ts' "$@"
+  # Two files at a time, and, once the unit tests have ended, the files that mostly wait.
+  set -m
+  {
+    while [ -n "${UNIT_TESTS_ENDED:-}" ] && [ ! -e "$UNIT_TESTS_ENDED" ]; do sleep 0.3; done
+    run waiting mocha "$waiting" "$@" >/dev/null
+    show waiting
+  } </dev/null &
+  set +m
+  run parallel mocha --parallel --ignore "$waiting" 'test/integration/*.test.ts' "$@"
+  wait
+  # Tests that assert times, or that need both processors.
   run serial mocha 'test/integration/serial/**/*.test.ts' "$@"
-  conclude parallel serial
+  conclude parallel waiting serial
   ;;
 faults)
   run faults mocha --parallel --ignore test/faults/cluster.test.ts 'test/faults/*.test.ts' "$@"
