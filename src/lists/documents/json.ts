@@ -27,7 +27,8 @@ const MAX_DEPTH = 1000;
 const MAX_VALUE_BYTES = 4 * 2 ** 20;
 
 /**
- * Reads some values of a JSON document, in batches, without holding the others.
+ * Reads some values of a JSON document, in batches, without holding the others. Of texts, the parser drops U+FEFF at the
+ * beginning of a run of characters that are not ASCII.
  * @param paths of these values: member names separated by dots; the last one may be `*`, which stands for all members.
  * @param containers is filled with the containers of the values, also if they are empty.
  * @throws {InterruptedError} if the document is cut off. @throws {DatasetError} naming the byte if it is not JSON.
