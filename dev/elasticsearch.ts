@@ -52,7 +52,9 @@ interface NodeOptions extends StartOptions {
   settings?: Record<string, unknown>;
   /** Headers of the requests that check whether the node is ready. */
   headers?: Record<string, string>;
-  /** Niceness of the node's processes until the node is ready; 0 afterwards. Only for root. */
+  /**
+   * Niceness of the node's processes until the node is ready, then 0. Requires root, because only root may lower it.
+   */
   startNiceness?: number;
 }
 

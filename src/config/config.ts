@@ -16,7 +16,7 @@ import { NAME_RULES } from '../util/name-rule.js';
 import { PROJECT_FOLDER } from '../util/project-folder.js';
 import { trimWhiteSpace } from '../util/unicode.js';
 
-/** Environment variables are missing or malformed; the message is for the operator, with a line for each. */
+/** Environment variables are missing or malformed. The message, for the operator, has one line for each variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -43,8 +43,8 @@ function wholeNumber(min: number, max: number) {
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one line of ASCII characters without spaces');
 
 /**
- * Maximum length of a secret in UTF-16 code units. Even with nine encoded bytes per unit, a secret fits into a request
- * head.
+ * Maximum length of a secret in UTF-16 code units. Percent-encoded, a unit takes up to nine bytes, so any secret fits
+ * into a request head.
  */
 const MAX_SECRET_LENGTH = 1024;
 
@@ -52,8 +52,8 @@ const SECRET_MUST = `must be at most ${MAX_SECRET_LENGTH} characters of UTF-8, w
 
 /**
  * A secret that clients send in a header or a query string. Rejects line ends, which usually come from a file or a
- * manifest, and U+FFFD, which stands for bytes that are not UTF-8. Secrets that begin with `change-me` are rejected,
- * because they are in the example files.
+ * manifest, and U+FFFD, which stands for bytes that are not UTF-8. Rejects secrets that begin with `change-me`, because
+ * the example files contain such placeholders.
  */
 const secret = z
   .string()
@@ -70,7 +70,7 @@ export const DEFAULT_SLUG = 'registry';
 
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
-/** Names that Elasticsearch's built-in templates reserve for data streams; no index can have them. */
+/** Slugs whose index names Elasticsearch's built-in templates reserve for data streams. */
 const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
 /** The columns or members with the name and the weight, in the document of weights. */
@@ -152,8 +152,8 @@ const settings = datasetSettings.extend({
 export const VARIABLES = Object.keys(settings.shape);
 
 /**
- * Options of a rule about `DATASET_FORMAT` and another variable. The error names that variable. Only a malformed
- * `DATASET_FORMAT` prevents the check of the rule.
+ * Options of a rule about `DATASET_FORMAT` and another variable. The error names the other variable. The rule is
+ * skipped only if `DATASET_FORMAT` is malformed.
  */
 function ofVariable(name: string, error: string) {
   const when = ({ value }: { value: unknown }) =>
@@ -253,10 +253,10 @@ function datasetConfig(value: DatasetSettings) {
     format: value.DATASET_FORMAT,
     authorization: value.DATASET_AUTHORIZATION,
     jsonPaths: value.DATASET_JSON ?? { items: [] },
-    /** Whether it is the bundled dataset, which only the registry `DEFAULT_SLUG` may serve. */
+    /** Whether the dataset is the bundled one. Only the registry `DEFAULT_SLUG` may serve the bundled dataset. */
     isSample: value.DATASET_URL === undefined,
     packageUrlTemplate: value.PACKAGE_URL_TEMPLATE,
-    /** The rule by which two spellings are the same name, in the list and in its snapshot. */
+    /** The rule by which names are compared, in the list and in its snapshot. */
     nameRule: value.NAME_RULE ?? defaultNameRule(value.DATASET_FORMAT),
     maxBadRows: value.DATASET_MAX_BAD_ROWS,
     downloadTimeoutSeconds: value.DATASET_DOWNLOAD_TIMEOUT_SECONDS,

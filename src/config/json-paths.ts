@@ -27,7 +27,7 @@ export const jsonPaths = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** @returns undefined if it is malformed. */
+/** @returns undefined if the text is malformed. */
 function parse(text: string): JsonPaths | undefined {
   const paths: Partial<Record<(typeof KEYS)[number], string[]>> = {};
   let parameter: string | undefined;

@@ -30,8 +30,8 @@ export function secretsIn(env: NodeJS.ProcessEnv): string[] {
   const texts = (names: readonly string[]) => names.map((name) => env[name] ?? '');
   const lists = Object.entries(URL_LISTS).map(([name, separator]) => (env[name] ?? '').split(separator));
   const urls = [...texts(URLS), ...lists.flat()];
-  // The credentials without their scheme. `Basic` credentials are `<user>:<password>` in base64, in the form of an API
-  // key.
+  // The credentials without their scheme. `Basic` credentials are `<user>:<password>` in base64, so `keyForms` finds
+  // the password in them.
   const [, credentials = ''] = /^\S+ (.*)$/s.exec(env['DATASET_AUTHORIZATION'] ?? '') ?? [];
   const secrets = [...[...texts(SECRETS), credentials].flatMap(keyForms), ...urls.flatMap(urlSecrets)];
   return [...new Set(secrets)].filter((secret) => secret !== '');

@@ -25,7 +25,8 @@ export interface Watched {
 }
 
 /**
- * Labels for the name of a policy. `budget` is the label of 0.3.0; it is dropped one release after `policy` was added.
+ * Labels for the name of a policy. `budget` is the old label, from 0.3.0. Remove it in the release after the one that
+ * adds `policy`.
  */
 const POLICY_LABELS = ['policy', 'budget'];
 

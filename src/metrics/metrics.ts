@@ -30,8 +30,8 @@ export function gauge(name: string, help: string, read: Collector['read'], ...la
 }
 
 /**
- * The metrics for Prometheus. Durations are observed as they occur. Everything else is counted in plain numbers by its
- * owner and read on every scrape, so that a request costs one observation, and each search attempt another.
+ * The metrics for Prometheus. Durations are observed as they occur. All other values are plain numbers, read on every
+ * scrape. A request therefore costs one observation, and each search attempt another.
  */
 export class Metrics {
   readonly registry = new Registry();

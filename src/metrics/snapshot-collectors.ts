@@ -7,8 +7,8 @@ import type { RebuildService } from '../rebuild/process/rebuild-service.js';
 import { counter, gauge, type Collector, type Sample } from './metrics.js';
 
 /**
- * Prefixes of the metrics of the served snapshot. `generation` is the prefix of 0.3.0; it is dropped one release after
- * `snapshot` was added.
+ * Prefixes of the metrics of the served snapshot. `generation` is the old prefix, from 0.3.0. Remove it in the release
+ * after the one that adds `snapshot`.
  */
 const PREFIXES = ['snapshot', 'generation'];
 

@@ -10,7 +10,7 @@ const refusals = new WeakMap<Redis, Error>();
 /** The message if there was no reply at all. */
 export const NO_RESPONSE = 'Redis does not respond';
 
-/** Error replies of Redis and proxies that reject one command. */
+/** Error replies of Redis or a proxy to a command that is unknown, or that the user may not run. */
 const COMMAND_REFUSED = /NOPERM|un(known|supported) (sub)?command/i;
 
 /**
@@ -69,8 +69,8 @@ export async function probeWrites(redis: Redis, slug: string): Promise<void> {
 }
 
 /**
- * Time without a reply to a command after which a connection is replaced, in milliseconds: a NAT gateway or a balancer
- * may have dropped it silently. This is soon enough for a rebuild to renew its lock.
+ * A connection is replaced if a command gets no reply for this time, in milliseconds. A NAT gateway or a balancer may
+ * have dropped the connection silently. The time is short enough for a rebuild to renew its lock.
  */
 const SILENCE_MS = 3000;
 
@@ -109,7 +109,10 @@ export async function createRedis(
       return true;
     },
   });
-  /** Each reason is logged once until Redis responds, so a wrong password is logged even after a broken connection. */
+  /**
+   * The reasons logged since Redis last responded. Each is logged once. A different reason is logged, too, such as a
+   * wrong password after a broken connection.
+   */
   const reasons = new Set<string>();
   const report = (error: Error) => {
     refusals.set(redis, error);
@@ -135,7 +138,7 @@ export async function createRedis(
         refusals.delete(redis);
         attempts = 0;
       },
-      // If the connection has failed, its own error is reported.
+      // If the connection has failed, the `error` event reports the reason.
       (error: unknown) => {
         if ((error as Error).name === 'ReplyError') report(error as Error);
       },

@@ -93,7 +93,8 @@ export class Chains {
     const { ancestors = [] } = snapshot.meta.lineage ?? {};
     if (this.idsOf(snapshot).includes(since)) return 'not_filterable';
     if (ancestors.includes(since)) return 'changes_deleted';
-    // Ids begin with a time in seconds. A chain that is not full still contains all ancestors.
+    // Two ids may have the same time, because it is in whole seconds. A chain shorter than CHANGES_RETENTION counts as
+    // complete.
     const isFull = ancestors.length === this.snapshots.changesRetention;
     const oldest = builtAt(ancestors.at(-1) ?? '') ?? '';
     return isFull && (builtAt(since) ?? '') <= oldest ? 'expired' : 'not_in_chain';

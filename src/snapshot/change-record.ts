@@ -65,7 +65,7 @@ export function netChange(records: readonly ChangeRecord[], hasPackageNo: boolea
   return { change: 'updated', entry, previousVersion: before.version };
 }
 
-/** Whether two entries of one name are equal, apart from volatile fields. */
+/** Whether two entries of one name are equal, apart from volatile fields and, without `hasPackageNo`, the number. */
 export function isSame(one: PackageEntry, other: PackageEntry, hasPackageNo: boolean): boolean {
   return COMPARED_FIELDS.every((field) => one[field] === other[field] || (field === 'no' && !hasPackageNo));
 }

@@ -27,7 +27,7 @@ export function loadingAliasOf(index: string): string {
   return `${index}-loading`;
 }
 
-/** The index of the changes of a snapshot, compared with the previous one. */
+/** The index of the changes from the previous snapshot to this snapshot. */
 export function changesIndexOf(alias: string, snapshot: string): string {
   return `${alias}-changes-${snapshot}`;
 }

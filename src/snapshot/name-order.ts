@@ -6,7 +6,7 @@ import type { SearchBody } from '../elasticsearch/msearch.js';
  */
 const BY_NAME = ['name.lowercase', 'name', 'no'];
 
-/** The same order for an index of one segment, without reading the sort fields. */
+/** Name order in an index with one shard, which has one segment. No sort field is read. */
 const INDEX_ORDER = ['_doc'];
 
 /**
@@ -58,8 +58,8 @@ export function allOf(...parts: Clauses[]): Clauses {
 }
 
 /**
- * Names after `name` in name order; all names if it is undefined. `search_after` would need a sort by value. With
- * clauses, the order of the index remains, and the range is found by binary search.
+ * Names after `name` in name order; all names if it is undefined. `search_after` is not used, because it needs a sort
+ * by value. With clauses, hits keep the order of the index, and the range is found by binary search.
  */
 export function namesAfter(name: string | undefined): Clauses {
   if (name === undefined) return {};

@@ -37,7 +37,7 @@ export function decodeEntry(encoded: string): PackageEntry {
 export interface EntryGroup {
   /** Encoded by `encodeEntry`. */
   entries: readonly string[];
-  /** The last member of each entry; without it, entries are written as they are. */
+  /** The member appended to each entry. If undefined, none is appended. */
   member?: EntryMember;
 }
 

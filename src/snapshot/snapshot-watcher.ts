@@ -40,7 +40,7 @@ export class NotInitializedError extends Error {
  * Why a snapshot is gone. `replaced`: it is neither the current nor the previous snapshot. `deleted`: its index was
  * deleted during the read. The other reasons are about `since` of `/changes`. `expired`: the snapshot is older than
  * CHANGES_RETENTION allows. `changes_deleted`: a later index of changes was deleted or closed. `not_filterable`: later
- * changes lack the fields of filters. `not_in_chain`: the requested snapshot does not descend from `since`.
+ * changes lack the fields that filters need. `not_in_chain`: the requested snapshot does not descend from `since`.
  */
 export type GoneReason =
   'replaced' | 'deleted' | 'expired' | 'changes_deleted' | 'not_filterable' | 'not_in_chain';
@@ -67,8 +67,8 @@ export class SnapshotWatcher {
   #hasReachedElasticsearch = false;
   #timer: NodeJS.Timeout | undefined;
   /**
-   * `#lastRead` is the running read, or else the last one. `#nextRead` waits for its end. All callers share
-   * `#nextRead`.
+   * `#lastRead` is the running read, or the last read if none is running. `#nextRead` begins after `#lastRead` has
+   * ended. All callers that wait share `#nextRead`.
    */
   #lastRead = Promise.resolve();
   #nextRead: Promise<void> | undefined;
@@ -179,7 +179,7 @@ export class SnapshotWatcher {
 
   /**
    * Reads both aliases, so that a replica that has missed a flip agrees with the others. The read begins after this
-   * call. At most once in 200 ms; waiting calls share the next read.
+   * call. The aliases are read at most once in 200 ms. Waiting calls share the next read.
    */
   refreshAll(): Promise<void> {
     const wait = Math.max(0, this.#refreshedAllAt + REFRESH_ALL_INTERVAL_MS - performance.now());
@@ -205,8 +205,8 @@ export class SnapshotWatcher {
       this.#enter(found === undefined ? 'absent' : 'present');
       if (found?.index === this.#current?.index) return;
       this.log.info({ index: found?.index, total: found?.meta.total }, 'serving another snapshot');
-      // Usually, this is the previous snapshot. It is set before the alias is read, because clients may already request
-      // it.
+      // The snapshot that was current is usually the previous one now. It is set before the alias of the previous
+      // snapshot is read, because clients may already request it.
       this.#previous = this.#current;
       this.#current = found && withChainLimit(found, this.changesRetention);
       this.#previous = await this.#findPrevious(this.#previous);

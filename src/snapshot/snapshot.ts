@@ -20,8 +20,8 @@ const lineage = z.object({
    */
   ancestors: z.array(z.string().regex(SNAPSHOT_ID)),
   /**
-   * Number of the latest snapshots, from this one back, whose changes can be filtered by name. Changes recorded by
-   * earlier releases lack the fields that filters need.
+   * Number of consecutive snapshots, counted back from this one, whose changes can be filtered by name. Changes
+   * recorded by earlier releases lack the fields that filters need.
    */
   filterable: count.optional(),
   /** Number of packages that differ from the previous snapshot. */
@@ -91,18 +91,20 @@ const snapshotMeta = z.object({
   mapping_version: z.int().default(1),
   /** Whether the dataset has the column `package_no`. Without it, a different number is not a change. */
   has_package_no: z.boolean().default(true),
-  /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have none. */
+  /** Whether every package has a weight, from the dataset or a document of weights. Older snapshots have no weights. */
   has_weights: z.boolean().default(false),
   /** The other optional fields that some package has. */
   has_fields: z.array(z.string()).optional(),
-  /** How the index compares names, whatever NAME_RULE is now. Older snapshots have none. */
+  /**
+   * How the index compares names, whatever NAME_RULE is now. Older snapshots do not record a rule: theirs is `exact`.
+   */
   name_rule: z.enum(NAME_RULES).default('exact'),
   /** Undefined if no chain was recorded. */
   lineage: lineage.optional().catch(undefined),
 });
 
 /**
- * The version of the mapping of packages that this release writes. Raise it with every field: the next refresh then
+ * The version of the mapping of packages that this release writes. Raise it for each added field: the next refresh then
  * rebuilds even if the dataset has not changed. Older snapshots are served without the field, see `assertMapping`.
  */
 export const MAPPING_VERSION = 4;
@@ -163,7 +165,7 @@ export async function findIndex(
     .get(lookAt(alias), { retryBackoff: () => 0, ...options })
     .catch(undefinedIfAbsent);
   if (found === undefined) return undefined;
-  // If the alias is absent, Elasticsearch responds with an error, so a proxy may have changed this response.
+  // Elasticsearch reports an absent alias as an error. A proxy may have changed an incomplete response.
   if (!isComplete(found))
     throw new ElasticsearchUnavailableError('the response of Elasticsearch is not complete');
   const [index = '', ...others] = Object.keys(found).sort().reverse();
@@ -239,7 +241,7 @@ export function isReadable(found: FoundIndex): found is FoundIndex & Snapshot {
   return found.meta !== undefined;
 }
 
-/** Shortens the chain of a snapshot to a limit. The index may have been built with a higher one. */
+/** Shortens the chain of a snapshot to a limit. The index may have been built with a higher limit. */
 export function withChainLimit(snapshot: Snapshot, limit: number): Snapshot {
   const { meta } = snapshot;
   if (meta.lineage === undefined) return snapshot;

@@ -50,7 +50,7 @@ export function createLogger(
 
 /**
  * Writes synchronously: buffered lines that cannot be written would keep a process alive. A stalled reader of a pipe
- * must not block this process: the line is written together with the next one.
+ * must not block this process: a line that the pipe does not accept is written with the next one.
  */
 function standardOutput(onError: (error: NodeJS.ErrnoException) => void): DestinationStream {
   const output = pino.destination({
@@ -82,7 +82,7 @@ function loggable(value: unknown, redact: Redact, within: readonly object[] = []
 /** An error as it is logged. */
 function loggableError(error: Error, redact: Redact, part: (value: unknown) => unknown) {
   const { name, message, stack, cause, code, statusCode, errors } = error as ErrorFields;
-  // A thrown value that is not an error may be a whole request.
+  // Of a nested value that is not an error, only the type is logged: the value may be a whole request.
   const nested = (value: unknown) => part(value instanceof Error ? value : typeof value);
   return {
     type: name,

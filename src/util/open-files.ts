@@ -16,7 +16,7 @@ export function describeOpenFiles(maxConnections: number, limits = '/proc/self/l
   try {
     text = readFileSync(limits, 'utf8');
   } catch {
-    return undefined; // Another system.
+    return undefined; // Not Linux.
   }
   const [, limit] = /^Max open files +(\d+)/m.exec(text) ?? [];
   if (limit === undefined || Number(limit) >= maxConnections + OTHERS) return undefined;

@@ -7,8 +7,8 @@ export class ProxyError extends Error {
 
 /**
  * The proxy for an address, from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Names in lower case take
- * precedence, as in curl. A proxy without a scheme is `http://`. Undefined without a proxy. No library supports
- * networks in `NO_PROXY`.
+ * precedence, as in curl. A proxy without a scheme is an `http://` address. Undefined if no proxy is set for the
+ * address. No library supports networks in `NO_PROXY`.
  * @throws {ProxyError}
  */
 export function proxyOf(url: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {
@@ -25,7 +25,10 @@ export function proxyOf(url: URL, env: NodeJS.ProcessEnv = process.env): URL | u
   throw new ProxyError(`the proxy in ${variable} is not an http(s) address${reason}`);
 }
 
-/** Whether `NO_PROXY` has the host: by `*`, an IP address or network, or a domain, each perhaps with a port. */
+/**
+ * Whether an entry of `NO_PROXY` matches the URL. An entry is `*`, an IP address, a network or a domain, with an
+ * optional port.
+ */
 function isExcluded({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const host = hostname.replace(/^\[|[\].]$/g, '');
   const hostPort = port || (protocol === 'https:' ? '443' : '80');

@@ -4,9 +4,9 @@ export type Redact = (text: string) => string;
 const REDACTED = '[redacted]';
 
 /**
- * Minimum length of a redacted secret. Shorter ones occur in ordinary words, and the gaps would reveal them.
- * Regardless of length, errors are logged without the fields that contain secrets, and URLs without their
- * user information.
+ * Minimum length of a redacted secret. Shorter secrets occur in ordinary words, where `[redacted]` would reveal them.
+ * Regardless of length, errors are logged without the fields that contain secrets, and URLs without their user
+ * information.
  */
 const MIN_LENGTH = 4;
 

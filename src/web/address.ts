@@ -1,7 +1,7 @@
 import { titleOf } from './render.js';
 import { parseUrl, toUrl, type ViewState } from './url-state.js';
 
-/** Time after which a shown query gets its own entry in the browser's history, in milliseconds. */
+/** Pause in typing after which the query keeps its entry in the browser's history, in milliseconds. */
 const HISTORY_ENTRY_MS = 2000;
 
 let settling: number | undefined;

@@ -7,8 +7,8 @@ export interface Part {
 }
 
 /**
- * Splits a name at matches of the query. Name and query are compared by the name rule of the service. The parts keep
- * the original letters.
+ * Splits a name at matches of the query. As in a search, case is ignored, and separators are unified by the name rule
+ * of the service. The parts keep the original letters.
  */
 export function highlight(name: string, query: string, rule: NameRule): Part[] {
   const letters = comparedCharacters(rule, name);

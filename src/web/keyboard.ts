@@ -37,7 +37,8 @@ export function listenToKeys(input: HTMLInputElement, packages: HTMLElement, cle
     },
   };
   document.addEventListener('keydown', (event) => {
-    // Ignores input methods, browser shortcuts, and Shift, which selects text; some keyboards need it for `/`.
+    // Ignores keys of input methods, browser shortcuts, and keys with Shift, which selects text. `/` is handled with
+    // Shift, because some keyboards require Shift for it.
     if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.shiftKey && event.key !== '/') return;
     if (keys[event.key]?.(event) === true) event.preventDefault();

@@ -27,7 +27,7 @@ export class Results {
     return this.packages.ariaBusy === 'true';
   }
 
-  /** A request begins. */
+  /** Called when a request begins. */
   markBusy(): void {
     speak('');
     this.#banner.hide();
@@ -41,7 +41,7 @@ export class Results {
     if (this.#isEntering) this.#enter();
   }
 
-  /** Adds an element after the first list. */
+  /** Adds elements after the first list. */
   insert(...added: HTMLElement[]): void {
     this.packages.firstElementChild?.after(...added);
   }
@@ -56,7 +56,7 @@ export class Results {
     this.#banner.show(result.error, this.retry);
   }
 
-  /** @param headers of the response, which has a link to the next page. */
+  /** @param headers of the response, with a link to the next page if there is one. */
   displayList<T>(list: List<T>, results: readonly T[], headers: Headers, signal: AbortSignal): void {
     const next = nextPage(headers);
     list.display(results, next !== undefined);
@@ -74,7 +74,7 @@ export class Results {
     if (!this.isBusy) this.#enter();
   }
 
-  /** Another query is typed: no package is focused once its results are shown. */
+  /** Called when another query is typed, so that the first of its results is not focused. */
   cancelFocus(): void {
     this.#isEntering = false;
   }

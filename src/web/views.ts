@@ -143,7 +143,7 @@ export class Views {
     this.results.display(summary, [renderSuggestions(suggestions, sort), ...feed]);
   }
 
-  /** Shows the look-alikes of an exact match beside it. If the request fails, the page stays as it is. */
+  /** Shows the look-alikes of an exact match after the first list. If the request fails, the page stays as it is. */
   async #warn(exact: Package, { sort }: SearchView, signal: AbortSignal): Promise<HTMLElement[]> {
     await this.#pause(LOOK_ALIKES_MS, signal);
     const lookAlikes = await fetchLookAlikes(exact, signal);

@@ -58,12 +58,12 @@ function pointsOf(cost: Cost, querystring: string): number {
   }
 }
 
-/** 429 until the window ends. */
+/** A 429 problem, whose `Retry-After` is the end of the window in seconds. */
 export function rateLimited(window: RateLimitState, detail: string): Problem {
   return new Problem('rate_limited', { headers: retryAfter(secondsLeft(window)), detail });
 }
 
-/** Seconds until the window ends, rounded up. */
+/** Seconds until the window ends, rounded up, at least 1. */
 function secondsLeft({ msLeft }: RateLimitState): number {
   return Math.max(1, Math.ceil(msLeft / 1000));
 }

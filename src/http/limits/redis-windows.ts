@@ -7,9 +7,9 @@ export const REDIS_TIMEOUT_MS = 50;
 
 /**
  * For each key, adds the points of a check as often as they fit into the limit, at most `count` times. A check of 0
- * points passes if the client has points left. A counter that is missing, not a number or without a time to live gets a
- * new window. Returns for each key the number of checks that passed, the points used before, and the milliseconds until
- * the window ends.
+ * points passes if the client has points left. A counter that is missing or not a number begins a new window at 0. A
+ * counter without a time to live keeps its points and gets a whole window. Returns for each key the number of checks
+ * that passed, the points used before, and the milliseconds until the window ends.
  */
 const TAKE_POINTS = `
 local seconds, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -41,7 +41,7 @@ interface EqualChecks {
 
 /** Windows of all clients on Redis, which all replicas share. */
 export class RedisWindows {
-  /** The checks of two iterations of the event loop, which share a command. */
+  /** The checks that arrive within two iterations of the event loop. They share one command. */
   #batch: { checks: Map<string, EqualChecks>; executed: Promise<void> } | undefined;
 
   constructor(

@@ -17,7 +17,7 @@ export interface RateLimitState {
   allowed: boolean;
   /** Points used in this window. */
   used: number;
-  /** Until the window ends. */
+  /** Milliseconds until the window ends. */
   msLeft: number;
 }
 
