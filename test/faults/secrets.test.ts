@@ -5,14 +5,8 @@ import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/
 import { engines, useOwnEngine } from '../support/engines.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { SpawnedCli } from '../support/spawn-cli.js';
-import {
-  BYPASS_SECRET,
-  newSlug,
-  REBUILD,
-  REBUILD_SECRET,
-  request,
-  removeRegistries,
-} from '../support/service.js';
+import { removeRegistries } from '../support/registries.js';
+import { BYPASS_SECRET, newSlug, REBUILD, REBUILD_SECRET, request } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** A secret of the operator. support/hooks.ts fails the run if a program or a response repeats it, in any encoding. */

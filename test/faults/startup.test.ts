@@ -17,7 +17,8 @@ import { engines } from '../support/engines.js';
 import { inShell, runCommand, SpawnedCli, type Wrap } from '../support/spawn-cli.js';
 import { keepSecret } from '../support/secret-scanner.js';
 import { inRunFolder } from '../support/run-folder.js';
-import { environmentOf, newSlug, request, removeRegistries } from '../support/service.js';
+import { removeRegistries } from '../support/registries.js';
+import { environmentOf, newSlug, request } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
 import { rebuildsOf } from '../support/rebuild-processes.js';
 

@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from '../support/datasets.js';
 import { EngineProxy, isBulk, type Hold } from '../support/engine-proxy.js';
 import { engines } from '../support/engines.js';
-import { environmentOf, newSlug, removeRegistries } from '../support/service.js';
+import { removeRegistries } from '../support/registries.js';
+import { environmentOf, newSlug } from '../support/service.js';
 import { onTerminal, SpawnedCli, type Exit } from '../support/spawn-cli.js';
 
 const CTRL_C = '\x03';

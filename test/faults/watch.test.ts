@@ -4,7 +4,8 @@ import { expect } from 'chai';
 import getPort from 'get-port';
 import { datasetFile, packagesNamed, toCsv, type DatasetFile } from '../support/datasets.js';
 import { inRunFolder } from '../support/run-folder.js';
-import { environmentOf, newSlug, removeRegistries, request } from '../support/service.js';
+import { removeRegistries } from '../support/registries.js';
+import { environmentOf, newSlug, request } from '../support/service.js';
 import { inShell, SpawnedCli } from '../support/spawn-cli.js';
 import { waitFor } from '../support/wait-for.js';
 

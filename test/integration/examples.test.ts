@@ -8,7 +8,8 @@ import { followNext } from '../support/follow-next.js';
 import { listServer, LOGIN_PAGE, type ListServer } from '../support/list-server.js';
 import { inRunFolder } from '../support/run-folder.js';
 import { keepSecret } from '../support/secret-scanner.js';
-import { environmentOf, newSlug, removeRegistries, request, useService } from '../support/service.js';
+import { removeRegistries } from '../support/registries.js';
+import { environmentOf, newSlug, request, useService } from '../support/service.js';
 import { runCommand, SpawnedCli } from '../support/spawn-cli.js';
 
 const TOKEN = keepSecret('hush-token-of-an-example');

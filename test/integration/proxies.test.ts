@@ -4,7 +4,8 @@ import { connect, type AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { datasetServer, type DatasetServer } from '../support/dataset-server.js';
 import { startMcp, textOf } from '../support/mcp-client.js';
-import { environmentOf, newSlug, removeRegistries } from '../support/service.js';
+import { removeRegistries } from '../support/registries.js';
+import { environmentOf, newSlug } from '../support/service.js';
 import { runCommand, type EndedCommand } from '../support/spawn-cli.js';
 
 const CSV = 'name,url\na,https://registry.example/a\n';

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
 import { provideEngines, stopEngines, useFastStartingJvm } from './engines.js';
+import { removeSharedSnapshot } from './registries.js';
 import { beginRun, endRun } from './run-folder.js';
 import { findLeaks } from './secret-scanner.js';
-import { removeSharedSnapshot } from './service.js';
 import { addTotals, printTotals } from './totals.js';
 
 /** Whether the arguments of mocha name only tests that need neither engines nor the build. */

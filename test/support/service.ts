@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { Client } from '@elastic/elasticsearch';
-import { Redis } from 'ioredis';
 import { secretsIn } from '../../src/config/secrets.js';
 import { readConfig } from '../../src/config/config.js';
 import type { PackageEntry } from '../../src/snapshot/package-document.js';
@@ -10,11 +9,11 @@ import { createLogger, type Logger } from '../../src/util/log.js';
 import { Progress } from '../../src/rebuild/process/progress.js';
 import { createRebuildContext } from '../../src/rebuild/rebuild-context.js';
 import { rebuild, type RebuildOptions } from '../../src/rebuild/pipeline.js';
-import { aliasOf, isSnapshotOf, isChangesOf } from '../../src/snapshot/index-names.js';
+import { aliasOf, isSnapshotOf } from '../../src/snapshot/index-names.js';
 import { startServer, type RunningServer } from '../../src/server.js';
 import { bundledPackages, datasetFile, toCsv, type DatasetFile } from './datasets.js';
 import { engines } from './engines.js';
-import { inRunFolder, runId } from './run-folder.js';
+import { removeRegistry, sharedDataset, sharedSlug } from './registries.js';
 import { keepSecret, searchForSecrets } from './secret-scanner.js';
 import { contractOf } from './openapi-contract.js';
 import { waitFor } from './wait-for.js';
@@ -257,8 +256,6 @@ export const SHARED_PACKAGES = bundledPackages().filter(
   ({ name }, i) => i % 32 === 0 || name.includes('redis'),
 );
 
-const sharedSlug = () => `shared-${runId()}`;
-
 /**
  * For suites that only read: starts a replica on a snapshot that all of them share. The first one builds it.
  * @param env is read when the service starts.
@@ -267,7 +264,7 @@ export function useSharedService(env = (): Record<string, string> => ({})): { re
   let service: Service | undefined;
   before(async function () {
     this.timeout(START_TIMEOUT_MS);
-    const path = inRunFolder('packages.csv');
+    const path = sharedDataset();
     const variables = { DATASET_URL: pathToFileURL(path).href, ...env() };
     if (isFirstToWrite(path, toCsv(SHARED_PACKAGES))) await rebuildHere(variables, sharedSlug());
     else await waitForSharedSnapshot();
@@ -300,34 +297,9 @@ async function waitForSharedSnapshot(): Promise<void> {
   await client.close();
 }
 
-/** After the run: removes what `useSharedService` has left. */
-export async function removeSharedSnapshot(): Promise<void> {
-  if (existsSync(inRunFolder('packages.csv'))) await removeRegistries([sharedSlug()]);
-}
-
 function started<T>(part: T | undefined): T {
   if (part === undefined) throw new Error('the service of a suite is available only within its tests');
   return part;
-}
-
-/** Deletes the indices and keys of registries whose services have stopped. */
-export async function removeRegistries(slugs: readonly string[]): Promise<void> {
-  const client = new Client({ node: engines().elasticsearch.url });
-  for (const slug of slugs) await removeRegistry(slug, client);
-  await client.close();
-}
-
-async function removeRegistry(slug: string, client: Client): Promise<void> {
-  const alias = aliasOf(slug);
-  const all = Object.keys(await client.indices.get({ index: `${alias}-*` }));
-  const indices = all.filter((index) => isSnapshotOf(alias, index) || isChangesOf(alias, index));
-  if (indices.length > 0) await client.indices.delete({ index: indices });
-  const redis = new Redis(engines().redis.url);
-  // Not KEYS, which would block a Redis that others use.
-  for await (const keys of redis.scanStream({ match: `${slug}:*` }) as AsyncIterable<string[]>) {
-    if (keys.length > 0) await redis.del(keys);
-  }
-  redis.disconnect();
 }
 
 /** Sends one request and reads the whole response. */
