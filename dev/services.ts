@@ -45,28 +45,39 @@ export const KINDS = Object.keys(SERVICES) as ServiceKind[];
  * @param options its `folder` holds the data of both services.
  */
 export async function startService(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
-  const { name, variable, port, inDocker, asProcess } = SERVICES[kind];
-  const { paths, log, signal, onUsualPorts } = options;
-  if (paths.runAs !== undefined) [paths.programs, dirname(paths.data)].forEach(makeReadableFolder);
-  const folder = join(makeFolder(options.folder, paths.runAs), kind);
-  const own = { ...options, folder, usualPort: onUsualPorts ? port : undefined };
+  const { name, inDocker } = SERVICES[kind];
+  const { log, signal } = options;
   // Loading testcontainers takes a second, which is saved if the addresses of the services are given.
   const docker = await import('./docker.js');
   if (await docker.hasDocker()) {
     try {
-      return await inDocker(docker, own);
+      return await inDocker(docker, withFolder(kind, options));
     } catch (error) {
       signal.throwIfAborted();
       log(`Docker could not run ${name} (${firstLine(error)}); trying without it.`);
     }
   }
+  return startProcess(kind, options);
+}
+
+/** Starts a real Elasticsearch or Redis as a local process, even if Docker is available. */
+export async function startProcess(kind: ServiceKind, options: ServiceOptions): Promise<Service> {
+  const { name, variable, asProcess } = SERVICES[kind];
   try {
-    return await asProcess(own);
+    return await asProcess(withFolder(kind, options));
   } catch (error) {
     // A program that did not become ready has already given the reason.
     if (!(error instanceof SetupError) || error instanceof ProcessError) throw error;
     throw couldNotStart(name, variable, error);
   }
+}
+
+/** Creates the folder of a service, readable for the user who runs it. */
+function withFolder(kind: ServiceKind, options: ServiceOptions): Options {
+  const { paths, onUsualPorts } = options;
+  if (paths.runAs !== undefined) [paths.programs, dirname(paths.data)].forEach(makeReadableFolder);
+  const folder = join(makeFolder(options.folder, paths.runAs), kind);
+  return { ...options, folder, usualPort: onUsualPorts ? SERVICES[kind].port : undefined };
 }
 
 /** The error of a service that could not be started, with a remedy. */

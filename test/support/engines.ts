@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findPaths, makeFolder } from '../../dev/paths.js';
 import type { Service } from '../../dev/service.js';
-import { KINDS, SERVICES, startService, type ServiceKind as Kind } from '../../dev/services.js';
+import { KINDS, SERVICES, startProcess, startService, type ServiceKind as Kind } from '../../dev/services.js';
 
 /** Timeout of a start, which may have to download Elasticsearch. In milliseconds. */
 export const ENGINES_TIMEOUT_MS = 20 * 60_000;
@@ -15,8 +15,13 @@ const HEAP = '1g';
 const MEMORY = '/dev/shm';
 const ROOM = 4e9;
 
-/** Set by `npm test -- containers`, which accepts only containers. */
-const MUST_BE_CONTAINERS = process.env['TEST_ENGINES'] === 'containers';
+/**
+ * How engines are started: `containers` accepts only containers; `processes` does not look for Docker, which takes a
+ * second in each process of a run.
+ */
+const VARIABLE = 'TEST_ENGINES';
+/** Set by `npm test -- containers`. */
+const MUST_BE_CONTAINERS = process.env[VARIABLE] === 'containers';
 
 /** A real engine that this process started. */
 export interface StartedEngine extends Service {
@@ -48,6 +53,7 @@ async function startEngine(kind: Kind): Promise<StartedEngine> {
   const options = { paths, folder, volume: undefined, heap: HEAP, onUsualPorts: false, env, log, signal };
   const removeFolder = () => rm(folder, { recursive: true, force: true });
   const start = async () => {
+    if (process.env[VARIABLE] === 'processes') return startProcess(kind, options);
     if (!MUST_BE_CONTAINERS) return startService(kind, options);
     return SERVICES[kind].inDocker(await import('../../dev/docker.js'), options);
   };
@@ -79,6 +85,8 @@ export async function provideEngines(): Promise<void> {
     started.push(engine);
     process.env[variable] = engine.url;
     console.log(engine.description);
+    const { hasDocker } = await import('../../dev/docker.js');
+    if (!(await hasDocker())) process.env[VARIABLE] = 'processes';
   }
 }
 
