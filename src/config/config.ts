@@ -71,7 +71,7 @@ export const DEFAULT_SLUG = 'registry';
 const REPLICAS_MUST = 'must be a number such as 1 or a range such as 0-1 or 0-all';
 
 /** Slugs whose index names Elasticsearch's built-in templates reserve for data streams. */
-const OF_DATA_STREAMS = /^(logs|metrics|profiling|synthetics)(-|$)/;
+const RESERVED_SLUG = /^(logs|metrics|profiling|synthetics)(-|$)/;
 
 /** The columns or members with the name and the weight, in the document of weights. */
 const weightsColumns = z
@@ -116,7 +116,7 @@ const settings = datasetSettings.extend({
       'must be 1 to 40 characters of a-z, 0-9, _ and -, beginning with a letter',
     )
     .refine(
-      (text) => !OF_DATA_STREAMS.test(text),
+      (text) => !RESERVED_SLUG.test(text),
       'must not be logs, metrics, profiling or synthetics, nor begin with one of these and a hyphen',
     )
     .default(DEFAULT_SLUG),

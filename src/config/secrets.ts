@@ -66,8 +66,8 @@ function basic(user: string, password: string): string {
  */
 function forms(text: string): string[] {
   const plain = percentDecoded(text) ?? text;
-  const inForm = new URLSearchParams({ '': plain }).toString().slice(1);
+  const formEncoded = new URLSearchParams({ '': plain }).toString().slice(1);
   const url = new URL('http://host');
   url.password = plain;
-  return [text, plain, encodeURIComponent(plain), inForm, url.password];
+  return [text, plain, encodeURIComponent(plain), formEncoded, url.password];
 }

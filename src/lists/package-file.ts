@@ -28,7 +28,7 @@ const BATCH = 1000;
 type Written = [no: number, name: string, version: string, url: string, ...optional: unknown[]];
 
 /** Index of the first optional field in `Written`. A missing value before a present one is null. */
-const REQUIRED = 4;
+const FIRST_OPTIONAL = 4;
 
 /** Closes the array of a line, and ends the line. */
 const END = Buffer.from(']\n');
@@ -201,7 +201,7 @@ function toWritten(entry: PackageEntry): Written {
   const { no, name, version, url } = entry;
   const written: Written = [no, name, version, url];
   OPTIONAL_FIELDS.forEach((field, i) => {
-    if (entry[field] !== undefined) written[REQUIRED + i] = entry[field];
+    if (entry[field] !== undefined) written[FIRST_OPTIONAL + i] = entry[field];
   });
   return written;
 }
@@ -210,7 +210,7 @@ function toEntry(written: Written, present: ReadonlySet<OptionalField>): Package
   const [no, name, version, url] = written;
   return withOptional<PackageEntry>(
     { no, name, version, url },
-    (field, i) => written[REQUIRED + i] ?? (present.has(field) ? fieldOf(field).default : undefined),
+    (field, i) => written[FIRST_OPTIONAL + i] ?? (present.has(field) ? fieldOf(field).default : undefined),
   );
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from '../util/log.js';
 type RedisError = NodeJS.ErrnoException & { command?: { name: string } };
 
 /** The last error of each connection, because the errors of its commands may not contain the reason. */
-const refusals = new WeakMap<Redis, Error>();
+const lastErrors = new WeakMap<Redis, Error>();
 
 /** The message if there was no reply at all. */
 export const NO_RESPONSE = 'Redis does not respond';
@@ -43,8 +43,8 @@ export const UNPRIVILEGED = { enableReadyCheck: false, disableClientInfo: true, 
 
 /** Describes in one line why a command of a connection failed, without any address. */
 export function describeRedisError(error: unknown, redis: Redis): string {
-  const refusal = refusals.get(redis);
-  return meaningOf(error as RedisError) ?? (refusal && meaningOf(refusal)) ?? NO_RESPONSE;
+  const lastError = lastErrors.get(redis);
+  return meaningOf(error as RedisError) ?? (lastError && meaningOf(lastError)) ?? NO_RESPONSE;
 }
 
 /** Undefined if the connection failed, unless TLS is the reason. */
@@ -105,7 +105,7 @@ export async function createRedis(
     // After a failover, this connection may still lead to the old server, which is read-only now.
     reconnectOnError: (error) => {
       if (!error.message.includes('READONLY')) return false;
-      refusals.set(redis, error);
+      lastErrors.set(redis, error);
       return true;
     },
   });
@@ -115,7 +115,7 @@ export async function createRedis(
    */
   const reasons = new Set<string>();
   const report = (error: Error) => {
-    refusals.set(redis, error);
+    lastErrors.set(redis, error);
     if (reasons.has(error.message)) return;
     reasons.add(error.message);
     log.warn({ err: error }, `${describeRedisError(error, redis)}: ${consequence}`);
@@ -135,7 +135,7 @@ export async function createRedis(
       () => {
         if (reasons.size > 0) log.info('Redis responds again');
         reasons.clear();
-        refusals.delete(redis);
+        lastErrors.delete(redis);
         attempts = 0;
       },
       // If the connection has failed, the `error` event reports the reason.

@@ -172,7 +172,7 @@ export class SnapshotWatcher {
   refresh(): Promise<void> {
     this.#nextRead ??= this.#lastRead.then(() => {
       this.#nextRead = undefined;
-      return (this.#lastRead = this.#look());
+      return (this.#lastRead = this.#readAliases());
     });
     return this.#nextRead;
   }
@@ -193,7 +193,7 @@ export class SnapshotWatcher {
     return this.#refreshingAll;
   }
 
-  async #look(): Promise<void> {
+  async #readAliases(): Promise<void> {
     try {
       const found = await findIndex(this.client, this.alias);
       if (found !== undefined && (found.closed || !isReadable(found))) {

@@ -162,7 +162,7 @@ export async function findIndex(
 ): Promise<FoundIndex | undefined> {
   // Retried without a pause, because users wait: the client's backoff of up to two seconds would take too long.
   const found = await client.indices
-    .get(lookAt(alias), { retryBackoff: () => 0, ...options })
+    .get(metadataRequest(alias), { retryBackoff: () => 0, ...options })
     .catch(undefinedIfAbsent);
   if (found === undefined) return undefined;
   // Elasticsearch reports an absent alias as an error. A proxy may have changed an incomplete response.
@@ -193,7 +193,7 @@ export async function findIndex(
 const BLOCKS = ['read_only', 'read_only_allow_delete', 'metadata'] as const;
 
 /** Requests only the fields that a snapshot needs, because every replica polls every second. */
-function lookAt(alias: string): estypes.IndicesGetRequest {
+function metadataRequest(alias: string): estypes.IndicesGetRequest {
   return {
     index: alias,
     features: ['mappings', 'settings'],

@@ -84,7 +84,7 @@ export async function fetchJson<T>(
     return { error: { words: 'The service cannot be reached.', retryAfter: 0 }, headers: new Headers() };
   }
   const { headers } = response;
-  points = pointsLeft(headers) ?? points;
+  points = remainingShare(headers) ?? points;
   const body = parseJson(text);
   if (!response.ok) return { error: toApiError(response, body), headers };
   if (isExpected(body)) return { body, headers };
@@ -184,7 +184,7 @@ export function lookupOf(name: unknown): Guard<Lookup> {
  * The remaining share of the client's rate limit, 0 to 1, from headers such as `"reading";r=117;t=60` and
  * `"reading";q=120;w=60`. Undefined without them.
  */
-function pointsLeft(headers: Headers): number | undefined {
+function remainingShare(headers: Headers): number | undefined {
   const left = /;r=(\d+)/.exec(headers.get('RateLimit') ?? '')?.[1];
   const all = /;q=(\d+)/.exec(headers.get('RateLimit-Policy') ?? '')?.[1];
   return left === undefined || all === undefined ? undefined : Number(left) / Number(all);

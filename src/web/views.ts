@@ -49,7 +49,7 @@ const TYPE_MORE = `To search within names, type at least ${SHORTEST_QUERY} chara
 /** Requests and displays the content of a view. Methods throw the reason of the signal if it aborts. */
 export class Views {
   readonly #snapshot: SnapshotBar;
-  readonly #firstLook: Promise<void>;
+  readonly #firstPoll: Promise<void>;
   /** The control for the order of matches. The orders differ only if packages have weights. */
   readonly #sort = byId('sort');
 
@@ -60,7 +60,7 @@ export class Views {
     onNameRule: () => void,
   ) {
     this.#snapshot = new SnapshotBar(onNameRule);
-    this.#firstLook = this.#snapshot.watch();
+    this.#firstPoll = this.#snapshot.watch();
   }
 
   load(view: ViewState, signal: AbortSignal): Promise<void> {
@@ -108,7 +108,7 @@ export class Views {
     if ('error' in result) return;
     const [first] = result.body.results;
     if (first === undefined) await this.#suggest(view, signal);
-    else if (first.rank === 0) lookAlikes.push(...(await this.#warn(first, view, signal)));
+    else if (first.rank === 0) lookAlikes.push(...(await this.#showLookAlikes(first, view, signal)));
   }
 
   /** Shows the package with this name, which is too short for a search. */
@@ -129,7 +129,7 @@ export class Views {
       );
     });
     const found = 'body' in result && result.body.results[0].package;
-    if (found) await this.#warn(found, view, signal);
+    if (found) await this.#showLookAlikes(found, view, signal);
   }
 
   /** Shows look-alikes of a query without matches. If the request fails, the page stays as it is. */
@@ -144,7 +144,7 @@ export class Views {
   }
 
   /** Shows the look-alikes of an exact match after the first list. If the request fails, the page stays as it is. */
-  async #warn(exact: Package, { sort }: SearchView, signal: AbortSignal): Promise<HTMLElement[]> {
+  async #showLookAlikes(exact: Package, { sort }: SearchView, signal: AbortSignal): Promise<HTMLElement[]> {
     await this.#pause(LOOK_ALIKES_MS, signal);
     const lookAlikes = await fetchLookAlikes(exact, signal);
     if (lookAlikes.length === 0) return [];
@@ -184,7 +184,7 @@ export class Views {
     const params = new URLSearchParams({ page: String(page), limit: String(PAGE_SIZE) });
     const [result] = await Promise.all([
       fetchJson(`browse?${params.toString()}`, listOf(isPackage, { page }), signal),
-      this.#firstLook,
+      this.#firstPoll,
     ]);
     signal.throwIfAborted();
     this.results.handle(result, ({ results }) =>

@@ -13,8 +13,8 @@ import {
   type ReadOptions,
 } from './format.js';
 
-const REQUIRED = ['no', 'name', 'version', 'url'] as const;
-const COLUMNS = [...REQUIRED, ...OPTIONAL_FIELDS].map(columnOf);
+const BASE_FIELDS = ['no', 'name', 'version', 'url'] as const;
+const COLUMNS = [...BASE_FIELDS, ...OPTIONAL_FIELDS].map(columnOf);
 
 const NO_URL =
   'line 1: there is no column `url`: add it, or set PACKAGE_URL_TEMPLATE, such as https://registry.example/{name}';
@@ -51,7 +51,7 @@ export const csv: Format = {
         const { at, values } = row;
         const [no, name, version, url] = values;
         const item: ListedPackage = { at, no, name, version, url };
-        return withOptional(item, (_field, i) => values[REQUIRED.length + i]);
+        return withOptional(item, (_field, i) => values[BASE_FIELDS.length + i]);
       });
     }
     if (found.header === 0) throw new DatasetError('the dataset is empty');

@@ -128,12 +128,12 @@ async function* readHtml(source: AsyncIterable<Buffer>, address: string): AsyncG
 }
 
 /** The suffix of folders and symbolic links in listings, and the ellipsis of long names in nginx and Apache. */
-const MARK = /[/@]$/;
+const LISTING_SUFFIX = /[/@]$/;
 const SHORTENED = /^(.+)\.\.>$/;
 
 /** @returns the name of the project that a link leads to, if the text of the link is this name, whole or shortened. */
 function nameOf(text: string, segment: string): string | undefined {
-  const name = text.replace(MARK, '');
+  const name = text.replace(LISTING_SUFFIX, '');
   if (name !== '' && canonicalName('pypi', name) === canonicalName('pypi', segment)) return name;
   const [, start] = SHORTENED.exec(text) ?? [];
   return start !== undefined && segment.startsWith(start) ? segment : undefined;
