@@ -11,12 +11,6 @@ export class SearchRefusedError extends Error {
   override readonly name = 'SearchRefusedError';
 }
 
-/**
- * Statuses of a server that is unavailable: a node that is starting or has no master, or that a proxy cannot reach. Not
- * 429: a busy node responds.
- */
-export const UNAVAILABLE_STATUSES = [502, 503, 504];
-
 /** This node did not respond in time, or is not ready. Another node may serve the same request. */
 export class NodeUnavailableError extends ElasticsearchUnavailableError {}
 

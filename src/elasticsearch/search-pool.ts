@@ -5,12 +5,12 @@ import {
   ElasticsearchUnavailableError,
   isRetryable,
   NodeUnavailableError,
-  UNAVAILABLE_STATUSES,
   SearchRefusedError,
   ShardUnavailableError,
 } from './elasticsearch-errors.js';
 import { exchange } from './exchange.js';
 import { RetryBudget } from './retry-budget.js';
+import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 
 /**
  * Maximum number of connections per node, and therefore of searches that one replica has in flight there. Elasticsearch

@@ -1,11 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@elastic/elasticsearch';
 import { NotElasticsearchError } from '../elasticsearch/elasticsearch.js';
-import {
-  ElasticsearchUnavailableError,
-  UNAVAILABLE_STATUSES,
-} from '../elasticsearch/elasticsearch-errors.js';
+import { ElasticsearchUnavailableError } from '../elasticsearch/elasticsearch-errors.js';
 import type { Logger } from '../util/log.js';
+import { UNAVAILABLE_STATUSES } from '../util/unavailable-statuses.js';
 
 /**
  * A step fails after this time without progress, in milliseconds: enough for a node to restart, and longer
