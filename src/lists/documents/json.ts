@@ -69,7 +69,10 @@ export async function* readJson(
       // The decoder may hold the beginning of a character.
       const text = isAscii(chunk) && !isSplit ? chunk : decoder.decode(chunk, { stream: true });
       isSplit = (chunk.at(-1) ?? 0) >= 0x80;
-      isLossy ||= typeof text === 'string' && text.includes('\uFFFD') && !isUtf8(chunk);
+      if (typeof text === 'string' && text.includes('\uFFFD')) {
+        // A valid chunk decodes to other text if the decoder held bytes of an incomplete character.
+        isLossy ||= !isUtf8(chunk) || text !== chunk.toString();
+      }
       parser.write(text);
     } catch (cause) {
       if (cause instanceof DatasetError) throw cause;

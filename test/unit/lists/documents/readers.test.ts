@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { CopyReader } from '../../../../src/lists/documents/postgres-csv.js';
@@ -72,6 +73,16 @@ describe('readJson', () => {
         },
       ),
     ));
+
+  it('marks a value with bytes that are not UTF-8, wherever the text is cut', async () => {
+    const before = `{"a":[${'"filler",'.repeat(200)}"m`;
+    const whole = Buffer.concat([Buffer.from(before), Buffer.of(0xe4, 0xb8), Buffer.from('n"]}')]);
+    for (let cut = before.length - 1; cut <= before.length + 3; cut++) {
+      const source = Readable.from([whole.subarray(0, cut), whole.subarray(cut)]);
+      const [last] = (await all(readJson(source, ['a.*']))).slice(-1);
+      expect(last, `cut at ${cut}`).to.include({ value: 'm\uFFFDn', isLossy: true });
+    }
+  });
 });
 
 describe('CopyReader', () => {
