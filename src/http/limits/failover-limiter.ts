@@ -39,7 +39,7 @@ export class FailoverLimiter {
    * Windows that count while Redis is unavailable. They begin empty. A check that timed out is counted here, and Redis
    * may still count it, too.
    */
-  readonly #local: LocalWindows;
+  #local: LocalWindows | undefined;
   readonly #shared: RedisWindows | undefined;
   /** Clients without points, until their windows end. */
   readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED });
@@ -52,7 +52,6 @@ export class FailoverLimiter {
   ) {
     const { redis, slug, stats } = deps;
     if (policy.points > 0) stats.set(policy.name, this.stats);
-    this.#local = new LocalWindows(policy);
     this.#shared = redis && new RedisWindows(redis, slug, policy);
   }
 
@@ -88,6 +87,7 @@ export class FailoverLimiter {
     }
     if (state === undefined) {
       if (shared !== undefined) this.stats.fallbacks++;
+      this.#local ??= new LocalWindows(this.policy);
       state = await this.#local.take(client, points);
       if (this.policy.isLockout !== true) return state;
     }
